@@ -168,6 +168,20 @@ def test_a_part_that_was_damaged_or_is_of_another_version_is_computed_again(
     assert computed == [0, 1, 2]
 
 
+def test_a_part_of_another_request_is_not_taken(
+    release: Path, tmp_path: Path, on_threads: dict[str, bytes]
+) -> None:
+    """Files of other draws have the names of these, and stand where somebody has put them."""
+    made, _ = in_parts(release, tmp_path / "these", CELLS, draws=10)
+    others, _ = in_parts(release, tmp_path / "others", CELLS, draws=20)
+    store = PublicationStore.open(tmp_path / "swapped")
+    for file in others.files:
+        store.put_file(made.publication_id, file.name, others.read(file.name))
+    found, computed = in_parts(release, tmp_path / "swapped", CELLS, draws=10)
+    assert computed == [0, 1, 2]
+    assert contents(found) == on_threads
+
+
 def test_parts_of_what_where_keeps(release: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publication_parts, "cells_per_part", lambda _plan, _draws: 2)

@@ -32,13 +32,14 @@ def rows(fields: Schema) -> Schema:
 
 
 def document(fields: Schema, optional: tuple[str, ...] = ()) -> Schema:
-    """Return a document; it may name withdrawn releases that it rests on."""
+    """Return a document; it may name its source, and withdrawn releases that it rests on."""
     whole = closed(fields, optional)
     return {
         **whole,
         "properties": {
             **whole["properties"],
             "withdrawn": whole["properties"].get("withdrawn", {"type": "array", "items": {"type": "object"}}),
+            "source": whole["properties"].get("source", {"type": "object"}),
         },
     }
 

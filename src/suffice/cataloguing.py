@@ -36,6 +36,7 @@ from suffice.pages.site_pages import (
     start_page,
 )
 from suffice.pages.statistic_view import statistic_view
+from suffice.pipeline.released.withdrawal import Withdrawal
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 _FACTS = "facts.json"
 LARGEST_COPIED = 64 * 2**20
 """Bytes of a publication's file that is put beside its page; larger ones stay in the store."""
+_DATA = (".parquet", ".csv", ".json", ".nc")
+"""Files of publications that no browser runs; of all others only cards are put beside a page."""
 _BESIDE = {
     WITHDRAWN: "that this release was withdrawn, and why",
     "datapackage.json": "a Frictionless data package",
@@ -323,7 +326,9 @@ class _Work:
     def publications(self, published: Sequence[Publication], entries: Sequence[Entry]) -> list[Link]:
         """Make or keep the page of every publication; return what leads to them, the newest first."""
         pages = {
-            entry.facts["manifest_sha256"]: Link(path=entry.path, label=entry.facts["label"])
+            entry.facts["manifest_sha256"]: Link(
+                path=entry.path, label=entry.facts["label"], text=_withdrawn(entry.facts)
+            )
             for entry in entries
         }
         links = []
@@ -350,7 +355,8 @@ class _Work:
             except SufficeError as error:
                 self._leave_out(f"publication {publication.publication_id}", error)
             else:
-                links.append(_publication_link(publication))
+                withdrawn = any(page is not None and page.text for _, page in rests_on)
+                links.append(_publication_link(publication, withdrawn=withdrawn))
         return links
 
     def _make_publication(
@@ -366,7 +372,7 @@ class _Work:
             for file in publication.stated.files
             if file.role == "card" and file.path in files and is_inert(files[file.path])
         ]
-        copied = {path: data for path, data in files.items() if not path.endswith(".html") or path in cards}
+        copied = {path: data for path, data in files.items() if path.endswith(_DATA) or path in cards}
         page = publication_page(
             publication.manifest,
             site=self.site,
@@ -382,6 +388,11 @@ class _Work:
             self.folder.write(f"{place}/{path}", data)
         self.folder.write(f"{place}/{MANIFEST}", publication.data)
         self.folder.write(f"{place}/index.html", page.encode())
+
+
+def _withdrawn(facts: Mapping[str, Any]) -> str:
+    """Say how a release was withdrawn; nothing of one that stands."""
+    return "" if facts["withdrawn"] is None else str(Withdrawal(**facts["withdrawn"]))
 
 
 def _banners(release: Release, amended: ListedRelease | None) -> Iterator[Banner]:
@@ -411,7 +422,7 @@ def _checked_file(store: ReleaseStore, key: str, file: Mapping[str, Any]) -> byt
     return data
 
 
-def _publication_link(publication: Publication) -> Link:
+def _publication_link(publication: Publication, *, withdrawn: bool = False) -> Link:
     stated = publication.stated
     labels = ", ".join(release.label for release in stated.head.releases[:3])
     more = len(stated.head.releases) - 3
@@ -420,7 +431,8 @@ def _publication_link(publication: Publication) -> Link:
         label=stated.title,
         text=f"{stated.head.kind.replace('_', ' ')}, from {labels}"
         + (f" and {more} more" if more > 0 else "")
-        + f"; {stated.created[:10]}",
+        + f"; {stated.created[:10]}"
+        + ("; it rests on a withdrawn release" if withdrawn else ""),
     )
 
 

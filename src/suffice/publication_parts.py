@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
-from suffice.data_files.tables import parquet_bytes, parquet_metadata, table_of
+from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
 from suffice.pipeline.batches.part_answer import PartTerms, answer_part
 from suffice.pipeline.batches.parts import cells_per_part, parts_of
 from suffice.pipeline.cluster.connection import open_cluster
@@ -202,13 +202,15 @@ class StatisticParts:
         A part of another version of suffice does not count: the manifest states one.
         """
         entries, found = [], {}
-        for name in self.sources(part):
+        for name, source in self.sources(part).items():
             file = files.get(name)
             data = file and publications.read_file(self.asked_id, file.path)
             metadata, rows = parquet_metadata(data) if data else ({}, 0)
             found = _read(metadata.get(PART, ""))
             if file is None or found != _stated(part, found.get("diagnostics", {})):
                 return None
+            if _without_notes(metadata.get(SOURCE, "")) != _without_notes(source.text()):
+                return None  # of another request: somebody has put it here
             entries.append(file.entry(role="part", file_format="parquet", rows=rows))
         return entries, found["diagnostics"]
 
@@ -294,9 +296,20 @@ def publish_parts(
     )
 
 
+def _without_notes(text: str) -> object:
+    """Return what a source states but its notes, which are known once a part is computed."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return (
+        {name: told for name, told in found.items() if name != "notes"} if isinstance(found, dict) else None
+    )
+
+
 def _read(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) and isinstance(found.get("diagnostics"), dict) else {}

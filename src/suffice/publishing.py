@@ -11,10 +11,11 @@ import dataclasses
 import datetime as dt
 import math
 import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UsageError
+from suffice.errors import SignatureError, SufficeWarning, UsageError
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.pooling.release import Release
@@ -28,7 +29,12 @@ from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.release_store import locate, open_release
-from suffice.storage.signatures.signing import publication_signer_from_environment
+from suffice.storage.signatures.signing import (
+    PUBLICATION,
+    check_signature,
+    publication_signer_from_environment,
+    signature_status,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
+    from suffice.storage.signatures.signing import SignatureStatus, Signer
 
     Reference = Release | str | os.PathLike[str]
 
@@ -57,10 +64,14 @@ class Published:
     is_new : bool
         Whether this call published it; False where the request was answered before, or by another
         writer meanwhile.
+    signature : str
+        ``checked`` against keys that are demanded, or against the one that this publisher signs with;
+        ``not_checked``; ``unsigned``.
     """
 
     publication: Publication
     is_new: bool
+    signature: SignatureStatus
 
 
 def publish(
@@ -233,10 +244,10 @@ def carry_out(
     """
     check_cluster(cluster)
     request = question.request
+    signer = publication_signer_from_environment()
     found = publications.find(request.publication_id)
     if found is not None:
-        return Published(publication=found, is_new=False)
-    signer = publication_signer_from_environment()
+        return _found(found, publications, signer)
     publications.check_create_only()
     if request.cells_per_part is None:
         entries, diagnostics = _whole(question, publications, progress)
@@ -252,7 +263,28 @@ def carry_out(
         signer=signer,
     )
     published = publications.publish(request.publication_id, manifest)
-    return Published(publication=published, is_new=published.data == manifest)
+    if published.data == manifest:
+        status = signature_status(published.manifest, checked=True)
+        return Published(publication=published, is_new=True, signature=status)
+    return _found(published, publications, signer)
+
+
+def _found(found: Publication, publications: PublicationStore, signer: Signer | None) -> Published:
+    """Return what was published before; warn where this publisher signs, and that is not what it signed."""
+    checked = publications.keys is not None
+    if not checked and signer is not None:
+        try:
+            check_signature(found.manifest, [signer.public_key], PUBLICATION)
+            checked = True
+        except SignatureError:
+            message = (
+                f"the publication {found.publication_id} was found, and {signer.public_key.key_id} did not "
+                "sign it: whoever may write to the store may have made it; --publication-key, or "
+                "publication_keys=, demands signatures"
+            )
+            warnings.warn(message, SufficeWarning, stacklevel=2)
+    status = signature_status(found.manifest, checked=checked)
+    return Published(publication=found, is_new=False, signature=status)
 
 
 def _whole(

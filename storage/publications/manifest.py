@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from suffice.errors import PublicationCorruptError
+from suffice.errors import PublicationCorruptError, UsageError
 from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.publication.request import Request
 from suffice.storage.publications.manifest_model import FORMAT_VERSION, PublicationManifest
 from suffice.storage.releases.manifest import checksum, software_versions
 from suffice.storage.signatures.signing import PUBLICATION
@@ -117,6 +118,10 @@ def parse_publication(data: bytes) -> PublicationManifest:
         raise _corrupt(f"{', '.join(places[:3])}: not as format {FORMAT_VERSION} has it") from None
     if publication_id_of(canonical_json.encode(manifest.request)) != manifest.publication_id:
         raise _corrupt("publication_id: it is not the hash of its request")
+    try:
+        Request.read(manifest.request)
+    except UsageError as error:
+        raise _corrupt(f"request: {error}") from None
     return manifest
 
 

@@ -17,7 +17,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "marker_sequence",
         "read_place",
     ),
-    "location": ("Location", "MANIFEST"),
+    "location": ("Location", "MANIFEST", "is_path"),
     "manifest": (
         "DataFile",
         "checksum",

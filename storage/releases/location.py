@@ -131,3 +131,8 @@ class Location:
             return decode_statistic(data, manifest.plan.statistics[index], manifest.plan.groups)
         message = f"the release at {self.uri} is corrupt: {file.path} {rule}"
         raise ReleaseCorruptError(message)
+
+
+def is_path(reference: str) -> bool:
+    """Tell whether a reference to a release is a path or URI, and no name in a store."""
+    return "/" in reference or reference in {".", "..", MANIFEST}

@@ -15,7 +15,7 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.spec.editions import edition, read_edition
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.probe import check_create_only
-from suffice.storage.releases.location import MANIFEST, Location
+from suffice.storage.releases.location import MANIFEST, Location, is_path
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
 from suffice.storage.releases.store_identity import claim_store, read_identity
@@ -383,7 +383,7 @@ def locate(reference: str, store: str | None = None) -> Location:
     ------
     UsageError, ReleaseMissingError, StoreError
     """
-    if not _is_path(reference):
+    if not is_path(reference):
         named = _NAME.fullmatch(reference)
         if named is None:
             message = f"{reference!r} is neither NAME[@WINDOW] nor a path: write a relative path as ./..."
@@ -401,10 +401,6 @@ def locate(reference: str, store: str | None = None) -> Location:
         key=(name, window, release_id) if owner else None,
         store=owner,
     )
-
-
-def _is_path(reference: str) -> bool:
-    return "/" in reference or reference in {".", "..", MANIFEST}
 
 
 def _owner(address: Address) -> ReleaseStore | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from suffice.errors import SufficeWarning
+from suffice.publishing import publish
+from suffice.storage.signatures.keys import new_keys
 from support.model_releases import publish_models
 from support.published import make_release
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.running import Runner
 
 
@@ -64,10 +66,31 @@ def test_a_damaged_publication_is_named(store: str, suffice: Runner) -> None:
     found = suffice.json("publications", "verify", made["uri"], status=5)
     assert not found["ok"]
     assert made["files"][0]["path"] in found["problems"][0]
+    folder = Path(store).parent / "new" / "fetched"
+    said = suffice.text("publications", "fetch", made["uri"], "--out", str(folder), status=5)
+    assert "the manifest states" in said
+    assert not folder.exists()
     with open(f"{made['uri']}/manifest.json", "ab") as file:  # noqa: PTH123 - as above
         file.write(b" ")
     listed = suffice.json("publications", "list", "--store", store, status=5)
     assert made["publication_id"] in listed["problems"][0]
+
+
+def test_what_somebody_else_published_is_told_to_whoever_signs(
+    store: str, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("publish", "flights", "flag", "--draws", "0", "--store", store)
+    for name in ("theirs", "ours"):
+        new_keys(tmp_path / name)
+    monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "ours"))
+    suffice.json(*words)
+    assert "(signature checked)" in suffice.text(*words)
+    monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "theirs"))
+    assert "(signature not checked)" in suffice.text(*words)
+    with pytest.warns(SufficeWarning, match="did not sign it: whoever may write to the store"):
+        publish("flights", "flag", draws=0, store=store)
+    monkeypatch.delenv("SUFFICE_PUBLICATION_KEY")
+    assert "(signature not checked)" in suffice.text(*words)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,17 @@ def test_releases_of_the_pinned_stores_are_read(reference: str) -> None:
 
 @pytest.mark.parametrize(
     "reference",
-    ["./a", "../a/b", "/srv/releases/../secret/a", "/srv/releases-of-others/a", "s3://lake/releases2/a", "/"],
+    [
+        ".",
+        "..",
+        "manifest.json",
+        "./a",
+        "../a/b",
+        "/srv/releases/../secret/a",
+        "/srv/releases-of-others/a",
+        "s3://lake/releases2/a",
+        "/",
+    ],
 )
 def test_releases_elsewhere_are_not(reference: str) -> None:
     with pytest.raises(PinnedError, match=r"^release: this lies outside") as caught:

@@ -127,7 +127,7 @@ def publish_answer(store: Path, place: str, *, page: str | None = None) -> str:
     sha256 = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
     request = request_of(
         releases=[{"release_id": RELEASE_ID, "manifest_sha256": sha256, "label": release.label}],
-        **({"seed": "9"} if page else {}),
+        **({"seed": 9} if page else {}),
     )
     rows = [{"origin": HOSTILE[0], "parameter": "probability", "mean": 0.25}]
     publications, publication_id = PublicationStore.open(str(store)), id_of(request)

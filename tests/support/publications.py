@@ -36,13 +36,30 @@ POINTS = (
 def request_of(**changes: Any) -> dict[str, Any]:
     """Return a request of one release."""
     release = {"release_id": "ab" * 8, "manifest_sha256": "cd" * 32, "label": "flights@2013-01"}
+    statistic = {
+        "statistic": "cancelled",
+        "priors": [{"name": None, "prior": "Beta(1, 1)"}],
+        "n_prior": "Uniform()",
+        "predictor_prior": None,
+    }
     request = {
         "algorithm": 1,
         "kind": "posterior",
         "releases": [release],
-        "statistics": ["cancelled"],
-        "prior": "Beta(1, 1)",
+        "statistics": [statistic],
+        "where": {},
+        "method": "noise-aware",
+        "clipping": "modelled",
+        "within_unit": "modelled",
+        "mass": "0.95",
         "draws": 1000,
+        "seed": 7,
+        "formats": ["parquet"],
+        "cells_per_part": None,
+        "relation": None,
+        "vouched": False,
+        "over": [],
+        "model": None,
     }
     return {**request, **changes}
 

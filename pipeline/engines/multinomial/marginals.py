@@ -125,6 +125,8 @@ def _used(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
 def _thinned(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Join neighbours at their mean, where there are more than ``_MOST``."""
     each = -(-len(values) // _MOST)
+    if each == 1:
+        return values, mass  # a mean would round, and a whole N at an end of its range would lie beyond it
     starts = np.arange(0, len(values), each)
     joined = np.add.reduceat(mass, starts)
     return np.add.reduceat(values * mass, starts) / joined, joined

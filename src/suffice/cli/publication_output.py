@@ -46,7 +46,12 @@ def print_published(found: Published, *, as_json: bool) -> None:
         output.print_json(document)
         return
     if not found.is_new:
-        say("found: this was published before, and nothing was computed")
+        words = {
+            "unsigned": "unsigned",
+            "checked": "signature checked",
+            "not_checked": "signature not checked",
+        }
+        say(f"found: this was published before ({words[found.signature]}), and nothing was computed")
     print_publication(document)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
@@ -120,21 +121,39 @@ def fetch(
         raise UsageError(message)
     check_file("--out", out / "manifest.json", overwrite=False)
     found = _opened(publication, store, publication_keys)
-    contents = {file.path: found.read(file.name) for file in found.files}
-    try:
-        out.mkdir(parents=True)
-        for path, content in contents.items():
-            (out / path).write_bytes(content)
-        (out / "manifest.json").write_bytes(found.data)
-    except (OSError, ValueError):
-        message = f"--out {out}: its files cannot be written"
-        raise UsageError(message) from None
-    written = [str(out / path) for path in (*contents, "manifest.json")]
+    _copy(found, out)
+    written = [str(out / path) for path in (*(file.path for file in found.files), "manifest.json")]
     if as_json:
         output.print_json({"publication_id": found.publication_id, "files": written})
     else:
         for path in written:
             say(f"wrote {path}")
+
+
+def _copy(found: Publication, out: Path) -> None:
+    """Write a publication's files, one in memory at a time, and the manifest last; nothing stays of a half.
+
+    Raises
+    ------
+    UsageError
+        Where the folder cannot be written.
+    PublicationCorruptError, StoreError
+        Where a file is missing, or is not what was published.
+    """
+    message = f"--out {out}: its files cannot be written"
+    try:
+        out.mkdir(parents=True)
+    except (OSError, ValueError):
+        raise UsageError(message) from None
+    try:
+        for file in found.files:
+            (out / file.path).write_bytes(found.read(file.name))
+        (out / "manifest.json").write_bytes(found.data)
+    except BaseException as error:
+        shutil.rmtree(out, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            raise UsageError(message) from None
+        raise
 
 
 def _exists(path: Path) -> bool:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("theme.js", "catalogue.js")
 _STYLES = ("style.css",)
+_DIRECTIVE = re.compile(r"http-equiv|<form|<base", re.IGNORECASE)
+"""What sends a reader elsewhere without any script; a policy stands in one ``http-equiv``."""
 _PROLOGUE = re.compile(
     r'<!DOCTYPE html>\s*<html lang="en">\s*<head>\s*<meta charset="utf-8">\s*'
     r'<meta http-equiv="Content-Security-Policy" content="([^"<>]{1,2000})">'
@@ -24,15 +26,16 @@ _PROLOGUE = re.compile(
 
 
 def is_inert(page: bytes) -> bool:
-    """Tell whether a page forbids itself, before anything else, scripts that are not ours and all requests.
+    """Tell whether a page forbids itself, first of all, scripts that are not ours, and leads nowhere.
 
     What others published is put beside our pages: a script in it would run in their place.
     """
     try:
-        found = _PROLOGUE.match(page.decode("utf-8"))
+        text = page.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    if found is None:
+    found = _PROLOGUE.match(text)
+    if found is None or len(_DIRECTIVE.findall(text)) > 1:
         return False
     ours = [asset(name) for name in ("theme.js", "catalogue.js")]
     return is_inert_policy(html.unescape(found[1]), ours)
@@ -67,7 +70,8 @@ def publication_page(
     where : str
         Where the others are.
     releases : sequence of (str, Link or None)
-        What it rests on: a label, and the page of it where the catalogue has one.
+        What it rests on: a label, and the page of it where the catalogue has one; its text says how it was
+        withdrawn, if it was.
     signature_note : str
     """
     request = {

@@ -29,8 +29,10 @@ def released_reference(reference: str, *, profile: DeploymentProfile | None, opt
     UsageError
         Where it is no text of a parameter.
     """
+    from suffice.storage.releases.location import is_path  # noqa: PLC0415 - numpy is slow to import
+
     check_text(option, reference)
-    if "/" not in reference or profile is None or profile.stores is None:
+    if not is_path(reference) or profile is None or profile.stores is None:
         return reference
     return _inside(option, store_uri(reference), profile.stores)
 

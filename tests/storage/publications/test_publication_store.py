@@ -315,6 +315,15 @@ def test_a_changed_file_is_refused(tmp_path: Path, data: bytes) -> None:
         made.read("../manifest.json")
 
 
+def test_a_publication_in_the_place_of_another_is_refused(tmp_path: Path) -> None:
+    store = PublicationStore.open(tmp_path)
+    made = publish(store)
+    another = id_of(request_of(draws=7))
+    store.objects.put_new(f"{another}/manifest.json", made.data)
+    with pytest.raises(PublicationCorruptError, match="belongs to another publication"):
+        store.find(another)
+
+
 def test_a_publication_has_a_key_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, releases = new_keys(tmp_path / "ours"), new_keys(tmp_path / "releases")
     monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(ours.private_key))
