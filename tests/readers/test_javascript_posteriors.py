@@ -64,11 +64,6 @@ def simulated(family: str, *, n: int, epsilon: str, public_n: bool, seed: int) -
     return plan, values[:, ::-1] if family == "bernoulli" and not public_n else values
 
 
-def _public(n: int, *, public_n: bool) -> dict[str, Any]:
-    """What a release states beside its values where N is public."""
-    return {"public_n": n} if public_n else {}
-
-
 Compared = dict[tuple[str, bool], list[tuple[dict[str, Any], float, float, str]]]
 """By family, and whether N is public: an answer, and Python's mean, standard deviation and prior."""
 
@@ -82,7 +77,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
         for public_n in (False, True):
             plan, values = simulated(family, n=150, epsilon="1", public_n=public_n, seed=len(family))
             root = tmp_path_factory.mktemp(family)
-            directory = publish(root, plan, {"s": values}, **_public(150, public_n=public_n))
+            directory = publish(root, plan, {"s": values}, public_n=150 if public_n else None)
             release = suffice.open_release(str(directory))
             own = PRIORS[FAMILIES[family].prior.__name__]
             mixture = f"Mixture(0.3, {own}, 0.7, {own.replace('7', '3').replace('4', '5')})"
@@ -137,7 +132,7 @@ def test_posteriors_of_categories_are_pythons(tmp_path: Path, concentration: str
         statistics={"s": entry_of("categorical", {"categories": ["a", "b"], "other": True})},
     )
     values = np.array([[70, -3, 9]], dtype=object)
-    directory = publish(tmp_path, plan, {"s": values}, **_public(80, public_n=public_n))
+    directory = publish(tmp_path, plan, {"s": values}, public_n=80 if public_n else None)
     posterior = suffice.open_release(str(directory)).posterior("s", prior=concentration)
     (answer,) = ask(directory, [{"statistic": "s", "options": {"prior": concentration}}])["answers"]
     mean, sd = posterior.mean("probability")[0], posterior.sd("probability")[0]

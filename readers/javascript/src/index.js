@@ -1,3 +1,3 @@
 export { ReleaseError } from "./errors.js";
-export { readPublication } from "./publication.js";
 export { readRelease, verifyRelease } from "./reading.js";
+export { readPublication } from "./publication.js";

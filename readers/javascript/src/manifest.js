@@ -2,10 +2,11 @@
 
 import { decodeBase64, encodeText, sha256 } from "./bytes.js";
 import { encode } from "./canonical_json.js";
+import { label, periodStart } from "./domains.js";
 import { ReleaseError, shown } from "./errors.js";
 import { parseRational } from "./exact.js";
 import { fileSizes } from "./parquet.js";
-import { derive, label, periodStart, statisticFields } from "./plan.js";
+import { derive, statisticFields } from "./plan.js";
 import { groupsOf } from "./release.js";
 
 export const LARGEST_MANIFEST = 24 * 2 ** 20;

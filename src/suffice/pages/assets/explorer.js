@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 7b78820a8da6ee206123aa5a61638a19cda6417b526ea5c230bc6a6dddddb388
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 121f5d6c5206b2f55b58c9d9373064cf5a21484ac6765a35f57b0c7c9be5f503
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -372,6 +372,103 @@
     return view.getFloat64(0);
   }
 
+  // src/plan_values.js
+  function number(text, place) {
+    const found = parseRational(text);
+    if (found === null) throw refused(place, "it is no exact number");
+    return found;
+  }
+  function integer(text, place) {
+    const found = number(text, place);
+    if (found.d !== 1n) throw refused(place, "it is no whole number");
+    return found.n;
+  }
+  function refused(place, rule) {
+    return new ReleaseError("manifest", `the manifest is corrupt: ${place}: ${rule}`);
+  }
+  function onlyKeys(mapping, required, optional, place) {
+    const fits2 = isMapping(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
+    if (!fits2) throw refused(place, "its keys are not those that the format states");
+  }
+  function isMapping(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+
+  // src/domains.js
+  var MOST_CELLS = 1e7;
+  var MOST_LISTED = 1e5;
+  var DAY = 864e5;
+  function group(column, domain) {
+    const head = { column };
+    if (Array.isArray(domain)) {
+      const keys2 = keysOf(domain, column);
+      return { size: keys2.length, stated: { ...head, kind: "list", every: null, keys: keys2 } };
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => integer(end, `groups.${shown(column)}`));
+      const size = Number(last - first + 1n);
+      if (!(size >= 1 && size <= MOST_CELLS)) throw refused(`groups.${shown(column)}`, "it is no range");
+      return { size, stated: { ...head, kind: "range", first: String(first), last: String(last) } };
+    }
+    const keys = keysOf(domain, column);
+    return { size: keys.length, stated: { ...head, kind: "period", every: domain.every, keys } };
+  }
+  function keysOf(domain, place) {
+    const wrong = () => refused(shown(place), "it is no domain");
+    if (Array.isArray(domain)) {
+      if (domain.length === 0 || !domain.every((key) => typeof key === "string") || new Set(domain).size !== domain.length) {
+        throw wrong();
+      }
+      return domain;
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => Number(integer(end, place)));
+      if (!(last >= first && last - first < MOST_LISTED)) throw wrong();
+      return Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
+    }
+    if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
+    const keys = [];
+    let start2 = periodStart(domain.from, domain.every);
+    for (let key = domain.from; keys.length < MOST_LISTED; key = label(start2, domain.every)) {
+      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
+      keys.push(key);
+      if (key === domain.to) return keys;
+      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
+      start2 = following(start2, domain.every);
+    }
+    throw wrong();
+  }
+  function periodStart(text, every) {
+    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every];
+    const found = parts?.exec(text);
+    if (!found) return null;
+    const [year, second = 1, third = 1] = found.slice(1).map(Number);
+    if (every === "week") {
+      const first = utc(year, 0, 4);
+      return first - (new Date(first).getUTCDay() + 6) % 7 * DAY + (second - 1) * 7 * DAY;
+    }
+    return utc(year, second - 1, third);
+  }
+  function label(start2, every) {
+    if (every === "week") {
+      const thursday = new Date(start2 + 3 * DAY);
+      const year = thursday.getUTCFullYear();
+      const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
+      return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
+    }
+    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every]);
+  }
+  function following(start2, every) {
+    if (every === "day" || every === "week") return start2 + (every === "day" ? 1 : 7) * DAY;
+    const date = new Date(start2);
+    return every === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
+  }
+  function utc(year, month, day) {
+    const date = /* @__PURE__ */ new Date(0);
+    date.setUTCFullYear(year, month, day);
+    return date.getTime();
+  }
+
   // src/thrift.js
   var DEEPEST2 = 12;
   var [TRUE, FALSE, BYTE, I16, I32, I64, BINARY, LIST, STRUCT] = [1, 2, 3, 4, 5, 6, 8, 9, 12];
@@ -682,112 +779,9 @@
     return [...fields.keys()].every((number2) => required.includes(number2) || optional.includes(number2));
   }
 
-  // src/plan.js
+  // src/blocks.js
   var ONE = rational(1n);
   var ZERO = rational(0n);
-  var NOISE_REACH = rational(64n);
-  var LARGEST_SCALE = 2 ** 55;
-  var MOST_CELLS = 1e7;
-  var MOST_COMPONENTS = 65536;
-  var MOST_PERIODS = 65536;
-  var DAY = 864e5;
-  function derive(plan, order) {
-    const { privacy } = plan;
-    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
-    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
-    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
-    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
-    const unit = privacy.unit === "row" ? null : privacy.unit;
-    if (unit !== null) {
-      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
-      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
-    }
-    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
-    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
-    const replaces = privacy.neighboring === "replace_one";
-    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
-    const epsilon = number(privacy.epsilon, "privacy.epsilon");
-    if (compare(epsilon, ZERO) <= 0) throw refused("privacy.epsilon", "it is not above 0");
-    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
-    const cells = groups.reduce((product, { size }) => product * size, 1);
-    if (cells > MOST_CELLS) throw refused("groups", "there are too many cells");
-    const entries = ordered(plan.statistics, order.statistics, "statistics");
-    checkVariables(plan.statistics, order.variables);
-    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
-    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
-    const terms = {
-      replaces,
-      unit,
-      maxRows,
-      mayBeMinimal,
-      hasGroups: groups.length > 0,
-      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
-    };
-    const statistics = entries.map(([name, entry]) => {
-      const own = divide(multiply(epsilon, share(name, entry)), shares2);
-      return { name, entry, epsilon: own, terms };
-    });
-    return {
-      heading: {
-        name: plan.name,
-        dataset: plan.dataset,
-        epsilon: format(epsilon),
-        neighboring: privacy.neighboring,
-        unit: unit ? `column:${unit.column}` : "row",
-        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
-        max_total_rows: Number(plan.max_total_rows),
-        cells,
-        groups: groups.map(({ stated }) => stated)
-      },
-      statistics
-    };
-  }
-  function statisticFields({ name, entry, epsilon, terms }, stated) {
-    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
-    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
-    const isKnown = isComputedAgain(entry);
-    const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
-    const place = `statistics.${shown(name)}`;
-    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
-    if (isKnown) {
-      const block2 = make(entry, terms.mayBeMinimal, stated, place);
-      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
-      const ofRecord = block2.recordL1;
-      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
-      l1 = block2.minimalL1 ?? ofRecord * times;
-      const { scale: scale2, text } = leastScale(l1, epsilon);
-      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
-      Object.assign(fields, {
-        columns: [entry.column],
-        rows_of: sentence(entry, terms),
-        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
-        components: block2.components,
-        l1_sensitivity: String(l1),
-        scale: text,
-        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
-        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
-        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
-        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
-        parameters: block2.parameters
-      });
-      return fields;
-    }
-    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
-    fields.scale = leastScale(l1, epsilon).text;
-    return fields;
-  }
-  function isComputedAgain({ family, within_unit: within2 }) {
-    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
-  }
-  function leastScale(l1, epsilon) {
-    let down = toNumber(epsilon);
-    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
-    const exact = divide(rational(l1), ofNumber(down));
-    let scale2 = toNumber(exact);
-    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
-    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
-    return { scale: scale2, text: format(ofNumber(scale2)) };
-  }
   var KEYS = {
     bernoulli: ["nulls"],
     categorical: ["categories", "other"],
@@ -825,33 +819,6 @@
     }
     for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
     if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
-  }
-  function onlyKeys(mapping, required, optional, place) {
-    const fits2 = isMapping(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
-    if (!fits2) throw refused(place, "its keys are not those that the format states");
-  }
-  function isMapping(value) {
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  }
-  function share(name, entry) {
-    const found = number(entry?.share, `statistics.${shown(name)}.share`);
-    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
-      throw refused(`statistics.${shown(name)}.share`, "it is no share");
-    }
-    return found;
-  }
-  function sentence(entry, { unit, maxRows, hasGroups }) {
-    if (unit === null) return null;
-    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
-    if (entry.family === "normal") {
-      const where = hasGroups ? " in one cell" : "";
-      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
-    }
-    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
-  }
-  function quantity({ name, category = null, coefficients, ofPublicN = ZERO }, components) {
-    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
-    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
   }
   var BLOCKS = {
     bernoulli(entry, mayBeMinimal) {
@@ -1033,75 +1000,132 @@
     }
     return bound;
   }
-  function group(column, domain) {
-    const head = { column };
-    if (Array.isArray(domain)) {
-      const keys2 = keysOf(domain, column);
-      return { size: keys2.length, stated: { ...head, kind: "list", every: null, keys: keys2 } };
-    }
-    if (domain?.range) {
-      const [first, last] = domain.range.map((end) => integer(end, `groups.${shown(column)}`));
-      const size = Number(last - first + 1n);
-      if (!(size >= 1 && size <= MOST_CELLS)) throw refused(`groups.${shown(column)}`, "it is no range");
-      return { size, stated: { ...head, kind: "range", first: String(first), last: String(last) } };
-    }
-    const keys = keysOf(domain, column);
-    return { size: keys.length, stated: { ...head, kind: "period", every: domain.every, keys } };
+  function bitLength(size) {
+    return size.toString(2).length;
   }
-  function keysOf(domain, place) {
-    const wrong = () => refused(shown(place), "it is no domain");
-    if (Array.isArray(domain)) {
-      if (domain.length === 0 || !domain.every((key) => typeof key === "string") || new Set(domain).size !== domain.length) {
-        throw wrong();
-      }
-      return domain;
+
+  // src/plan.js
+  var ZERO2 = rational(0n);
+  var NOISE_REACH = rational(64n);
+  var LARGEST_SCALE = 2 ** 55;
+  var MOST_CELLS2 = 1e7;
+  var MOST_COMPONENTS = 65536;
+  function derive(plan, order) {
+    const { privacy } = plan;
+    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
+    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+    const unit = privacy.unit === "row" ? null : privacy.unit;
+    if (unit !== null) {
+      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
     }
-    if (domain?.range) {
-      const [first, last] = domain.range.map((end) => Number(integer(end, place)));
-      if (!(last >= first && last - first < MOST_COMPONENTS)) throw wrong();
-      return Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
-    }
-    if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
-    const keys = [];
-    let start2 = periodStart(domain.from, domain.every);
-    for (let key = domain.from; keys.length < MOST_PERIODS; key = label(start2, domain.every)) {
-      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
-      keys.push(key);
-      if (key === domain.to) return keys;
-      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
-      start2 = following(start2, domain.every);
-    }
-    throw wrong();
+    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
+    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+    const replaces = privacy.neighboring === "replace_one";
+    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
+    const epsilon = number(privacy.epsilon, "privacy.epsilon");
+    if (compare(epsilon, ZERO2) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
+    const cells = groups.reduce((product, { size }) => product * size, 1);
+    if (cells > MOST_CELLS2) throw refused("groups", "there are too many cells");
+    const entries = ordered(plan.statistics, order.statistics, "statistics");
+    checkVariables(plan.statistics, order.variables);
+    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
+    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+    const terms = {
+      replaces,
+      unit,
+      maxRows,
+      mayBeMinimal,
+      hasGroups: groups.length > 0,
+      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
+    };
+    const statistics = entries.map(([name, entry]) => {
+      const own = divide(multiply(epsilon, share(name, entry)), shares2);
+      return { name, entry, epsilon: own, terms };
+    });
+    return {
+      heading: {
+        name: plan.name,
+        dataset: plan.dataset,
+        epsilon: format(epsilon),
+        neighboring: privacy.neighboring,
+        unit: unit ? `column:${unit.column}` : "row",
+        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
+        max_total_rows: Number(plan.max_total_rows),
+        cells,
+        groups: groups.map(({ stated }) => stated)
+      },
+      statistics
+    };
   }
-  function periodStart(text, every) {
-    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every];
-    const found = parts?.exec(text);
-    if (!found) return null;
-    const [year, second = 1, third = 1] = found.slice(1).map(Number);
-    if (every === "week") {
-      const first = utc(year, 0, 4);
-      return first - (new Date(first).getUTCDay() + 6) % 7 * DAY + (second - 1) * 7 * DAY;
+  function statisticFields({ name, entry, epsilon, terms }, stated) {
+    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
+    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
+    const isKnown = isComputedAgain(entry);
+    const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
+    const place = `statistics.${shown(name)}`;
+    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
+    if (isKnown) {
+      const block2 = make(entry, terms.mayBeMinimal, stated, place);
+      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
+      const ofRecord = block2.recordL1;
+      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+      l1 = block2.minimalL1 ?? ofRecord * times;
+      const { scale: scale2, text } = leastScale(l1, epsilon);
+      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
+      Object.assign(fields, {
+        columns: [entry.column],
+        rows_of: sentence(entry, terms),
+        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
+        components: block2.components,
+        l1_sensitivity: String(l1),
+        scale: text,
+        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
+        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
+        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
+        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
+        parameters: block2.parameters
+      });
+      return fields;
     }
-    return utc(year, second - 1, third);
+    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
+    fields.scale = leastScale(l1, epsilon).text;
+    return fields;
   }
-  function label(start2, every) {
-    if (every === "week") {
-      const thursday = new Date(start2 + 3 * DAY);
-      const year = thursday.getUTCFullYear();
-      const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
-      return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
+  function isComputedAgain({ family, within_unit: within2 }) {
+    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
+  }
+  function leastScale(l1, epsilon) {
+    let down = toNumber(epsilon);
+    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
+    const exact = divide(rational(l1), ofNumber(down));
+    let scale2 = toNumber(exact);
+    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
+    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
+    return { scale: scale2, text: format(ofNumber(scale2)) };
+  }
+  function share(name, entry) {
+    const found = number(entry?.share, `statistics.${shown(name)}.share`);
+    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
+      throw refused(`statistics.${shown(name)}.share`, "it is no share");
     }
-    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every]);
+    return found;
   }
-  function following(start2, every) {
-    if (every === "day" || every === "week") return start2 + (every === "day" ? 1 : 7) * DAY;
-    const date = new Date(start2);
-    return every === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
+  function sentence(entry, { unit, maxRows, hasGroups }) {
+    if (unit === null) return null;
+    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+    if (entry.family === "normal") {
+      const where = hasGroups ? " in one cell" : "";
+      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
+    }
+    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
   }
-  function utc(year, month, day) {
-    const date = /* @__PURE__ */ new Date(0);
-    date.setUTCFullYear(year, month, day);
-    return date.getTime();
+  function quantity({ name, category = null, coefficients, ofPublicN = ZERO2 }, components) {
+    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
+    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
   }
   function ordered(mapping, names, place) {
     const keys = Object.keys(mapping ?? {});
@@ -1120,22 +1144,6 @@
       seen.add(`${name} ${key}`);
       ordered(entry[key], names, "variables");
     }
-  }
-  function number(text, place) {
-    const found = parseRational(text);
-    if (found === null) throw refused(place, "it is no exact number");
-    return found;
-  }
-  function integer(text, place) {
-    const found = number(text, place);
-    if (found.d !== 1n) throw refused(place, "it is no whole number");
-    return found.n;
-  }
-  function bitLength(size) {
-    return size.toString(2).length;
-  }
-  function refused(place, rule) {
-    return new ReleaseError("manifest", `the manifest is corrupt: ${place}: ${rule}`);
   }
 
   // src/special.js
@@ -3125,18 +3133,19 @@
   // src/signature.js
   var PEM = /^-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----\s*$/;
   var PREFIX = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0];
-  async function checkSignature(manifest, publicKeys) {
+  var RELEASE = { name: "release", prefix: "" };
+  async function checkSignature(manifest, publicKeys, kind = RELEASE) {
     const { signature } = manifest;
     if (publicKeys === void 0 || publicKeys === null) return signature === null ? "unsigned" : "not_checked";
     const keys = publicKeys.map(rawKey);
     if (keys.length === 0 || keys.includes(null)) throw refused3("a pinned public key is no Ed25519 key in PEM or base64");
-    if (signature === null) throw refused3("the release is not signed, and a signature is demanded");
+    if (signature === null) throw refused3(`the ${kind.name} is not signed, and a signature is demanded`);
     const candidates = keys.filter((key) => keyId(key) === signature.key_id);
-    if (candidates.length === 0) throw refused3(`the release is signed with the key ${signature.key_id}, which is not pinned`);
+    if (candidates.length === 0) throw refused3(`the ${kind.name} is signed with the key ${signature.key_id}, which is not pinned`);
     const value = decodeBase64(signature.value);
-    const message = encodeText(encode({ ...manifest, signature: null }));
+    const message = encodeText(kind.prefix + encode({ ...manifest, signature: null }));
     for (const key of candidates) if (await fits(key, value, message)) return "checked";
-    throw refused3(`the release's signature is wrong: ${signature.key_id} did not sign this manifest`);
+    throw refused3(`the ${kind.name}'s signature is wrong: ${signature.key_id} did not sign this manifest`);
   }
   function keyId(raw) {
     return sha256(raw).slice(0, 16);
