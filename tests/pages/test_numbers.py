@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.pages.noise_interval import noise_half_width
 from suffice.pages.numbers import number, scale
+from suffice.pipeline.released.noise_interval import noise_half_width
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.statistics.block import Quantity

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { decode } from "../../readers/javascript/src/canonical_json.js";
 import { checkManifest } from "../../readers/javascript/src/manifest.js";
-import { ReleaseError, readRelease } from "../../readers/javascript/src/index.js";
+import { ReleaseError, readPublication, readRelease } from "../../readers/javascript/src/index.js";
 
 const plain = (number) => (Number.isFinite(number) ? number : String(number));
 
@@ -19,17 +19,45 @@ function judge(manifest) {
   }
 }
 
-async function answer({ directory, manifests, publicKeys, questions = [] }) {
+/** A folder's manifest and its other files. */
+function filesOf(directory) {
+  const { "manifest.json": manifest, ...files } = Object.fromEntries(
+    readdirSync(directory).map((name) => [name, new Uint8Array(readFileSync(join(directory, name)))]),
+  );
+  return [manifest, files];
+}
+
+// JSON has no place for these numbers.
+const listed = (values) =>
+  Array.from(values, (value) => (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? String(value) : value));
+
+async function published(directory, options) {
+  const found = await readPublication(...filesOf(directory), options);
+  const summaries = found.names.map((name) => {
+    const rows = found.summaries(name);
+    return [name, Object.fromEntries(Object.keys(rows[0] ?? {}).map((column) => [column, listed(rows.map((row) => row[column]))]))];
+  });
+  const drawn = found.tables("draws").map(({ of }) => of);
+  const draws = [...new Set(drawn)].map((name) => [
+    name,
+    Object.fromEntries(
+      Object.entries(found.draws(name)).map(([column, values]) => [column, { kind: values.constructor.name, values: listed(values) }]),
+    ),
+  ]);
+  return {
+    signature: found.signatureStatus,
+    publicationId: found.publicationId,
+    sizes: Object.fromEntries((options?.names ?? found.files.map(({ name }) => name)).map((name) => [name, found.read(name).length])),
+    summaries: Object.fromEntries(summaries),
+    draws: Object.fromEntries(draws),
+  };
+}
+
+async function answer({ directory, publication, options, manifests, publicKeys, questions = [] }) {
   if (manifests) return manifests.map(judge);
-  const files = {};
-  let manifest;
-  for (const name of readdirSync(directory)) {
-    const bytes = new Uint8Array(readFileSync(join(directory, name)));
-    if (name === "manifest.json") manifest = bytes;
-    else files[name] = bytes;
-  }
   try {
-    const release = await readRelease(manifest, files, { publicKeys });
+    if (publication) return await published(publication, options);
+    const release = await readRelease(...filesOf(directory), { publicKeys });
     return { signature: release.signatureStatus, answers: questions.map((question) => ask(release, question)) };
   } catch (error) {
     if (!(error instanceof ReleaseError)) throw error;

@@ -13,6 +13,21 @@ from typing import Any
 import pytest
 
 _READER = Path(__file__).with_name("javascript.mjs")
+ONE_SUM = (
+    "bernoulli",
+    "binomial",
+    "poisson",
+    "geometric",
+    "negative_binomial",
+    "exponential",
+    "gamma",
+    "weibull",
+    "pareto",
+    "laplace",
+    "normal_known_mean",
+    "normal_known_variance",
+)
+"""Families whose posterior the reader computes from one sum."""
 _LARGEST_BATCH = 20_000_000
 """Bytes of manifests that one process gets."""
 
@@ -29,14 +44,27 @@ def node() -> str:
 
 def ask(directory: Path, questions: list[dict[str, Any]], keys: list[str] | None = None) -> dict[str, Any]:
     """Return what the reader says of one release."""
-    found: dict[str, Any]
-    (found,) = _run([{"directory": str(directory), "questions": questions, "publicKeys": keys}])
+    (found,) = ask_all([{"directory": str(directory), "questions": questions, "publicKeys": keys}])
     return found
 
 
 def ask_all(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what the reader says of several releases: each a ``directory`` with ``questions``."""
     found: list[dict[str, Any]] = _run(asked)
+    return found
+
+
+def read_publication(folder: Path, **options: Any) -> dict[str, Any]:
+    """Return all that the reader gives of a publication, or the error that refuses it."""
+    (found,) = read_publications([(folder, options)])
+    return found
+
+
+def read_publications(asked: list[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return what the reader gives of publications, each read with options of its own."""
+    found: list[dict[str, Any]] = _run(
+        [{"publication": str(folder), "options": given} for folder, given in asked]
+    )
     return found
 
 

@@ -94,3 +94,52 @@ export declare function readRelease(manifest: Uint8Array, files: Files, options?
 export declare function verifyRelease(
   manifest: Uint8Array, files: Files, options?: ReadOptions,
 ): Promise<{ ok: boolean; problems: { code: string; message: string }[] }>;
+
+export interface PublicationOptions {
+  /** Public keys of publications, PEM or 32 bytes in base64, one of which must have signed. */
+  publicKeys?: string[];
+  /** The id that was asked for, as the folder is called; another is refused. */
+  publicationId?: string;
+  /** The names of the files that are read and checked; by default all. */
+  names?: string[];
+}
+
+export interface PublishedFile {
+  /** As `cancelled-draws.parquet`. */
+  name: string;
+  /** In the publication's folder. */
+  path: string;
+  role: "summaries" | "draws" | "card" | "part";
+  format: string;
+  size: number;
+  sha256: string;
+  /** Null where it is no table. */
+  rows: number | null;
+}
+
+/** A whole number beyond 2^53 is a `bigint`; null is what is missing. */
+export type Value = string | number | bigint | boolean | null;
+/** Numbers are a `Float64Array` where none is missing and all whole ones are below 2^53. */
+export type Columns = Record<string, Float64Array | Value[]>;
+
+export interface Publication {
+  /** The hash of the request. */
+  readonly publicationId: string;
+  readonly title: string;
+  readonly request: any;
+  readonly manifest: any;
+  readonly signatureStatus: "checked" | "not_checked" | "unsigned";
+  readonly files: PublishedFile[];
+  /** What summaries and draws are of: statistics, or a model of one. */
+  readonly names: string[];
+  /** The bytes of a file, by its name. */
+  read(name: string): Uint8Array;
+  /** A row for each cell, parameter and entry of it. The name may be left out where there is one. */
+  summaries(name?: string): Record<string, Value>[];
+  /** Columns, of one row for each draw, cell, parameter and entry of it. */
+  draws(name?: string): Columns;
+}
+
+export declare function readPublication(
+  manifest: Uint8Array, files: Files, options?: PublicationOptions,
+): Promise<Publication>;

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: ed8bfaa8602b53d0d4c1195d0100cadc75851206dc28c15ffddf31baa40e0f50
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 121f5d6c5206b2f55b58c9d9373064cf5a21484ac6765a35f57b0c7c9be5f503
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -3133,18 +3133,19 @@
   // src/signature.js
   var PEM = /^-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----\s*$/;
   var PREFIX = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0];
-  async function checkSignature(manifest, publicKeys) {
+  var RELEASE = { name: "release", prefix: "" };
+  async function checkSignature(manifest, publicKeys, kind = RELEASE) {
     const { signature } = manifest;
     if (publicKeys === void 0 || publicKeys === null) return signature === null ? "unsigned" : "not_checked";
     const keys = publicKeys.map(rawKey);
     if (keys.length === 0 || keys.includes(null)) throw refused3("a pinned public key is no Ed25519 key in PEM or base64");
-    if (signature === null) throw refused3("the release is not signed, and a signature is demanded");
+    if (signature === null) throw refused3(`the ${kind.name} is not signed, and a signature is demanded`);
     const candidates = keys.filter((key) => keyId(key) === signature.key_id);
-    if (candidates.length === 0) throw refused3(`the release is signed with the key ${signature.key_id}, which is not pinned`);
+    if (candidates.length === 0) throw refused3(`the ${kind.name} is signed with the key ${signature.key_id}, which is not pinned`);
     const value = decodeBase64(signature.value);
-    const message = encodeText(encode({ ...manifest, signature: null }));
+    const message = encodeText(kind.prefix + encode({ ...manifest, signature: null }));
     for (const key of candidates) if (await fits(key, value, message)) return "checked";
-    throw refused3(`the release's signature is wrong: ${signature.key_id} did not sign this manifest`);
+    throw refused3(`the ${kind.name}'s signature is wrong: ${signature.key_id} did not sign this manifest`);
   }
   function keyId(raw) {
     return sha256(raw).slice(0, 16);
