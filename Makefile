@@ -27,6 +27,7 @@ lint: $(VENV)/installed-dev # style, types, import contracts and the order of th
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.structure
 	$(BIN)/python -m scripts.public_names
+	$(BIN)/python -m scripts.schemas
 
 bench: $(VENV)/installed-bench # our times beside others', on the same files; benchmarks/RESULTS.md names the rest
 	$(BIN)/python benchmarks/run.py

@@ -21,13 +21,13 @@ from workloads import decode, duckdb_queries, make_spec, n_threads, ours, refere
 
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
 
 ROWS = (10**6, 10**7, 10**8)
 PARTITIONS = (10, 100, 1000, 10_000)
@@ -78,7 +78,7 @@ def prepare(kind: str, point: int) -> Path:
 def measure(kind: str, point: int, contender: str) -> dict[str, float]:
     """Return seconds, and megabytes when everything is imported and at most."""
     directory = prepare(kind, point)
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         work = {
             "suffice": lambda directory: our_work(kind, point, directory, cluster),
             "duckdb": lambda directory: run_duckdb(queries(kind, point, directory)),

@@ -19,7 +19,7 @@ from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.chunk.sql_sums import sum_queries
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.push_down import pushed_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.spec.spec import load_spec
@@ -68,7 +68,7 @@ def checksum(spec: Spec) -> int:
         (table,) = sources.schema(pin)
         totals = pushed_sums(job, sum_queries(job, table.columns), pin, n_threads=n_threads())
     else:
-        with open_cluster("threads") as cluster:
+        with open_cluster_for_sums("threads") as cluster:
             totals = exact_sums(job, sources.splits(pin), cluster)
     sources.check(pin)
     sources.close(pin)

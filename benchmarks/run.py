@@ -34,7 +34,7 @@ from workloads import (
     run_polars,
 )
 
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +80,7 @@ def main() -> None:
 def exact_statistics(directory: Path, stack: ExitStack) -> Comparison:
     """Compare the exact statistics of the reference spec."""
     spec = reference_spec(directory)
-    threads, local = (stack.enter_context(open_cluster(kind)) for kind in ("threads", "local"))
+    threads, local = (stack.enter_context(open_cluster_for_sums(kind)) for kind in ("threads", "local"))
     contenders: dict[str, Callable[[], int]] = {
         THREADS: lambda: ours(spec, threads),
         LOCAL: lambda: ours(spec, local),
@@ -103,7 +103,7 @@ def exact_statistics(directory: Path, stack: ExitStack) -> Comparison:
 
 def one_count(directory: Path, stack: ExitStack) -> Comparison:
     """Compare one noisy count query of three columns, with noise where there is any."""
-    threads = stack.enter_context(open_cluster("threads"))
+    threads = stack.enter_context(open_cluster_for_sums("threads"))
     spec = one_count_spec(directory)
     query = duckdb_queries(directory)[list(CATEGORIES).index("category_5")]
     contenders: dict[str, Callable[[], int]] = {
@@ -123,7 +123,7 @@ def one_count(directory: Path, stack: ExitStack) -> Comparison:
 
 def bounding(directory: Path, stack: ExitStack) -> Comparison:
     """Compare bounding by unit, over ids in no order, with the same statistics row by row."""
-    threads = stack.enter_context(open_cluster("threads"))
+    threads = stack.enter_context(open_cluster_for_sums("threads"))
     return Comparison(
         title="bounded by unit: at most 20 rows of each of the reference data's ids",
         contenders={

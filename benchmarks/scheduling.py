@@ -22,7 +22,7 @@ from workloads import counted, make_spec
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.reduce import tree
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import contract
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import distributed
 
     from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.reduce.cluster import DistributedCluster
+    from suffice.pipeline.cluster.connection import DistributedCluster
     from suffice.pipeline.sources.contract import Split
 
 GOAL_SHARE, GOAL_TASKS = 0.05, 4
@@ -53,7 +53,7 @@ def main() -> None:
     joined = sources.splits(sources.pin(spec))
     with patch.object(contract, "SPLIT_VALUES", 1), patch.object(contract, "MOST_SPLITS", 1 << 62):
         single = sources.splits(sources.pin(spec))
-    with open_cluster("local") as cluster:
+    with open_cluster_for_sums("local") as cluster:
         ways = {
             "as releases do": (joined, tree.TASK_VALUES, tree.MOST_TASKS),
             "one a file": (single, 1, 1 << 62),

@@ -23,7 +23,7 @@ from suffice.pipeline.spec.spec import Spec, load_spec
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
 
 NUMBERS = {"amount": (-60, 180), "ratio": (0, 1)}
 STEPS = 1 << 16

@@ -12,7 +12,9 @@ from suffice.pipeline.declaration.exact_numbers import format_epsilon
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.publications.publication import Publication
 
+_SHOWN_FILES = 50
 SHOWN_WINDOWS = 50
 """The last windows of an account that its table shows."""
 
@@ -58,6 +60,48 @@ def release_text(release: Release, *, ending: str, remaining: str) -> str:
             *files,
             "",
             f"Read it with `suffice show {release.uri}`.",
+            "",
+        ]
+    )
+
+
+def publication_text(publication: Publication, *, ending: str) -> str:
+    """Return a publication's page in Markdown: what was asked, of which releases, its files."""
+    stated = publication.manifest
+    request = stated["request"]
+    facts = {
+        "publication": f"[{publication.uri}]({_link(publication.uri)})",
+        "publication id": f"`{publication.publication_id}`",
+        "kind": request["kind"].replace("_", " "),
+        "releases": ", ".join(one["label"] for one in request["releases"]),
+        "epsilon": f"{', '.join(stated['epsilon'].values())} was spent on these; the publication costs 0",
+        "method": request["method"],
+        "draws": f"{request['draws']} a cell, seed {request['seed']}",
+    }
+    priors = [
+        f"| {_cell(one['statistic'])} | {_cell('; '.join(prior['prior'] for prior in one['priors']))} |"
+        for one in request["statistics"]
+    ]
+    files = [
+        f"| {_cell(file['role'])} | [{_cell(file['name'])}]({_link(publication.uri)}/{file['path']}) | "
+        f"{'' if file['rows'] is None else file['rows']} |"
+        for file in stated["files"][:_SHOWN_FILES]
+    ]
+    return "\n".join(
+        [
+            f"# {_cell(stated['title'])}: {ending}",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {_cell(text)} |" for name, text in facts.items()),
+            "",
+            "| statistic | prior |",
+            "|---|---|",
+            *priors,
+            "",
+            "| role | file | rows |",
+            "|---|---|---|",
+            *files,
             "",
         ]
     )

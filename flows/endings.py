@@ -84,6 +84,11 @@ VERIFIED = Ending(name="Verified", kind=COMPLETED, event="suffice.ledger.verifie
 NOT_VERIFIED = Ending(name="Not verified", kind=FAILED, event="suffice.ledger.not-verified")
 FITTED = Ending(name="Fitted", kind=COMPLETED, event="suffice.model.fitted")
 NOT_FITTED = Ending(name="Not fitted", kind=FAILED, event="suffice.model.failed")
+POSTERIOR_PUBLISHED = Ending(name="Published", kind=COMPLETED, event="suffice.publication.published")
+POSTERIOR_FOUND = Ending(
+    name="Already published", kind=COMPLETED, event="suffice.publication.already-published"
+)
+POSTERIOR_NOT_PUBLISHED = Ending(name="Not published", kind=FAILED, event="suffice.publication.failed")
 NOT_DONE = Ending(name="Failed", kind=FAILED, event="suffice.ledger.failed")
 
 _BY_KIND = (

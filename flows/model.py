@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prefect import flow
 
+from suffice.data_files.source import fit_source
 from suffice.errors import SufficeError
 from suffice.flows import endings
 from suffice.flows.parameters import PublicUrl, refuse_passwords
@@ -15,10 +15,13 @@ from suffice.flows.running import Verdict, carried_out
 from suffice.model_files import check_folder, write_model
 from suffice.pipeline.models.hidden_markov import hidden_markov
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.profile.pins import output_folder, released_reference
 from suffice.profile.settings import pinned_profile, setting
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from suffice.flows.reporting import Reporter
     from suffice.flows.running import Run
     from suffice.pipeline.models.state_comparison import StateComparison
@@ -41,7 +44,8 @@ def fit_hidden_markov(
     Parameters
     ----------
     release : str or list of str
-        A path or URI, or NAME[@WINDOW] in the store; several windows of one series are time.
+        NAME[@WINDOW] in the store, or a path or URI inside of the stores that the profile pins; several
+        windows of one series are time.
     chain : list of str
         Group columns whose keys are chains.
     time : list of str
@@ -51,8 +55,8 @@ def fit_hidden_markov(
     states : int or list of int
         How many hidden states; or several numbers, which are compared.
     out : str
-        A folder on the host that runs this flow. A folder below it, called after what was fitted, gets the
-        tables, pictures and summary.
+        A folder on the host that runs this flow, inside of those that the profile pins. A folder below
+        it, called after what was fitted, gets the tables, pictures and summary.
     store : str, optional
         Path or URI of the release store; SUFFICE_STORE and the deployment profile otherwise.
 
@@ -81,16 +85,18 @@ def _fitted(
 ) -> Verdict:
     try:
         refuse_passwords({"store": store})
-        place = setting("store", store, profile=pinned_profile()).value
-        references = [release] if isinstance(release, str) else release
+        profile = pinned_profile()
+        place = setting("store", store, profile=profile).value
+        asked = [release] if isinstance(release, str) else release
+        references = [released_reference(one, profile=profile) for one in asked]
         opened = [open_release(reference, store=place) for reference in references]
         labels = [one.label for one in opened]
         title = labels[0] if len(labels) == 1 else f"{labels[0]}..{labels[-1].rpartition('@')[2]}"
         numbers = [states] if isinstance(states, int) else states
-        folder = Path(out) / f"{title}-{'-'.join(map(str, numbers))}-states"
+        folder = output_folder(out, profile=profile) / f"{title}-{'-'.join(map(str, numbers))}-states"
         check_folder(folder)
         found = hidden_markov(opened, statistics, chain=chain, time=time, states=states)
-        write_model(found, folder, title)
+        write_model(found, folder, title, fit_source("hidden Markov model", opened, found, seed=None))
     except SufficeError as error:
         return Verdict(ending=endings.NOT_FITTED, message=endings.error_text(error), subject=_UNREAD)
     run.reporter.name_run(f"hidden states of {title}", [opened[0].dataset, opened[0].name])

@@ -28,7 +28,7 @@ class Subject:
     Attributes
     ----------
     kind : str
-        ``release``, ``backfill`` or ``ledger``.
+        ``release``, ``backfill``, ``ledger``, ``model`` or ``publication``.
     names : mapping of str to str
         As dataset, name and window; empty where nothing was read yet.
     title : str

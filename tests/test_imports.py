@@ -131,7 +131,7 @@ from pathlib import Path
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources.exact_data import unpack
 from suffice.pipeline.spec.spec import load_spec
@@ -139,7 +139,7 @@ for directory in (Path(kind) for kind in ("csv", "delta", "iceberg", "duckdb")):
     spec = load_spec(json.loads((directory / "spec.json").read_text()))
     packed = directory / "splits"
     splits = unpack(packed.read_bytes()) if packed.exists() else sources.splits(sources.pin(spec, "2013-01"))
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         sums = to_python(exact_sums(chunk_job(spec, "2013-01"), splits, cluster).open_totals())
     assert sums["heads"].sum() == 20, directory
 """

@@ -15,6 +15,7 @@ import pytest
 import suffice
 from suffice.errors import ReleaseMissingError, SpecError, StageFailedError, SufficeError
 from suffice.pipeline import sources
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_release import verify_release
@@ -22,7 +23,6 @@ from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import open_store
-from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.signing import signed_message
 from support.making import Workspace, flights, make_workspace, write_parts
 from support.running import Runner, spec_file

@@ -12,18 +12,18 @@ import pytest
 from typer.testing import CliRunner
 
 import suffice
-from suffice.cli import card as cards
 from suffice.cli.app import app
 from suffice.errors import UsageError
-from suffice.pipeline.reduce import cluster as clusters
+from suffice.pages import card as cards
+from suffice.pipeline.reduce import links
 from suffice.releasing import carry_out
 from support.making import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.reduce.cluster import Cluster
 
 MAX_ROWS, UPPER, UNITS, CELLS = 2, 6, 600, 3
 EPSILON = "700"
@@ -73,7 +73,7 @@ def data(rng: np.random.Generator) -> tuple[pa.Table, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with clusters.open_cluster("local") as cluster:
+    with links.open_cluster_for_sums("local") as cluster:
         yield cluster
 
 
@@ -93,7 +93,7 @@ def made(
     )
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "local":
-            patch.setattr(clusters, "open_cluster", lambda _: contextlib.nullcontext(local))
+            patch.setattr(links, "open_cluster_for_sums", lambda _: contextlib.nullcontext(local))
         outcome = carry_out(spec, store=place.store, ledger=place.ledger)
     return outcome.release, of_units
 

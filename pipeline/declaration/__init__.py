@@ -1,4 +1,4 @@
-"""What a person may write: the strict document, its fields, public domains and exact numbers.
+"""What a person may write: the strict document, its fields, public domains, exact numbers; canonical JSON.
 
 In: text of YAML or JSON, read without floating point.
 Out: models and domains; a refusal names the place, the rule and a way out.
@@ -7,6 +7,7 @@ May import: nothing of the pipeline.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "bigquery_spec": ("BigquerySpec",),
+    "canonical_json": (),
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "csv_spec": ("ColumnType", "CsvSpec"),
     "delta_spec": ("DeltaSpec",),
@@ -14,7 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
     "derived_conditions": ("Combination", "Comparison", "Membership"),
     "derived_values": ("Arithmetic", "Case", "DatePart", "MapTo", "Part", "PublicMap", "UniformText"),
-    "document": ("Document", "read_file", "read_mapping", "read_yaml"),
+    "document": ("Document", "read_file", "read_json", "read_mapping", "read_yaml"),
     "domain_entries": ("domain_size", "parse_domain"),
     "domain_lookup": (
         "Codes",
@@ -70,6 +71,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Nulls",
         "NullsField",
         "Positive",
+        "ReleaseName",
         "RowsOf",
         "SMALLEST_SHARE",
         "SpecModel",

@@ -24,6 +24,9 @@ from suffice.pipeline.declaration.scalars import (
     read_text,
 )
 
+RESERVED_NAMES = frozenset({"publications"})
+"""Folders of a store that others than those who release may write to."""
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _LARGEST_BOUND = Fraction(10) ** 150
@@ -120,6 +123,14 @@ def _name(value: object) -> str:
     text = read_text(value)
     if not _NAME.fullmatch(text):
         message = f"{text!r} does not match [a-z0-9][a-z0-9_.-]{{0,62}}"
+        raise ValueError(message)
+    return text
+
+
+def _release_name(value: object) -> str:
+    text = _name(value)
+    if text in RESERVED_NAMES:
+        message = f"a release cannot be called {text!r}: that folder of a store is for published posteriors"
         raise ValueError(message)
     return text
 
@@ -238,6 +249,7 @@ def _moment_weight(value: object) -> Fraction:
 Text = Annotated[str, PlainValidator(read_text)]
 Column = Annotated[str, PlainValidator(read_column)]
 Name = Annotated[str, PlainValidator(_name)]
+ReleaseName = Annotated[str, PlainValidator(_release_name)]
 Integer = Annotated[int, PlainValidator(read_integer), AfterValidator(_below_2_53)]
 Bound = Annotated[Fraction, PlainValidator(read_bound)]
 Positive = Annotated[Fraction, PlainValidator(read_bound), AfterValidator(_positive)]

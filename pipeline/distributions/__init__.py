@@ -18,6 +18,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "inverse_gamma": ("InverseGamma", "InverseGammaDistribution"),
     "laplace_sums": ("log_density_of_sum", "upper_tail"),
     "line": ("Line",),
+    "merged": ("Components", "FINE"),
     "moment_projection": ("Moments", "estimate", "project"),
     "named_entries": ("Entries",),
     "normal": ("Normal", "NormalDistribution"),
@@ -25,8 +26,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "normal_inverse_gamma_regression": ("NormalInverseGammaRegression", "RegressionDistribution"),
     "normal_inverse_wishart": ("NormalInverseWishart", "NormalInverseWishartDistribution"),
     "on_grid": ("Cell", "GriddedDistribution"),
-    "one_parameter": ("Coordinate", "coordinate_of", "widened"),
-    "piecewise": ("Piece", "PiecewiseTables", "Probabilities"),
+    "one_parameter": ("Coordinate", "coordinate_of"),
+    "piecewise": ("Piece", "PiecewiseTables", "Probabilities", "worst_diagnostics"),
     "prior": ("Prior", "written"),
     "quadrature": ("POINTS", "integral_rule", "sum_rule"),
     "quantiles": ("find_quantile",),
@@ -36,5 +37,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spread_normal_inverse_wishart": ("SpreadNormalInverseWishart", "freedom", "updated_given_scales"),
     "spread_regression": ("SpreadNormalInverseGammaRegression",),
     "spread_scales": ("CONCENTRATION", "VARIANCES", "WEIGHTS"),
+    "student": ("log_student",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -107,7 +107,7 @@ class BetaDistribution(OneParameter):
             width=np.sqrt(1.0 / own + 1.0 / rest),
             cdf=lambda position: beta_cdf(own, rest, position),
             log_density=lambda position: _log_beta(own, rest, position),
-            back=Line.LOGIT.parameter,
+            line=Line.LOGIT,
         )
 
     def _total(self) -> Floats:

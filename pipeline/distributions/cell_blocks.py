@@ -54,6 +54,18 @@ class CellBlocks:
         """Marginal quantiles; draws, where they rest on any, are those of one block at a time."""
         return np.concatenate([block.quantiles(parameter, q, draws, rng) for block in self.blocks])
 
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities, block by block; None where those of one are not known."""
+        found, done = [], 0
+        for block in self.blocks:
+            after = done + len(block.mean(parameter))
+            density = block.density(parameter, points[done:after])
+            if density is None:
+                return None
+            found.append(density)
+            done = after
+        return np.concatenate(found)
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws."""
         n_cells = sum(len(block.mean(self.parameters[0])) for block in self.blocks)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.distributions.beta import BetaDistribution
 from suffice.pipeline.distributions.distribution import OfCells
 from suffice.pipeline.distributions.prior import Prior, require_number, written
 
@@ -91,6 +92,16 @@ class DirichletDistribution(OfCells):
         own = np.where(alone, 1.0, self.concentration[..., None])
         quantiles = betaincinv(own, np.where(alone, 1.0, rest), np.asarray(q))
         return np.where(alone, 1.0, quantiles)
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Marginal densities, of Betas; 0 where a distribution has a single entry, which is 1."""
+        rest = np.broadcast_to(self._total() - self.concentration, self.concentration.shape)
+        alone = rest <= 0.0
+        betas = BetaDistribution(
+            concentration1=self.concentration.ravel(), concentration0=np.where(alone, 1.0, rest).ravel()
+        )
+        density = betas.density(betas.name, points.reshape(-1, points.shape[-1])).reshape(points.shape)
+        return np.where(alone[..., None], 0.0, density)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""

@@ -40,6 +40,12 @@ class Distribution(Protocol):
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles, shaped as the means with len(q) as a last axis."""
 
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities at points that are shaped as the means with the points as a last axis.
+
+        Shaped as the points; None where the parameter's density is not known, but only draws of it.
+        """
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws, each shaped as the means with draws as a first axis."""
 

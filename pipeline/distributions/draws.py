@@ -1,5 +1,7 @@
 """Distributions that answer by their draws."""
 
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -21,6 +23,10 @@ class Draws(ABC):
     @abstractmethod
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws."""
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Return None: only draws are known."""
+        return None
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles of draws."""

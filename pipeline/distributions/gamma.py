@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.one_parameter import (
     LARGE,
     Coordinate,
@@ -102,7 +103,7 @@ class GammaDistribution(OneParameter):
             width=1.0 / np.sqrt(concentration),
             cdf=lambda position: gamma_cdf(concentration, times_exp(rate, position)),
             log_density=lambda position: log_gamma(concentration, position - np.log(concentration / rate)),
-            back=np.exp,
+            line=Line.LOGARITHM,
         )
 
 

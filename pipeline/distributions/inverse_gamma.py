@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.pipeline.distributions.distribution import moment_above
 from suffice.pipeline.distributions.gamma import gamma_cdf, gamma_log_normaliser, log_gamma
+from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.one_parameter import Coordinate, OneParameter, times_exp
 from suffice.pipeline.distributions.prior import Prior
 
@@ -101,5 +102,5 @@ class InverseGammaDistribution(OneParameter):
             width=1.0 / np.sqrt(concentration),
             cdf=lambda position: 1.0 - gamma_cdf(concentration, times_exp(scale, -position)),
             log_density=lambda position: log_gamma(concentration, np.log(scale / concentration) - position),
-            back=np.exp,
+            line=Line.LOGARITHM,
         )

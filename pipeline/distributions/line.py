@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.typing import Floats
 
 
@@ -56,6 +58,17 @@ class Line(StrEnum):
             return np.exp(position)
         with np.errstate(over="ignore"):
             return 1.0 / (1.0 + np.exp(-position)) if self is Line.LOGIT else position
+
+    def density(self, parameter: Floats, log_density: Callable[[Floats], Floats]) -> Floats:
+        """Densities of parameters, from log densities at positions; 0 outside of the domain.
+
+        At an end of the domain the density is that next to it: a large number where it is infinite.
+        """
+        low, high = self.domain
+        position = np.clip(self.position(np.clip(parameter, low, high)), *self.ends)
+        with np.errstate(over="ignore"):
+            density = np.exp(log_density(position) - self.log_slope(position))
+        return np.where((parameter < low) | (parameter > high), 0.0, density)
 
     def log_slope(self, position: Floats) -> Floats:
         """Log of the derivative of the parameter."""

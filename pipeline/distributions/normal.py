@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.one_parameter import Coordinate, OneParameter
 from suffice.pipeline.distributions.prior import Prior
 
@@ -95,7 +96,7 @@ class NormalDistribution(OneParameter):
             log_density=lambda position: (
                 -0.5 * ((position - loc) / scale) ** 2 - np.log(scale) - 0.5 * np.log(2.0 * np.pi)
             ),
-            back=lambda position: position,
+            line=Line.IDENTITY,
         )
 
     def widened(self, variance: Floats) -> Self:

@@ -10,6 +10,7 @@ import numpy as np
 from suffice.pipeline.distributions.distribution import OfCells
 from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.distributions.prior import Prior
+from suffice.pipeline.distributions.student import log_student
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,6 +127,14 @@ class NormalInverseGammaDistribution(OfCells):
         width = np.sqrt(scale / concentration / self.precision[:, None])
         location: Floats = self.loc[:, None] + width * stdtrit(2.0 * concentration, np.asarray(q))
         return location
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Marginal densities, of Student's t and of inverse gammas."""
+        if parameter == self.names[1]:
+            return self._variance.density(parameter, points)
+        width = np.sqrt(self.scale / self.concentration / self.precision)
+        degrees = 2.0 * self.concentration
+        return np.exp(log_student(degrees[:, None], self.loc[:, None], width[:, None], points))
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""

@@ -18,6 +18,7 @@ from suffice.pipeline.distributions.named_entries import (
 )
 from suffice.pipeline.distributions.prior import Prior
 from suffice.pipeline.distributions.scaling import Scaling, design_of
+from suffice.pipeline.distributions.student import log_student
 from suffice.pipeline.statistics.moment_columns import is_linear
 
 if TYPE_CHECKING:
@@ -183,6 +184,15 @@ class RegressionDistribution(OfCells):
         width = np.sqrt((self.scale / self.concentration)[:, None] * np.einsum("ckk->ck", self.covariance))
         location = self.loc[:, :, None] + width[:, :, None] * student[:, None, :]
         return self._shown(parameter, location)
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Marginal densities, of Student's t and of inverse gammas."""
+        if parameter == "variance":
+            return self._variance.density(parameter, points)
+        width = np.sqrt((self.scale / self.concentration)[:, None] * np.einsum("ckk->ck", self.covariance))
+        loc, width = self._shown(parameter, self.loc), self._shown(parameter, width)
+        degrees = 2.0 * self.concentration.reshape(-1, *(1,) * (points.ndim - 1))
+        return np.exp(log_student(degrees, loc[..., None], width[..., None], points))
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws, (draws, n_cells, number of predictors) and (draws, n_cells)."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.distribution import OfCells, moment_above
+from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.distributions.named_entries import (
     Entries,
     freeze,
@@ -18,6 +19,7 @@ from suffice.pipeline.distributions.named_entries import (
     vector_of,
 )
 from suffice.pipeline.distributions.prior import Prior
+from suffice.pipeline.distributions.student import log_student
 from suffice.pipeline.statistics.moment_columns import pair_name
 
 if TYPE_CHECKING:
@@ -181,6 +183,21 @@ class NormalInverseWishartDistribution(OfCells):
         width = np.sqrt(diagonal / (freedom * self.precision[:, None, None]))
         location: Floats = self.loc[:, :, None] + width * stdtrit(freedom, levels)
         return location
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities of means and variances; None of covariances."""
+        if parameter == "covariance":
+            return None
+        freedom = np.broadcast_to(self._freedom, self.loc.shape)
+        diagonal = np.einsum("cii->ci", self.scale)
+        if parameter == "variance":
+            given = InverseGammaDistribution(
+                concentration=freedom.ravel() / 2.0, scale=diagonal.ravel() / 2.0
+            )
+            flat = points.reshape(-1, points.shape[-1])
+            return given.density(given.name, flat).reshape(points.shape)
+        width = np.sqrt(diagonal / (freedom * self.precision[:, None]))
+        return np.exp(log_student(freedom[..., None], self.loc[..., None], width[..., None], points))
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws, (draws, n_cells, d) and (draws, n_cells, d (d - 1) / 2)."""

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.distributions.quadrature import POINTS, integral_rule
+from suffice.pipeline.distributions.quadrature import POINTS, integral_rule, interpolate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +42,12 @@ class GriddedDistribution:
         Infinite where the prior's tails leave none; a mean of both signs is NaN then.
     position, below : ndarray of shape (n_knots,), float64
         Knots cell by cell, and the distribution function there plus the number of the cell.
+    cell : ndarray of shape (n_panels,), int64
+        The cell that a panel is of; ascending.
+    left, right : ndarray of shape (n_panels,), float64
+        Ends of panels, as positions.
+    height : ndarray of shape (n_panels, POINTS), float64
+        Densities of positions at the nodes of the rule in every panel.
     log_mass : ndarray of shape (n_cells,), float64
         Log of the integral of what was given as the density.
     log_evidence : ndarray of shape (n_cells,), float64, or None
@@ -53,6 +60,10 @@ class GriddedDistribution:
     sds: Floats
     position: Floats
     below: Floats
+    cell: NDArray[np.int64]
+    left: Floats
+    right: Floats
+    height: Floats
     log_mass: Floats
     log_evidence: Floats | None = None
 
@@ -60,6 +71,7 @@ class GriddedDistribution:
     def of(cls, name: str, line: Line, cells: Iterable[Cell]) -> Self:
         """Integrate in every cell: panels from left to right, and the log density but for a constant."""
         means, sds, position, below, log_mass = [], [], [], [], []
+        cell_of, lefts, rights, height = [], [], [], []
         for cell, (left, right, log_density) in enumerate(cells):
             nodes, weights = integral_rule(left, right)
             log_value = log_density(nodes.ravel()).reshape(nodes.shape)
@@ -79,6 +91,10 @@ class GriddedDistribution:
             share = np.linspace(0.0, 1.0, _KNOTS + 1)
             position.append((left[kept, None] + (right - left)[kept, None] * share).ravel())
             below.append(cell + np.minimum(function, 1.0).ravel())
+            cell_of.append(np.full(int(np.sum(kept)), cell))
+            lefts.append(left[kept])
+            rights.append(right[kept])
+            height.append(value[kept] / ends[-1, -1])
         return cls(
             name=name,
             line=line,
@@ -86,6 +102,10 @@ class GriddedDistribution:
             sds=np.array(sds),
             position=np.concatenate(position),
             below=np.concatenate(below),
+            cell=np.concatenate(cell_of),
+            left=np.concatenate(lefts),
+            right=np.concatenate(rights),
+            height=np.concatenate(height),
             log_mass=np.array(log_mass),
         )
 
@@ -105,6 +125,31 @@ class GriddedDistribution:
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles from the distribution function; they rest on no draws."""
         return self._inverse(np.broadcast_to(np.asarray(q), (len(self.means), len(q))).T).T
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points), from those at the nodes."""
+        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
+        found = np.zeros(points.shape)
+        for row, (first, last) in enumerate(itertools.pairwise(starts)):
+            log_height = partial(self._log_height, slice(first, last))
+            found[row] = self.line.density(points[row], log_height)
+        return found
+
+    def _log_height(self, panels: slice, position: Floats) -> Floats:
+        """Log densities of positions of one cell, which has these panels."""
+        left, right, height = self.left[panels], self.right[panels], self.height[panels]
+        panel = np.clip(np.searchsorted(left, position, side="right") - 1, 0, len(left) - 1)
+        inside = np.clip(position, left[panel], right[panel])
+        share = (inside - left[panel]) / (right[panel] - left[panel])
+        value = np.maximum(interpolate(height[panel], share), 0.0)
+        # Far out densities fall as exponentials do, of which the logarithms are smoother.
+        known = np.all(height > 0.0, axis=1)[panel]
+        value[known] = np.exp(interpolate(np.log(height[panel[known]]), share[known]))
+        # Beyond the outermost panels there is next to nothing, spread evenly up to an end of the domain.
+        to_an_end = np.isfinite(np.where(position < inside, *self.line.domain))
+        value = np.where((position == inside) | to_an_end, value, 0.0)
+        with np.errstate(divide="ignore"):
+            return np.log(value) + self.line.log_slope(position) - self.line.log_slope(inside)
 
     def average(self, function: Callable[[Floats], Floats], cells: NDArray[np.int64]) -> Floats:
         """Averages in some cells of a function of positions on the line, taken between knots."""

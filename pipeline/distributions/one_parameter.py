@@ -4,6 +4,8 @@ The distribution functions of narrow gammas and betas are those of Peizer and Pr
 2e-4 where all concentrations are at least ``LARGE``; of wide ones they are exact.
 """
 
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.distributions.line import Line
     from suffice.typing import Floats
 
 
@@ -36,15 +39,15 @@ class Coordinate:
         A position for every distribution, (n,) -> probabilities below.
     log_density : callable
         Positions that broadcast with (n,) -> log densities at these positions.
-    back : callable
-        Positions -> values of the parameter.
+    line : Line
+        How values of the parameter become positions.
     """
 
     centre: Floats
     width: Floats
     cdf: Callable[[Floats], Floats]
     log_density: Callable[[Floats], Floats]
-    back: Callable[[Floats], Floats]
+    line: Line
 
 
 class OneParameter(OfCells, ABC):
@@ -73,6 +76,11 @@ class OneParameter(OfCells, ABC):
     @abstractmethod
     def coordinate(self) -> Coordinate:
         """Return the logarithm of rates and scales, the logit of probabilities, and means as they are."""
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points)."""
+        coordinate = self.coordinate()
+        return coordinate.line.density(points, lambda position: coordinate.log_density(position.T).T)
 
     def widened(self, variance: Floats) -> Self:
         """Weaken distributions so that their variances on the line rise by this much (n,)."""

@@ -99,6 +99,18 @@ class PiecewiseTables(Draws):
         """Posterior standard deviations."""
         return self._joined([piece.sd(parameter) for piece, _, _ in self.pieces])
 
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities; None where those of a piece are not known."""
+        result = np.empty(points.shape)
+        for piece, taken, positions in self.pieces:
+            whole = np.zeros((*piece.mean(parameter).shape, points.shape[-1]))
+            whole[:, taken] = points[:, positions]
+            density = piece.density(parameter, whole)
+            if density is None:
+                return None
+            result[:, positions] = density[:, taken]
+        return result
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws."""
         (name,) = self.parameters

@@ -106,6 +106,21 @@ def integral_rule(left: Floats, right: Floats, points: int = POINTS) -> tuple[Fl
     return (left + right)[:, None] / 2.0 + half * nodes, half * weights
 
 
+def interpolate(values: Floats, share: Floats) -> Floats:
+    """Return polynomials with these values (n, points) at the nodes, at shares 0..1 of the way: (n,)."""
+    points = values.shape[1]
+    basis = np.polynomial.legendre.legvander(2.0 * share - 1.0, points - 1)
+    return np.asarray(np.sum((basis @ _to_legendre(points)) * values, axis=1), dtype=np.float64)
+
+
+@cache
+def _to_legendre(points: int) -> Floats:
+    """Coefficients of Legendre polynomials from values at the nodes, (points, points)."""
+    nodes, _ = _gauss(points)
+    basis = np.polynomial.legendre.legvander(nodes, points - 1)
+    return np.asarray(np.linalg.inv(basis), dtype=np.float64)
+
+
 def sum_rule(
     left: Floats, right: Floats, points: int = POINTS, *, at_integers: bool = False
 ) -> tuple[Floats, Floats]:

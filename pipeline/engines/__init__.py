@@ -42,7 +42,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Marginal",
         "NormalNormal",
     ),
-    "one_sum.merged": ("Components",),
     "one_sum.mixture_ratio": ("MixtureRatio",),
     "one_sum.nodes": ("batches", "resolve"),
     "one_sum.noisy_sum": ("NoisySums",),

@@ -222,6 +222,11 @@ class RowShares:
         mirrored = 1.0 - self.left_out.quantiles(parameter, [1.0 - level for level in q], draws, rng)
         return np.stack([mirrored, self.left_out.quantiles(parameter, q, draws, rng)], axis=1)
 
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities of both shares at points (n_cells, 2, n_points)."""
+        kept = self.left_out.density(parameter, 1.0 - points[:, 0])
+        return np.stack([kept, self.left_out.density(parameter, points[:, 1])], axis=1)
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
         (found,) = self.left_out.sample(draws, rng).values()

@@ -78,6 +78,12 @@ class PosteriorMixture(Draws):
             return marginal.quantiles(q, self.share.shape[1])
         return Draws.quantiles(self, parameter, q, draws, rng)
 
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities; None where those of a component are not known."""
+        parts = [distribution.density(parameter, points) for distribution in self.distributions]
+        known = [part for part in parts if part is not None]
+        return self._average(np.stack(known)) if len(known) == len(parts) else None
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         ends = np.cumsum(self.share, axis=0)

@@ -6,16 +6,17 @@ May import: pooling and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "chain": ("Chain", "ChainQuantity", "chain"),
+    "chain": ("Chain", "chain"),
+    "chain_tables": ("Keys", "feature_names"),
     "classification": ("Classification", "Score"),
     "classifier": ("Classifier", "classifier"),
     "drawn_quantity": ("DrawnQuantity",),
+    "fit_settings": ("HOLDOUT", "SPLITS", "read_settings"),
     "hidden_markov": ("hidden_markov",),
     "hidden_markov_fit": ("HiddenMarkovFit",),
     "network": ("Conditional", "Network", "network"),
     "regression": ("Prediction", "Regression", "regression"),
     "restart_diagnostics": ("LARGEST_R_HAT",),
     "state_comparison": ("StateComparison",),
-    "state_figures": ("FIGURES", "state_figures"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

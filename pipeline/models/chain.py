@@ -21,6 +21,8 @@ from suffice.pipeline.posterior.draws import DRAWS, MASS, checked_draws, generat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from suffice.pipeline.distributions.dirichlet import Dirichlet
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
@@ -193,6 +195,28 @@ class Chain:
             ChainQuantity(name=STEPS, begins=self.states, ends=targets, drawn=expected),
             *laws,
         )
+
+    def draw_columns(
+        self,
+        *,
+        steps: Sequence[int] = (),
+        to: Sequence[str] | None = None,
+        start: str | Mapping[str, float] | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Return the draws of what ``rows`` shows as tidy columns: keys, from, to, draw, parameter, value."""
+        parts: list[dict[str, NDArray[Any]]] = []
+        for quantity in self.quantities(steps=steps, to=to, start=start):
+            drawn = quantity.drawn.draws
+            shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
+            draw, cell, begin, end = np.indices(shape).reshape(4, -1)
+            part = {column: np.array(keys)[cell] for column, keys in self.posterior.groups.items()}
+            part["from"] = np.array(quantity.begins, dtype=object)[begin]
+            part["to"] = np.array(quantity.ends, dtype=object)[end]
+            part["draw"] = draw
+            part["parameter"] = np.full(draw.size, quantity.name)
+            part["value"] = drawn.ravel()
+            parts.append(part)
+        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     @property
     def undefined_share(self) -> Floats:

@@ -133,7 +133,7 @@ def chain_table(
     """
     windows = _series(releases)
     first = next(iter(windows.values()))
-    names = _feature_names(first, statistics)
+    names = feature_names(first, statistics)
     chains, times = _columns("chain", chain), _columns("time", () if time is None else time)
     cells = {label: [_cells(one, name, where) for name in names] for label, one in windows.items()}
     (*_, sample) = cells[first.window]
@@ -228,7 +228,7 @@ def _steps(windows: Mapping[str, Release]) -> dict[str, int]:
     return steps
 
 
-def _feature_names(release: Release, statistics: Sequence[str] | None) -> list[str]:
+def feature_names(release: Release, statistics: Sequence[str] | None) -> list[str]:
     """Return the statistics that are features."""
     fitting = [name for name, one in release.statistics.items() if one.plan.family in FAMILIES_OF_FEATURES]
     kinds = " or ".join(FAMILIES_OF_FEATURES)

@@ -26,6 +26,8 @@ from suffice.pipeline.posterior.parameter_posterior import ends_of
 from suffice.pipeline.statistics.count_table import CountTable, label_columns
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
@@ -77,6 +79,18 @@ class Conditional:
         return tidy_rows(
             self.groups, self.label_columns, {"probability": self.probability.summary(self.mass)}
         )
+
+    def draw_columns(self) -> dict[str, NDArray[Any]]:
+        """Return draws as tidy columns: group columns, targets, draw, parameter, value."""
+        values = self.probability.draws
+        draw, cell, entry = np.indices(values.shape).reshape(3, -1)
+        return {
+            **{column: np.array(keys)[cell] for column, keys in self.groups.items()},
+            **{name: np.array(labels, dtype=object)[entry] for name, labels in self.label_columns.items()},
+            "draw": draw,
+            "parameter": np.full(draw.size, "probability"),
+            "value": values.ravel(),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

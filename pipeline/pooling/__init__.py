@@ -6,9 +6,9 @@ May import: posterior and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "comparison": ("compare",),
+    "comparison": ("Comparison", "compare"),
     "pool": ("pool",),
-    "prior_comparison": ("compare_priors",),
+    "prior_comparison": ("PriorComparison", "compare_priors"),
     "release": ("Release",),
     "roll_up": ("roll_up",),
 }

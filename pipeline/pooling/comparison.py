@@ -148,10 +148,13 @@ def compare(
     source = generator(rng)
     parts = aligned([cells_of(release.statistic(statistic), where) for release in (first, second)])
     before, after = (
-        noise_aware_posterior(
-            part, prior=prior, n_prior=n_prior, clipping=clipping, predictor_prior=predictor_prior
+        dataclasses.replace(
+            noise_aware_posterior(
+                part, prior=prior, n_prior=n_prior, clipping=clipping, predictor_prior=predictor_prior
+            ),
+            releases=(release.named,),
         )
-        for part in parts
+        for release, part in zip((first, second), parts, strict=True)
     )
     differences, ratios = (
         {

@@ -112,8 +112,9 @@ def pool(
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([cells_of(release.statistic(statistic), where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
+    names = tuple(release.named for release in releases)
     if claimed is Relation.DISJOINT:
-        return pooled(
+        found = pooled(
             parts,
             prior=prior,
             n_prior=n_prior,
@@ -121,17 +122,19 @@ def pool(
             predictor_prior=predictor_prior,
             rng=generator(rng),
         )
+        return dataclasses.replace(found, releases=names)
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
     counts = FAMILIES[parts[0].plan.family].clipped_record is not None
-    return noise_aware_posterior(
+    found = noise_aware_posterior(
         observed_again(parts),
         prior=prior,
         n_prior=n_prior,
         clipping=IGNORED if counts else clipping,
         predictor_prior=predictor_prior,
     )
+    return dataclasses.replace(found, releases=names)
 
 
 def _listed(given: object) -> list[Release]:

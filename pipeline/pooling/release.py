@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.density import ScipyDistribution
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.released.cells import Cells
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.pipeline.statistics.sensitivity import NeighboringRelation
 
 
@@ -45,6 +47,8 @@ class Release:
         In declared order.
     manifest : dict
         The manifest as parsed.
+    withdrawn : Withdrawal or None
+        Why it was withdrawn, where it was.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Release:
     public_n: int | None
     statistics: Mapping[str, NoisyStatistic] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
+    withdrawn: Withdrawal | None = None
 
     @property
     def amendment(self) -> int:
@@ -71,12 +76,39 @@ class Release:
         return f"{self.name}@{edition(self.window, self.amendment)}"
 
     @property
+    def named(self) -> str:
+        """Label and id, as files of posteriors name it."""
+        return f"{self.label} {self.release_id}"
+
+    @property
     def files(self) -> list[dict[str, Any]]:
         """The data files: statistic, path beside the manifest, sha256, rows."""
         return [
             {field: file[field] for field in ("statistic", "path", "sha256", "rows")}
             for file in self.manifest["files"]
         ]
+
+    def cells(self, statistic: str, where: Mapping[str, object] | None = None) -> Cells:
+        """Return cells of a statistic to take some at a time; of very many, no more are in memory.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        where : mapping, optional
+            Keep the cells with these group keys.
+
+        Raises
+        ------
+        UsageError
+            Where the release has no such statistic, column or key.
+        """
+        from suffice.pipeline.released.cells import HeldCells, StatisticsBySlices  # noqa: PLC0415 - numpy is slow to import
+
+        self._require(statistic)
+        if isinstance(self.statistics, StatisticsBySlices):
+            return self.statistics.cells(statistic, where)
+        return HeldCells(self.statistics[statistic].where(where))
 
     def statistic(self, name: str) -> NoisyStatistic:
         """Return one statistic.
@@ -86,10 +118,13 @@ class Release:
         UsageError
             Where the release has none of that name.
         """
+        self._require(name)
+        return self.statistics[name]
+
+    def _require(self, name: str) -> None:
         if name not in self.statistics:
             message = f"the release has no statistic {name!r}: it has {', '.join(self.statistics)}"
             raise UsageError(message)
-        return self.statistics[name]
 
     def entry(self, name: str) -> dict[str, Any]:
         """Return one statistic's entry in the spec, with its columns and variables in declared order.
@@ -103,10 +138,9 @@ class Release:
         """
         from suffice.pipeline.spec.declared_order import DeclaredOrder  # noqa: PLC0415 - only where rows are drawn
 
+        self._require(name)
         order = DeclaredOrder.read(self.manifest["declared_order"])
-        entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][
-            self.statistic(name).plan.name
-        ]
+        entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][name]
         return entry
 
     def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
@@ -178,4 +212,4 @@ class Release:
             progress=progress,
         )
         model = Model.of(rows_alone(chosen), self.entry(statistic))
-        return dataclasses.replace(posterior, model=model)
+        return dataclasses.replace(posterior, model=model, releases=(self.named,))

@@ -27,11 +27,11 @@ from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.line import Line
+from suffice.pipeline.distributions.merged import Components
 from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.distributions.one_parameter import Coordinate, coordinate_of
 from suffice.pipeline.distributions.quadrature import integral_rule
-from suffice.pipeline.engines.one_sum.merged import Components
 from suffice.pipeline.engines.one_sum.mixture_ratio import MixtureRatio
 from suffice.pipeline.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.families import FAMILIES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import warnings
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from suffice.errors import MissingExtraError, UsageError
+from suffice.pipeline.posterior.method_text import method_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +35,14 @@ class Sampled(Protocol):
     @property
     def prior(self) -> object:
         """Under which prior."""
+
+    @property
+    def n_prior(self) -> object:
+        """And under which prior of N."""
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """What it is of."""
 
     @property
     def n_groups(self) -> int:
@@ -79,9 +89,11 @@ def to_arviz(posterior: Sampled, draws: int, rng: np.random.Generator | int | No
     for column, keys in posterior.groups.items():
         coordinates[column if column == "group" else _coordinate(column)] = ("group", keys)
     attributes = {
-        "method": posterior.method,
-        "prior": str(posterior.prior),
+        "release": ", ".join(posterior.releases),
         "statistic": posterior.statistic,
+        "method": method_text(posterior.method),
+        "prior": str(posterior.prior),
+        "n_prior": str(posterior.n_prior),
     }
     return container({"posterior": (data, coordinates)}, attributes)
 
@@ -119,7 +131,11 @@ def container(
             import xarray  # noqa: PLC0415
     except ImportError:
         raise MissingExtraError("to_arviz()", "arviz") from None
-    stated = {"inference_library": "suffice", **attributes}
+    library = {
+        "inference_library": "suffice",
+        "inference_library_version": importlib.metadata.version("suffice"),
+    }
+    stated = {**library, **attributes}
     datasets = {name: xarray.Dataset(*content, stated) for name, content in groups.items()}
     if int(arviz.__version__.split(".")[0]) < 1:
         return arviz.InferenceData(**datasets)

@@ -70,6 +70,8 @@ class Conflict:
         The priors as text; of N empty where it has none.
     not_judged : tuple of str
         Quantities whose prior predictive is not worked out.
+    of_cells : int or None
+        How many cells are judged in all, where these are a part of them.
     """
 
     quantities: tuple[str, ...]
@@ -78,11 +80,13 @@ class Conflict:
     prior: str
     n_prior: str
     not_judged: tuple[str, ...] = ()
+    of_cells: int | None = None
 
     @property
     def adjusted(self) -> Floats:
         """Tails times the number of all quantities and cells, at most 1: (n_cells, n_quantities)."""
-        return np.minimum(self.tails * max(self.tails.size, 1), 1.0)
+        n_tails = self.tails.size if self.of_cells is None else self.of_cells * self.tails.shape[1]
+        return np.minimum(self.tails * max(n_tails, 1), 1.0)
 
     @property
     def is_said(self) -> Mask:

@@ -52,6 +52,12 @@ class PartlyClipped:
         )
         return self._joined(plain.T, clipped.T).T
 
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities."""
+        plain = self.plain.density(parameter, points)
+        clipped = self.clipped.density(parameter, points[self.modelled])
+        return None if plain is None or clipped is None else self._joined(plain.T, clipped.T).T
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
         plain, clipped = (distribution.sample(draws, rng) for distribution in (self.plain, self.clipped))

@@ -26,7 +26,7 @@ from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior, e
 if TYPE_CHECKING:
     import os
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.prior import Prior
@@ -88,6 +88,9 @@ class Posterior(ParameterPosterior):
     design_effect : ndarray of shape (n_groups,), float64, or None
         How many times fewer independent rows say as much as those of a cell: posterior means, by which the
         distribution is widened, approximately. None where rows of one unit are taken for independent.
+    releases : tuple of str
+        Label and id of each release that it is of, as ``flights@2013-01 0123456789abcdef``; empty of bare
+        statistics.
     """
 
     family: str
@@ -101,6 +104,7 @@ class Posterior(ParameterPosterior):
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
     design_effect: Floats | None = field(default=None, repr=False)
     predictor_prior: str | None = None
+    releases: tuple[str, ...] = ()
 
     @property
     def clipping(self) -> Clipping | None:
@@ -153,6 +157,31 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
 
         return log_evidence_of(self)
+
+    def prior_density(self, parameter: str, points: ArrayLike) -> Floats | None:
+        """Marginal prior densities of one cell's parameter, to be shown beside ``density``.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        points : array_like
+            Values of the parameter, in its unit: (n_points,), or one row for every category or component.
+
+        Returns
+        -------
+        ndarray of shape (n_points,), float64, or None
+            In one over the parameter's unit; (n_categories, n_points) where there are categories. None of
+            regressions and of several columns.
+
+        Raises
+        ------
+        UsageError
+            Where the parameter is unknown, or the points are shaped otherwise.
+        """
+        from suffice.pipeline.posterior.prior_density import prior_density_of  # noqa: PLC0415 - few ask
+
+        return prior_density_of(self, parameter, points)
 
     def predictive(
         self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None
@@ -271,6 +300,21 @@ def summarise(
     Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
     a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
     """
+    parameters = summaries(posterior, mass, draws, rng, progress)
+    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
+
+
+def summaries(
+    posterior: Posterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+    progress: CellProgress | None = None,
+) -> dict[str, dict[str, Floats]]:
+    """Return mean, sd, lower and upper of every parameter, by parameter: shaped as its means.
+
+    Numbers that do not exist are infinite or no numbers; else as ``summarise``.
+    """
     source = generator(rng)
     ends = ends_of(mass)
     draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
@@ -283,8 +327,7 @@ def summarise(
         done += len(lower)
         if progress is not None:
             progress(done, n_cells)
-    parameters = {
+    return {
         parameter: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
         for parameter, found in blocks.items()
     }
-    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)

@@ -1,12 +1,12 @@
-"""The graph of tasks, and the cluster that runs it. A trusted room.
+"""The graph of tasks, and what travels between them. A trusted room.
 
 In: splits of a source.
 Out: exact sums, in the calling process.
-May import: contribution and below. The only room that knows Dask.
+May import: contribution and below; clusters are opened by the room `cluster`.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "cluster": ("Cluster", "open_cluster"),
+    "links": ("open_cluster_for_sums",),
     "push_down": ("pushed_sums", "require_threads"),
     "survey": ("surveyed_on",),
     "tree": ("exact_sums",),

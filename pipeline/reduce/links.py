@@ -6,14 +6,17 @@ Nothing here is pickled by anybody else. The threads of this process hand over t
 from __future__ import annotations
 
 import importlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from suffice.pipeline.chunk.exact_sums import Sums, sums_nbytes, wipe_sums
+from suffice.pipeline.cluster.connection import open_cluster, require_dask
 from suffice.pipeline.sources.exact_data import name_alone, pack, refuse, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from suffice.pipeline.cluster.connection import Cluster
 
 Content = TypeVar("Content")
 
@@ -68,6 +71,14 @@ class Packed:
     def opened(self) -> Any:
         """Return what was packed."""
         return unpack(self._data)
+
+
+@contextmanager
+def open_cluster_for_sums(address: str) -> Iterator[Cluster]:
+    """Open a cluster whose workers can move partial results to one another; see :func:`open_cluster`."""
+    require_dask("reading data")
+    with open_cluster(address, prepare=move_partial_results) as cluster:
+        yield cluster
 
 
 def for_tasks(value: Content, *, is_distributed: bool) -> Content | Packed:

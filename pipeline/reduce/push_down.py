@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.chunk.exact_sums import wipe, wipe_sums, zeros
 from suffice.pipeline.chunk.exact_totals import ExactTotals
-from suffice.pipeline.reduce.cluster import THREADS
+from suffice.pipeline.cluster.connection import THREADS
 from suffice.pipeline.reduce.tree import READING_FAILED, Failure, guarded
 from suffice.pipeline.sources.duckdb_tables import querying
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.chunk.sql_sums import SumQuery
-    from suffice.pipeline.reduce.cluster import Progress
+    from suffice.pipeline.cluster.connection import Progress
     from suffice.pipeline.sources.contract import Pin
 
 

@@ -17,10 +17,10 @@ from suffice.pipeline.chunk.derived_columns import with_derived
 from suffice.pipeline.chunk.exact_sums import Sums, combine, wipe_sums
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
+from suffice.pipeline.cluster.connection import Watched
 from suffice.pipeline.contribution.bounding import UnitSums
 from suffice.pipeline.contribution.clustered_units import Seen, bit_count, combine_seen, units_seen
 from suffice.pipeline.contribution.records import RecordLayout, RecordReader, divide, slices
-from suffice.pipeline.reduce.cluster import Watched
 from suffice.pipeline.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.reduce.tree import (
     READING_FAILED,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk.partition import ChunkJob
+    from suffice.pipeline.cluster.connection import Cluster, Progress
     from suffice.pipeline.contribution.records import Records, Rows
     from suffice.pipeline.contribution.unit_key import UnitKey
-    from suffice.pipeline.reduce.cluster import Cluster, Progress
     from suffice.pipeline.sources.contract import Split
 
 Result = TypeVar("Result")

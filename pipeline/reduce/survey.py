@@ -14,7 +14,7 @@ from suffice.pipeline.sources.surveying import surveys_by
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
 
 SURVEY_FAILED = "a task failed while it looked at the data files; the reason might quote them and is withheld"
 

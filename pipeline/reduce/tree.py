@@ -14,8 +14,8 @@ from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.chunk.exact_sums import Sums, combine, zeros
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk
+from suffice.pipeline.cluster.connection import MAY_SPILL, Watched, report_finished, this_worker_may_spill
 from suffice.pipeline.contribution.unit_key import UnitKey
-from suffice.pipeline.reduce.cluster import MAY_SPILL, Watched, report_finished, this_worker_may_spill
 from suffice.pipeline.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.sources.contract import join
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.reduce.cluster import Cluster, Progress
+    from suffice.pipeline.cluster.connection import Cluster, Progress
     from suffice.pipeline.sources.contract import Split
 
 Result = TypeVar("Result")

@@ -6,9 +6,13 @@ May import: statistics and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "cells": ("Cells", "HeldCells", "StatisticsBySlices"),
     "noise_distribution": ("NoisyTotals", "log_laplace"),
+    "noise_interval": ("noise_half_width",),
     "noisy_statistic": ("NoisyStatistic",),
     "text_table": ("text_table",),
+    "where": ("no_such_key", "wanted_keys"),
+    "withdrawal": ("Withdrawal",),
     "within_unit": ("NoisyProducts", "noisy_products", "rows_alone"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

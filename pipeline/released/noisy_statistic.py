@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.released.where import no_such_key, wanted_keys
 from suffice.pipeline.statistics.count_table import label_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from suffice.pipeline.statistics.block import Quantity
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
-
-
-_KEYS_NAMED = 10
-"""How many known keys the refusal of an unknown one names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,31 +144,11 @@ class NoisyStatistic:
         """
         if not where:
             return self
-        if not isinstance(where, Mapping):
-            message = f"where maps group columns to keys, as {{'origin': 'JFK'}}, not {where!r}"
-            raise UsageError(message)
         keep = np.ones(len(self.values), dtype=bool)
-        for column, key in where.items():
-            if column not in self.groups:
-                known = ", ".join(self.groups) or "none"
-                message = f"the release has no group {column!r}: its groups are {known}"
-                raise UsageError(message)
-            if isinstance(key, Iterable) and not isinstance(key, str):
-                example = {column: str(self.groups[column][0])}
-                message = (
-                    f"where takes one key for {column}, as {example}, not several: ask for one at a "
-                    f"time, or leave {column} out and choose among the rows"
-                )
-                raise UsageError(message)
-            found = np.array([str(entry) == str(key) for entry in self.groups[column]], dtype=bool)
+        for column, key in wanted_keys(where, self.groups).items():
+            found = np.array([str(entry) == key for entry in self.groups[column]], dtype=bool)
             if not found.any():
-                keys = [str(entry) for entry in dict.fromkeys(self.groups[column])]
-                more = f" and {len(keys) - _KEYS_NAMED} more" if len(keys) > _KEYS_NAMED else ""
-                message = (
-                    f"no cell of the release has {column}={key}: its keys are "
-                    f"{', '.join(keys[:_KEYS_NAMED])}{more}"
-                )
-                raise UsageError(message)
+                raise no_such_key(column, key, self.groups[column])
             keep &= found
         if not keep.any():
             message = "no cell of the release has " + ", ".join(

@@ -23,6 +23,7 @@ from suffice.pipeline.declaration.fields import (
     EveryField,
     Integer,
     Name,
+    ReleaseName,
     SpecModel,
     StatisticSpec,
     Text,
@@ -161,7 +162,7 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
 class Terms(SpecModel):
     """What is charged: all that a spec declares but its source. Defaults are filled, domains inlined."""
 
-    name: Name
+    name: ReleaseName
     dataset: Name
     window: Window | None = None
     privacy: Privacy

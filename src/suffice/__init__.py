@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from suffice.backfilling import backfill
+    from suffice.cataloguing import catalogue
     from suffice.errors import SufficeError
     from suffice.gap_report import status
     from suffice.pipeline.calibration.calibrate import calibrate
@@ -40,8 +41,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
     from suffice.pipeline.spec.spec import Spec, load_spec
+    from suffice.publishing import publish
     from suffice.rehearsing import rehearse
     from suffice.releasing import run_release as release
+    from suffice.storage.publications.publication import Publication
+    from suffice.storage.publications.publication_store import open_publication
     from suffice.storage.releases.release_store import open_release
 
 __version__ = "0.1.0"
@@ -62,6 +66,7 @@ __all__ = [
     "NormalInverseWishart",
     "Plan",
     "Posterior",
+    "Publication",
     "Reciprocal",
     "Release",
     "ScaleMixture",
@@ -73,12 +78,15 @@ __all__ = [
     "__version__",
     "backfill",
     "calibrate",
+    "catalogue",
     "compare",
     "compare_priors",
     "load_spec",
+    "open_publication",
     "open_release",
     "plan",
     "pool",
+    "publish",
     "rehearse",
     "release",
     "roll_up",
@@ -90,6 +98,7 @@ _HOMES = {
     "SufficeError": ("suffice.errors", "SufficeError"),
     "Calibration": ("suffice.pipeline.calibration.result", "Calibration"),
     "calibrate": ("suffice.pipeline.calibration.calibrate", "calibrate"),
+    "catalogue": ("suffice.cataloguing", "catalogue"),
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
@@ -109,6 +118,9 @@ _HOMES = {
     "backfill": ("suffice.backfilling", "backfill"),
     "status": ("suffice.gap_report", "status"),
     "smallest_epsilon": ("suffice.pipeline.planning.smallest_epsilon", "smallest_epsilon"),
+    "publish": ("suffice.publishing", "publish"),
+    "Publication": ("suffice.storage.publications.publication", "Publication"),
+    "open_publication": ("suffice.storage.publications.publication_store", "open_publication"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),
     "Beta": ("suffice.pipeline.distributions.beta", "Beta"),
     "Dirichlet": ("suffice.pipeline.distributions.dirichlet", "Dirichlet"),

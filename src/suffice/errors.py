@@ -33,7 +33,10 @@
     │       ├── ObjectExistsError         5   a create-only write found its key taken
     │       ├── ReleaseMissingError       5   no such release
     │       ├── ReleaseCorruptError       5   a release whose bytes do not verify
-    │       └── SignatureError            5   a release that no pinned key signed
+    │       ├── ReleaseWithdrawnError     5   a release that was withdrawn; says why and when
+    │       ├── PublicationMissingError   5   no such publication
+    │       ├── PublicationCorruptError   5   a publication whose bytes do not verify
+    │       └── SignatureError            5   a release or publication that no pinned key signed
     ├── StageFailedError                  1   a stage of a charged release failed; fixed text
     ├── ClusterError                      1   the cluster is refused or cannot be reached
     ├── MissingExtraError (ImportError)   1   an optional dependency is not installed
@@ -286,8 +289,20 @@ class ReleaseCorruptError(StoreError):
     """A release's bytes are not those its manifest states, or its manifest is malformed."""
 
 
+class ReleaseWithdrawnError(StoreError):
+    """A release was withdrawn by those who publish it; the message says why and when."""
+
+
+class PublicationMissingError(StoreError, LookupError):
+    """No publication stands at this place."""
+
+
+class PublicationCorruptError(StoreError):
+    """A publication's bytes are not those its manifest states, or its manifest is malformed."""
+
+
 class SignatureError(StoreError):
-    """A release is not signed, or by none of the public keys that the reader pinned."""
+    """A release or a publication is not signed, or by none of the public keys that the reader pinned."""
 
 
 class StageFailedError(SufficeError, RuntimeError):

@@ -9,8 +9,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suffice.data_files.tables import columns_of, parquet_bytes, table_of
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.store_identity import KEY
@@ -18,8 +18,7 @@ from suffice.storage.releases.store_identity import KEY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from matplotlib.figure import Figure
-
+    from suffice.data_files.source import Source
     from suffice.pipeline.models.state_comparison import StateComparison
 
 SUMMARY = "summary.json"
@@ -48,7 +47,7 @@ def check_folder(folder: Path) -> None:
         raise UsageError(message)
 
 
-def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: str) -> None:
+def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: str, source: Source) -> None:
     """Write a model into a new folder.
 
     Of a fit: ``cells.parquet``, ``parameters.parquet``, four pictures and ``summary.json``; of a comparison
@@ -66,10 +65,10 @@ def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: s
     try:
         hidden.mkdir(parents=True)
         if isinstance(found, HiddenMarkovFit):
-            _write_fit(found, hidden, title)
+            _write_fit(found, hidden, title, source)
         else:
-            _write_rows(found.rows(), hidden / "comparison.parquet")
-            _write_json(found.to_dict(), hidden / SUMMARY)
+            _write_rows(found.rows(), hidden / "comparison.parquet", source)
+            _write_json(found.to_dict(), hidden / SUMMARY, source)
         hidden.rename(folder)
     except OSError:
         message = f"{folder}: the folder cannot be written"
@@ -78,41 +77,22 @@ def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: s
         shutil.rmtree(hidden, ignore_errors=True)
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure, marked as ours; its texts are shown as they are, neither as formulas nor as commands.
-
-    Raises
-    ------
-    OSError
-        Where the file cannot be written.
-    """
-    from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
-
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)
-        text.set_text(escaped(text.get_text(), keep_newlines=True))
-    mark = {"Software" if path.suffix == ".png" else "Creator": "written by suffice"}
-    figure.savefig(path, dpi=150, metadata=mark)
-
-
-def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str) -> None:
-    from suffice.pipeline.models.state_figures import state_figures  # noqa: PLC0415 - matplotlib is slow to import
+def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Source) -> None:
+    from suffice.plots.states import state_figures  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import footer_of, save_figure  # noqa: PLC0415
 
     document = fit.to_dict()
-    _write_rows(document.pop("cells"), folder / "cells.parquet")
-    _write_rows(document["rows"], folder / "parameters.parquet")
-    _write_json(document, folder / SUMMARY)
-    for name, figure in state_figures(fit, title).items():
+    _write_rows(document.pop("cells"), folder / "cells.parquet", source)
+    _write_rows(document["rows"], folder / "parameters.parquet", source)
+    _write_json(document, folder / SUMMARY, source)
+    for name, figure in state_figures(fit, title, footer_of(source)).items():
         save_figure(figure, folder / f"{name}.png")
 
 
-def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    pq.write_table(pa.table(columns), path)
+def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path, source: Source) -> None:
+    path.write_bytes(parquet_bytes(table_of(columns_of(rows)), source))
 
 
-def _write_json(document: Mapping[str, Any], path: Path) -> None:
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def _write_json(document: Mapping[str, Any], path: Path, source: Source) -> None:
+    stated = {"source": source.document(), **document}
+    path.write_text(json.dumps(stated, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -220,7 +220,7 @@ class _Run:
     def carry_out(self) -> None:
         """Try all stages, and leave nothing behind, whatever happens."""
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415 - the engine is an extra
-        from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.reduce.links import open_cluster_for_sums  # noqa: PLC0415
         from suffice.pipeline.reduce.push_down import require_threads  # noqa: PLC0415
         from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
 
@@ -246,7 +246,7 @@ class _Run:
             with self._stage("cluster") as stage:
                 if self.spec.pushes_down:
                     require_threads(self.chosen.cluster)
-                cluster = opened.enter_context(open_cluster(self.chosen.cluster))
+                cluster = opened.enter_context(open_cluster_for_sums(self.chosen.cluster))
                 stage.tried = "connected, and fit for exact sums"
             with self._stage("source") as stage:
                 splits = self._generated()

@@ -29,9 +29,10 @@ from suffice.errors import (
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.objects.patience import Patience
 from suffice.storage.operations.failures import clean_up, give_back, published_by_another, spend
 from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
-from suffice.storage.operations.publishing import Patience, publish_patiently
+from suffice.storage.operations.publishing import publish_patiently
 from suffice.storage.operations.settling import settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import move_witness
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.chunk.exact_totals import ExactTotals
     from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
@@ -111,7 +112,7 @@ class ReleaseRun:
         require_engine()
         from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
-        from suffice.pipeline.reduce.cluster import open_cluster  # noqa: PLC0415
+        from suffice.pipeline.reduce.links import open_cluster_for_sums  # noqa: PLC0415
         from suffice.pipeline.reduce.push_down import require_threads  # noqa: PLC0415
         from suffice.pipeline.reduce.survey import surveyed_on  # noqa: PLC0415
         from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
@@ -121,7 +122,7 @@ class ReleaseRun:
         spool = open_spool(self.spool_path)
         with uncharged():
             self.store.check_create_only()
-        with open_cluster(address) as cluster, contextlib.ExitStack() as pinned:
+        with open_cluster_for_sums(address) as cluster, contextlib.ExitStack() as pinned:
             with surveyed_on(cluster):
                 pin = sources.pin(self.spec, self.window)
             pinned.callback(sources.close, pin)
@@ -349,7 +350,7 @@ def require_engine() -> None:
         for module in (
             "suffice.pipeline.chunk.partition",
             "suffice.pipeline.chunk.sql_sums",
-            "suffice.pipeline.reduce.cluster",
+            "suffice.pipeline.reduce.links",
             "suffice.pipeline.reduce.push_down",
             "suffice.pipeline.mechanism.mechanism",
             "suffice.pipeline.reduce.tree",

@@ -8,11 +8,12 @@ became of a charge after a failure, :mod:`suffice.release_run` decides.
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from suffice.errors import UsageError
+from suffice.errors import SufficeWarning, UsageError
 from suffice.guarding import uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import check_amendment, moment, resolve_window
@@ -48,7 +49,7 @@ class Outcome:
     Attributes
     ----------
     release : Release
-        The published release.
+        The published release; :attr:`Release.withdrawn` says whether it was withdrawn since.
     status : str
         ``published``, or ``already_published`` where the same key had been published before: then no
         data were read and nothing was charged.
@@ -214,8 +215,13 @@ def carry_out(
         if chosen.witness is not None and status == PUBLISHED:
             follow_witness(opened, chosen.witness)
         remaining = opened.remaining(spec.dataset, window)
+        uri = run.store.release_uri(charge.name, charge.edition, charge.release_id)
+        release = open_release(uri, allow_withdrawn=True)
+        if release.withdrawn is not None:
+            text = f"{release.label} is published, and stays charged: it was {release.withdrawn}"
+            warnings.warn(text, SufficeWarning, stacklevel=2)
         return Outcome(
-            release=open_release(run.store.release_uri(charge.name, charge.edition, charge.release_id)),
+            release=release,
             status=status,
             remaining_epsilon=format_epsilon(remaining),
         )

@@ -9,6 +9,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "address": ("Address", "read_address"),
     "mounts": ("network_file_system",),
     "object_store": ("ObjectStore",),
+    "patience": ("ONCE", "Patience", "patiently"),
     "probe": ("check_create_only",),
     "reasons": ("of_system_error",),
 }

@@ -30,6 +30,7 @@ from suffice.storage.objects.reasons import SILENT, Reason, of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import BinaryIO
 
     from obstore import UpdateVersion
     from obstore.store import ObjectStore as Client
@@ -144,6 +145,28 @@ class Bucket:
             return None
         except _FAILURES as error:
             raise self._error(key, "read", _reason(error)) from None
+
+    def copy(self, key: str, sink: BinaryIO, *, at_most: int) -> bool:
+        """Write an object's first `at_most` bytes to a file; False where there is no such object.
+
+        Raises
+        ------
+        StoreError
+            Where it cannot be read, or the file cannot be written.
+        """
+        checked_key(key)
+        try:
+            for chunk in get(self._reader, key).stream():
+                piece = bytes(chunk)[:at_most]
+                sink.write(piece)
+                at_most -= len(piece)
+                if at_most <= 0:
+                    break
+        except FileNotFoundError:
+            return False
+        except _FAILURES as error:
+            raise self._error(key, "read", _reason(error)) from None
+        return True
 
     def keys(self, prefix: str) -> list[str]:
         """Return the sorted keys below `prefix`, which is empty or ends with ``/``."""

@@ -15,6 +15,10 @@ from suffice.storage.objects.reasons import of_system_error
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import BinaryIO
+
+_PIECE = 2**20
+"""Bytes that are copied at a time."""
 
 
 class LocalFiles:
@@ -72,6 +76,24 @@ class LocalFiles:
                 return None
             with path.open("rb") as file:
                 return file.read(at_most)
+
+    def copy(self, key: str, sink: BinaryIO, *, at_most: int) -> bool:
+        """Write an object's first `at_most` bytes to a file; False where there is no such object.
+
+        Raises
+        ------
+        StoreError
+            Where it cannot be read, or the file cannot be written.
+        """
+        path = self._path(key)
+        with _store_errors("read", path):
+            if not path.is_file():
+                return False
+            with path.open("rb") as file:
+                while at_most > 0 and (piece := file.read(min(_PIECE, at_most))):
+                    sink.write(piece)
+                    at_most -= len(piece)
+            return True
 
     def keys(self, prefix: str) -> list[str]:
         """Return the sorted keys below `prefix`, which is empty or ends with ``/``."""

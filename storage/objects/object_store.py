@@ -9,6 +9,7 @@ from suffice.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 """Keys never begin a segment with a dot: what does is a file that is still being written."""
@@ -28,6 +29,9 @@ class ObjectStore(Protocol):
 
     def get(self, key: str, *, at_most: int) -> bytes | None:
         """Return an object's first `at_most` bytes, or None where there is none."""
+
+    def copy(self, key: str, sink: BinaryIO, *, at_most: int) -> bool:
+        """Write an object's first `at_most` bytes to a file, a piece at a time; False where there is none."""
 
     def keys(self, prefix: str) -> list[str]:
         """Return the sorted keys below a prefix that is empty or ends with ``/``."""

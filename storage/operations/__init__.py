@@ -7,18 +7,21 @@ May import: releases and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "adoption": ("adopt_store",),
+    "describing": ("describe_release", "descriptions_of"),
     "disclosure": ("disclosure", "to_yaml"),
     "failures": ("clean_up", "give_back", "published_by_another", "spend"),
     "known_stores": ("find_for_release", "open_for_release"),
     "markers": ("put_marker", "refuse_marked_elsewhere"),
-    "publishing": ("Patience", "publish_patiently"),
+    "publishing": ("publish_patiently",),
     "recovery": ("Action", "Report", "recover"),
     "rehearsals": ("RehearsalPlace", "compose_rehearsal", "rehearsed_charge"),
     "settling": ("abandon_lost", "settle"),
     "spooling": ("spool_files", "spool_sizes"),
     "verify_ledger": ("compare_with_store",),
+    "verify_publication": ("verify_publication",),
     "verify_release": ("verify_release",),
     "verify_store": ("verify_store",),
+    "withdrawing": ("withdraw",),
     "witness": ("check_witness", "follow_witness", "make_witness", "move_witness"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.releases.layout import LARGEST_SEQUENCE, MARKERS, marker_key, marker_sequence
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_model import FORMAT_VERSION
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import secrets
-import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import (
@@ -23,14 +20,15 @@ from suffice.errors import (
     SpoolError,
     StoreError,
 )
+from suffice.storage.objects.patience import patiently
+from suffice.storage.operations.describing import describe_published
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.objects.patience import Patience
     from suffice.storage.releases.manifest_model import FileEntry
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
@@ -38,40 +36,6 @@ if TYPE_CHECKING:
 
 _MOST_CLAIMS = 20
 """How often runs that publish one staged charge at once may take it from each other."""
-
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 60.0
-
-
-def _sleep(seconds: float) -> bool:
-    time.sleep(seconds)
-    return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long to go on with publishing where the store fails in a way that may pass.
-
-    Attributes
-    ----------
-    seconds : float
-        Nothing is begun again later than this.
-    sleep : callable
-        Waits for some seconds, and returns whether to go on.
-    clock : callable
-        Gives the present moment in seconds; only differences count.
-    notice : callable
-        Called with a sentence before every wait.
-    """
-
-    seconds: float = 0.0
-    sleep: Callable[[float], bool] = _sleep
-    clock: Callable[[], float] = time.monotonic
-    notice: Callable[[str], None] = lambda _: None
-
-
-ONCE = Patience()
-"""No second try."""
 
 
 def publish_patiently(
@@ -84,24 +48,7 @@ def publish_patiently(
     StoreError, SpoolError, LedgerError
         The last failure; the charge stays staged.
     """
-    deadline = patience.clock() + patience.seconds
-    pause = _FIRST_PAUSE
-    while True:
-        try:
-            return publish(ledger, store, spool, charge)
-        except StoreError as error:
-            left = deadline - patience.clock()
-            if not error.may_pass or left <= 0:
-                raise
-            # Of many runs that wait for one store not all should come back at once.
-            wait = min(left, pause * (0.5 + secrets.randbelow(1000) / 2000))
-            reason = error.reason or "the store failed"
-            patience.notice(
-                f"staged, not published yet: {reason}; tried again in {wait:.0f} s, for {left:.0f} s more"
-            )
-            if not patience.sleep(wait):
-                raise
-        pause = min(2 * pause, _LONGEST_PAUSE)
+    return patiently(lambda: publish(ledger, store, spool, charge), patience, "staged, not published yet")
 
 
 def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge) -> Charge:
@@ -149,6 +96,7 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     elif standing != charge.manifest:
         raise foreign(store, charge)
     else:
+        describe_published(store, charge, standing)  # first: a run that dies here is settled once more
         charge = mark_published(ledger, charge)
     forget(spool, charge)
     return charge

@@ -13,9 +13,10 @@ from suffice.errors import LedgerCorruptError, LedgerError, ObjectExistsError, U
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.objects.patience import ONCE
+from suffice.storage.operations.describing import describe_published
 from suffice.storage.operations.markers import refuse_marked_elsewhere
 from suffice.storage.operations.publishing import (
-    ONCE,
     elsewhere,
     foreign,
     forget,
@@ -30,7 +31,7 @@ from suffice.storage.releases.manifest_reader import parse_manifest
 if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.operations.publishing import Patience
+    from suffice.storage.objects.patience import Patience
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
 
@@ -229,4 +230,5 @@ def _adopt(ledger: Ledger, store: ReleaseStore, charge: Charge, standing: bytes)
         charge = ledger.stage(charge, standing)
     elif standing != charge.manifest:
         raise foreign(store, charge)
+    describe_published(store, charge, standing)
     return mark_published(ledger, charge)

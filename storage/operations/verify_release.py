@@ -10,14 +10,17 @@ from suffice.errors import NameTakenError, ReleaseCorruptError, SignatureError
 from suffice.pipeline.spec.editions import edition
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.replay import sha256
+from suffice.storage.releases.descriptions import DESCRIPTIONS, describe
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import locate
+from suffice.storage.releases.withdrawal import WITHDRAWN
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import check_signature, signature_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.location import Location
     from suffice.storage.releases.manifest_model import Manifest
@@ -41,12 +44,15 @@ class Verification:
         ``checked`` against pinned keys; ``not_checked`` where none were pinned, or the manifest cannot
         be read; ``unsigned``: whoever can write to the store could have put a consistent release of
         their own there. The ledger tells such a release apart.
+    withdrawn : Withdrawal or None
+        Why it was withdrawn, where it was: that is no problem of its bytes.
     """
 
     ok: bool
     problems: tuple[str, ...]
     ledger: Literal["checked", "not_checked"]
     signature: SignatureStatus
+    withdrawn: Withdrawal | None
 
 
 def verify_release(
@@ -77,6 +83,7 @@ def verify_release(
     pinned = pinned_keys(public_keys)
     location = locate(reference, store)
     status: SignatureStatus = "not_checked"
+    withdrawn = None
     try:
         data, manifest = location.manifest()
     except ReleaseCorruptError as error:
@@ -90,7 +97,10 @@ def verify_release(
             *_check_files(location, manifest),
             *_check_owner(location, manifest),
             *_check_amended(location, manifest),
+            *_check_descriptions(location, data, manifest),
         ]
+        withdrawn, wrong = _withdrawal(location, data, manifest, pinned)
+        problems += wrong
         if ledger is not None:
             problems += _check_ledger(ledger, location, manifest, data)
     return Verification(
@@ -98,6 +108,7 @@ def verify_release(
         problems=tuple(problems),
         ledger="not_checked" if ledger is None else "checked",
         signature=status,
+        withdrawn=withdrawn,
     )
 
 
@@ -118,9 +129,32 @@ def _check_files(location: Location, manifest: Manifest) -> list[str]:
             location.values(manifest, index)
         except ReleaseCorruptError as error:
             problems.append(str(error))
-    extra = set(location.objects.keys("")) - {MANIFEST} - {file.path for file in manifest.files}
+    known = {MANIFEST, WITHDRAWN, *DESCRIPTIONS, *(file.path for file in manifest.files)}
+    extra = set(location.objects.keys("")) - known
     problems += [f"{name!r} is beside the manifest, which does not name it" for name in sorted(extra)]
     return problems
+
+
+def _check_descriptions(location: Location, data: bytes, manifest: Manifest) -> list[str]:
+    """Compare the descriptions that stand there with what the manifest gives; none need stand there."""
+    problems = []
+    for name, made in describe(data, manifest).items():
+        found = location.objects.get(name, at_most=len(made) + 1)
+        if found is not None and found != made:
+            problems.append(f"{name} is not what `suffice describe` makes of the manifest")
+    return problems
+
+
+def _withdrawal(
+    location: Location, data: bytes, manifest: Manifest, pinned: tuple[PublicKey, ...] | None
+) -> tuple[Withdrawal | None, list[str]]:
+    try:
+        found = location.withdrawal(data, manifest, pinned)
+    except ReleaseCorruptError as error:
+        return None, [str(error)]
+    if found is not None and found.signature == "wrong":
+        return found, [f"{WITHDRAWN} is not signed by a key that is demanded"]
+    return found, []
 
 
 def _check_owner(location: Location, manifest: Manifest) -> list[str]:

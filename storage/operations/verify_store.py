@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from suffice.pipeline.declaration.wording import counted
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.operations.verify_ledger import compare_with_store
+from suffice.storage.operations.verify_publication import verify_publication
 from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.publications.layout import PUBLICATIONS, is_probe, publication_of
+from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.layout import is_rehearsed, marker_sequence, read_place
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone
@@ -37,6 +40,11 @@ class StoreVerification:
         One sentence each, at most `MOST_PROBLEMS` and one that says how many more.
     releases, files, tombstones, markers : int
         What was looked at: published releases, all of their files, and what else belongs to a store.
+    withdrawn : int
+        How many of the releases were withdrawn.
+    publications, left_files : int
+        Published posteriors, and whole files in their folders that no manifest names: writers of the same
+        request that were not first leave them.
     ledger_checked : bool
         Whether a ledger was compared, both ways.
     """
@@ -46,6 +54,9 @@ class StoreVerification:
     files: int
     tombstones: int
     markers: int
+    withdrawn: int
+    publications: int
+    left_files: int
     ledger_checked: bool
 
     @property
@@ -59,8 +70,9 @@ def verify_store(
     *,
     ledger: Ledger | None = None,
     public_keys: Sequence[KeyReference] | None = None,
+    publication_keys: Sequence[KeyReference] | None = None,
 ) -> StoreVerification:
-    """Verify every file of every release in a store, its tombstones and its markers, and name strays.
+    """Verify every file of every release and publication in a store, tombstones and markers; name strays.
 
     The store is listed once and read a file at a time: what is held in memory does not grow with it, unless
     a ledger is compared.
@@ -72,6 +84,8 @@ def verify_store(
         Also compare every release with its charge, and the ledger with the store.
     public_keys : sequence of str or path, optional
         As for :func:`suffice.open_release`.
+    publication_keys : sequence of str or path, optional
+        As for :meth:`suffice.storage.publications.publication_store.PublicationStore.open`.
 
     Raises
     ------
@@ -80,11 +94,16 @@ def verify_store(
     StoreError, LedgerError
         Where the store or the ledger cannot be read.
     """
+    publications = PublicationStore.open(store.uri, publication_keys=publication_keys)
     tally = _Tally(store=store, ledger=ledger, public_keys=public_keys)
     for place, keys in groupby(store.objects.keys_after("", ""), _place_of):
         if place is None:
-            for key in keys:
-                tally.stray_or_marker(key)
+            for folder, inside in groupby(keys, publication_of):
+                if folder is None:
+                    for key in inside:
+                        tally.stray_or_marker(key)
+                else:
+                    tally.publication(publications, folder)
         else:
             tally.release(place, [key.removeprefix(f"{place.key}/") for key in keys])
     if ledger is not None:
@@ -109,6 +128,7 @@ class _Tally:
         self.problems: dict[str, None] = {}
         self.n_more = 0
         self.releases = self.files = self.tombstones = self.markers = 0
+        self.withdrawn = self.publications = self.left_files = 0
 
     def note(self, problems: Iterable[str]) -> None:
         """Keep problems, each once, as many as are worth keeping."""
@@ -137,11 +157,19 @@ class _Tally:
             found = verify_release(
                 self.store.release_uri(*location), ledger=self.ledger, public_keys=self.public_keys
             )
+            self.withdrawn += found.withdrawn is not None
             self.note(f"{place.key}: {problem}" for problem in found.problems)
 
+    def publication(self, publications: PublicationStore, publication_id: str) -> None:
+        """Verify what stands in the folder of one publication."""
+        found = verify_publication(publications, publication_id)
+        self.publications += found.files > 0
+        self.left_files += found.left
+        self.note(f"{PUBLICATIONS}/{publication_id}: {problem}" for problem in found.problems)
+
     def stray_or_marker(self, key: str) -> None:
-        """Check a marker, and name what belongs to no store."""
-        if key == KEY or is_rehearsed(key):
+        """Check a marker, and name what belongs to nothing."""
+        if key == KEY or is_rehearsed(key) or is_probe(key):
             return
         if marker_sequence(key) is None:
             self.note([f"{key}: it belongs to no release, and is no marker"])
@@ -162,5 +190,8 @@ class _Tally:
             files=self.files,
             tombstones=self.tombstones,
             markers=self.markers,
+            withdrawn=self.withdrawn,
+            publications=self.publications,
+            left_files=self.left_files,
             ledger_checked=self.ledger is not None,
         )

@@ -20,9 +20,9 @@ from suffice.errors import (
     SufficeWarning,
     UsageError,
 )
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.ledger.chain import Head
 from suffice.storage.objects.address import read_address
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger

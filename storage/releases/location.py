@@ -7,17 +7,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
+from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.release_decoder import decode_statistic
+from suffice.storage.releases.release_parquet import expand_groups
+from suffice.storage.releases.statistic_files import MOST_HELD, StatisticFiles
+from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, WITHDRAWN, parse_withdrawal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.signatures.keys import PublicKey
 
 MANIFEST = "manifest.json"
 
@@ -66,6 +75,43 @@ class Location:
             raise ReleaseCorruptError(message)
         return data, manifest
 
+    def withdrawal(
+        self, data: bytes, manifest: Manifest, keys: Sequence[PublicKey] | None
+    ) -> Withdrawal | None:
+        """Return the withdrawal that stands beside a manifest; None where there is none.
+
+        Raises
+        ------
+        ReleaseCorruptError
+            Where something else stands there.
+        """
+        found = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
+        return None if found is None else parse_withdrawal(found, data, manifest.release_id, keys)
+
+    def statistics(self, manifest: Manifest) -> Mapping[str, NoisyStatistic]:
+        """Return the statistics by name, every byte of their files checked; of very many cells, in files.
+
+        Raises
+        ------
+        ReleaseCorruptError
+        StoreError
+            Where a file cannot be read, or copied.
+        """
+        if sum(file.rows for file in manifest.files) > MOST_HELD:
+            return StatisticFiles(self.objects, self.uri, manifest)
+        values = [self.values(manifest, index) for index in range(len(manifest.files))]
+        keys = expand_groups(manifest.plan.groups)
+        return {
+            plan.name: NoisyStatistic(
+                plan=plan,
+                values=read,
+                groups=keys,
+                public_n=manifest.n if plan.design is Design.MINIMAL else None,
+                max_total_rows=manifest.plan.max_total_rows,
+            )
+            for plan, read in zip(manifest.plan.statistics, values, strict=True)
+        }
+
     def values(self, manifest: Manifest, index: int) -> NDArray[np.object_]:
         """Return one statistic's values, shape (n_cells, n_components), its file checked before it is parsed.
 
@@ -85,3 +131,8 @@ class Location:
             return decode_statistic(data, manifest.plan.statistics[index], manifest.plan.groups)
         message = f"the release at {self.uri} is corrupt: {file.path} {rule}"
         raise ReleaseCorruptError(message)
+
+
+def is_path(reference: str) -> bool:
+    """Tell whether a reference to a release is a path or URI, and no name in a store."""
+    return "/" in reference or reference in {".", "..", MANIFEST}

@@ -18,11 +18,11 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
+from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
 from suffice.storage.releases.manifest_model import FORMAT_VERSION
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, MOST_NAMES, parse_manifest
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,7 +138,7 @@ def compose_manifest(
         "ledger_id": ledger_id,
         "drawing_sequence": drawing_sequence,
         "drawing_hash": drawing_hash,
-        "versions": _versions(),
+        "versions": software_versions(_REPORTED_PACKAGES),
         "checksum": None,
         "signature": None,
     }
@@ -230,10 +230,10 @@ def is_rehearsal(data: bytes) -> bool:
     return _REHEARSAL.search(data) is not None
 
 
-def _versions() -> dict[str, str]:
-    """Return the versions that a release may depend on, of what is installed."""
+def software_versions(packages: Sequence[str]) -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed."""
     versions = {"python": platform.python_version()}
-    for package in _REPORTED_PACKAGES:
+    for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     return versions

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import ReleaseCorruptError, SpecError
+from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.declaration.safe_text import shown
 from suffice.pipeline.spec.checking import LARGEST_PLAN
 from suffice.pipeline.spec.declared_order import DeclaredOrder
@@ -24,7 +25,6 @@ from suffice.pipeline.spec.terms import check_window
 from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
 from suffice.storage.releases.manifest_model import FORMAT_VERSION, Manifest, Stated
 from suffice.storage.releases.parquet_layout import Sizes
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from suffice.pipeline.declaration.fields import StatisticSpec

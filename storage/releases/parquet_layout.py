@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration.domains import DomainKind
@@ -87,8 +87,16 @@ Span = tuple[int, int]
 """Where the values of a page begin and end."""
 
 
+class Content(Protocol):
+    """The bytes of a file: in memory, or read from where they are when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, span: slice, /) -> bytes: ...
+
+
 def row_groups(
-    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
+    data: Content, statistic: StatisticPlan, groups: Mapping[str, Domain]
 ) -> Iterator[dict[str, list[Span]]]:
     """Walk through a file, and return where the values of every column stand, row group by row group.
 
@@ -120,14 +128,15 @@ def row_groups(
 
 
 def _walk(
-    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain], footer: int
+    data: Content, statistic: StatisticPlan, groups: Mapping[str, Domain], footer: int
 ) -> Iterator[dict[str, list[Span]]]:
-    reader = ThriftReader(data, footer, len(data) - 8)
+    written = data[footer : len(data) - 8]
+    reader = ThriftReader(written, 0, len(written))
     metadata = reader.struct()
     n_rows = _n_cells(groups) * len(statistic.components)
     kinds = _kinds(statistic, groups)
     # Version, schema, rows, row groups; who wrote it and how columns are ordered may be said besides.
-    if not {1, 2, 3, 4} <= metadata.keys() <= {1, 2, 3, 4, 6, 7} or reader.position != len(data) - 8:
+    if not {1, 2, 3, 4} <= metadata.keys() <= {1, 2, 3, 4, 6, 7} or reader.position != len(written):
         raise _refused(statistic, "its footer says more than the plan's")
     root, *fields = map(_struct, _list(metadata[2]))
     if root.get(5) != len(kinds) or [_declared(entry) for entry in fields] != [
@@ -170,11 +179,12 @@ def _chunk_size(chunk: dict[int, Value], name: str, kind: int, rows: Value, posi
     return column[7]
 
 
-def _pages(data: bytes, position: int, end: int, rows: Value, statistic: StatisticPlan) -> Iterator[Span]:
+def _pages(data: Content, position: int, end: int, rows: Value, statistic: StatisticPlan) -> Iterator[Span]:
     """Walk through the pages of a column of a row group."""
     left = rows
     while position < end and isinstance(left, int) and left > 0:
-        reader = ThriftReader(data, position, min(end, position + _PAGE_HEADER))
+        header = data[position : min(end, position + _PAGE_HEADER)]
+        reader = ThriftReader(header, 0, len(header))
         page = reader.struct()
         size, values = page[3], _struct(page[5])
         # A data page of the first version, without a checksum; its statistics, if any, are empty.
@@ -184,8 +194,9 @@ def _pages(data: bytes, position: int, end: int, rows: Value, statistic: Statist
             raise _refused(statistic, "a page of it is compressed, encoded, or not of the plan's kind")
         if not isinstance(size, int) or not isinstance(count, int) or size < 1 or count < 1:
             raise _refused(statistic, "a page of it is empty")
-        yield reader.position, reader.position + size
-        position = reader.position + size
+        position += reader.position
+        yield position, position + size
+        position += size
         left -= count
         if left > 0 and size < _SMALLEST_PAGE:
             raise _refused(statistic, "its pages are too small")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
-    from suffice.storage.releases.parquet_layout import Span
+    from suffice.storage.releases.parquet_layout import Content, Span
 
 
 def decode_statistic(
@@ -46,21 +46,66 @@ def decode_statistic(
     values = np.empty(n_cells * n_components, dtype=object)
     done = 0
     for spans in found:
-        stored = _stored(statistic, _joined(data, spans["value"]))
-        for name, expected in _labels(statistic, groups, done, len(stored)):
-            if _joined(data, spans[name]) != expected:
-                raise _corrupt(statistic, f"its column {name!r} is not the plan's")
-        lowest, highest = statistic.value_limits
-        if stored.min() < lowest or stored.max() > highest:
-            raise _corrupt(statistic, "a value lies beyond the ends of its type")
-        if _joined(data, spans["estimate"]) != estimates_of(statistic, stored).astype("<f8").tobytes():
-            raise _corrupt(statistic, "its estimates do not follow from its values")
+        stored = decode_row_group(data, spans, statistic, groups, done)
         values[done : done + len(stored)] = stored.tolist()
         done += len(stored)
     return values.reshape(n_cells, n_components)
 
 
-def _joined(data: bytes, spans: Sequence[Span]) -> bytes:
+def check_statistic(data: Content, statistic: StatisticPlan, groups: Mapping[str, Domain]) -> None:
+    """Check every byte of a file as :func:`decode_statistic` does, a row group at a time; keep nothing.
+
+    Raises
+    ------
+    ReleaseCorruptError
+    """
+    done = 0
+    for spans in row_groups(data, statistic, groups):
+        done += len(decode_row_group(data, spans, statistic, groups, done))
+
+
+def decode_row_group(
+    data: Content,
+    spans: Mapping[str, Sequence[Span]],
+    statistic: StatisticPlan,
+    groups: Mapping[str, Domain],
+    start: int,
+) -> NDArray[Any]:
+    """Read one row group, and check every byte of it against the plan.
+
+    Parameters
+    ----------
+    data : Content
+        The whole file.
+    spans : mapping of str to sequence of Span
+        Where the columns of the row group stand, as :func:`row_groups` found them.
+    statistic, groups
+        As in :func:`decode_statistic`.
+    start : int
+        The row of the file that its first one is.
+
+    Returns
+    -------
+    ndarray of int64 or of Python integers, shape (n_rows,)
+
+    Raises
+    ------
+    ReleaseCorruptError
+        As :func:`decode_statistic`.
+    """
+    stored = _stored(statistic, _joined(data, spans["value"]))
+    for name, expected in _labels(statistic, groups, start, len(stored)):
+        if _joined(data, spans[name]) != expected:
+            raise _corrupt(statistic, f"its column {name!r} is not the plan's")
+    lowest, highest = statistic.value_limits
+    if stored.min() < lowest or stored.max() > highest:
+        raise _corrupt(statistic, "a value lies beyond the ends of its type")
+    if _joined(data, spans["estimate"]) != estimates_of(statistic, stored).astype("<f8").tobytes():
+        raise _corrupt(statistic, "its estimates do not follow from its values")
+    return stored
+
+
+def _joined(data: Content, spans: Sequence[Span]) -> bytes:
     """Return the values of a column of a row group, from the pages that they stand in."""
     return b"".join(data[start:end] for start, end in spans)
 

@@ -10,17 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.errors import ReleaseMissingError, StoreError, UsageError
+from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.pooling.release import Release
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.spec.editions import edition, read_edition
-from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.probe import check_create_only
-from suffice.storage.releases.location import MANIFEST, Location
+from suffice.storage.releases.location import MANIFEST, Location, is_path
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
-from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.store_identity import claim_store, read_identity
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import check_signature
@@ -34,6 +31,8 @@ if TYPE_CHECKING:
     from suffice.storage.signatures.keys import KeyReference
 
 DEFAULT_STORE = "releases"
+LATEST = "latest"
+"""The last window of a name, where one is to be named."""
 _MOST_NAMED = 5
 _MOST_COMPARED = 10_000
 
@@ -173,7 +172,7 @@ class ReleaseStore:
         ----------
         name : str
         wanted : str, optional
-            A window; or one edition of it, as ``2013-01.0`` for its first release.
+            A window; or one edition of it, as ``2013-01.0`` for its first release; ``latest`` is the last.
 
         Raises
         ------
@@ -182,6 +181,7 @@ class ReleaseStore:
         StoreError
             Where several stand there, as after copying stores together.
         """
+        wanted = None if wanted == LATEST else wanted
         editions = self._editions(name)
         window, amendment = (None, None) if wanted is None else read_edition(wanted) or (wanted, None)
         for candidate in sorted(editions, reverse=True):
@@ -297,6 +297,7 @@ def open_release(
     *,
     store: str | os.PathLike[str] | None = None,
     public_keys: Sequence[KeyReference] | None = None,
+    allow_withdrawn: bool = False,
 ) -> Release:
     """Open a published release; consumers start here.
 
@@ -307,14 +308,16 @@ def open_release(
     ----------
     reference : str or path
         A path or URI of a release's directory, or of its manifest; or ``NAME`` or ``NAME@WINDOW`` in
-        the store, the last window where none is named. Of a window that was amended, the newest amendment;
-        ``NAME@WINDOW.0`` is its first release, ``NAME@WINDOW.1`` its first amendment. A relative path has a
-        ``/``, as ``./NAME``.
+        the store, the last window where none is named, or ``latest``. Of a window that was amended, the
+        newest amendment; ``NAME@WINDOW.0`` is its first release, ``NAME@WINDOW.1`` its first amendment. A
+        relative path has a ``/``, as ``./NAME``.
     store : str or path, optional
         URI of the store; ``SUFFICE_STORE`` or ``releases`` otherwise.
     public_keys : sequence of str or path, optional
         Demand a signature by one of these keys: files, PEM texts or raw keys in hex. Where left out,
         by one in the files that ``SUFFICE_PUBLIC_KEYS`` names; where that is not set, by none.
+    allow_withdrawn : bool
+        Open a release also where it was withdrawn; :attr:`Release.withdrawn` says why it was.
 
     Raises
     ------
@@ -324,6 +327,8 @@ def open_release(
         Where no release stands there.
     ReleaseCorruptError
         Where a byte of it is not what was published.
+    ReleaseWithdrawnError
+        Where it was withdrawn: ``NAME`` and ``NAME@WINDOW`` never mean an older release in its place.
     SignatureError
         Where keys are demanded and none of them signed it.
     """
@@ -335,18 +340,13 @@ def open_release(
     content = json.loads(data)
     if pinned is not None:
         check_signature(content, pinned)
-    values = [location.values(manifest, index) for index in range(len(manifest.files))]
-    keys = expand_groups(manifest.plan.groups)
-    statistics = {
-        plan.name: NoisyStatistic(
-            plan=plan,
-            values=read,
-            groups=keys,
-            public_n=manifest.n if plan.design is Design.MINIMAL else None,
-            max_total_rows=manifest.plan.max_total_rows,
+    withdrawn = location.withdrawal(data, manifest, pinned)
+    if withdrawn is not None and not allow_withdrawn:
+        message = (
+            f"{manifest.name}@{manifest.edition} (release {manifest.release_id}) was {withdrawn}; to read it "
+            "all the same: --allow-withdrawn, or allow_withdrawn=True"
         )
-        for plan, read in zip(manifest.plan.statistics, values, strict=True)
-    }
+        raise ReleaseWithdrawnError(message)
     return Release(
         name=manifest.name,
         dataset=manifest.dataset,
@@ -357,8 +357,9 @@ def open_release(
         neighboring=manifest.plan.neighboring,
         unit=manifest.plan.unit,
         public_n=manifest.n,
-        statistics=statistics,
+        statistics=location.statistics(manifest),
         manifest=content,
+        withdrawn=withdrawn,
     )
 
 
@@ -382,7 +383,7 @@ def locate(reference: str, store: str | None = None) -> Location:
     ------
     UsageError, ReleaseMissingError, StoreError
     """
-    if not _is_path(reference):
+    if not is_path(reference):
         named = _NAME.fullmatch(reference)
         if named is None:
             message = f"{reference!r} is neither NAME[@WINDOW] nor a path: write a relative path as ./..."
@@ -400,10 +401,6 @@ def locate(reference: str, store: str | None = None) -> Location:
         key=(name, window, release_id) if owner else None,
         store=owner,
     )
-
-
-def _is_path(reference: str) -> bool:
-    return "/" in reference or reference in {".", "..", MANIFEST}
 
 
 def _owner(address: Address) -> ReleaseStore | None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from suffice.errors import ReleaseCorruptError, SpoolError, StorageError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.objects.reasons import of_system_error
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError, WrongStoreError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.objects.probe import check_create_only
 from suffice.storage.releases.layout import marker_sequence, read_place
 from suffice.storage.releases.manifest_model import FORMAT_VERSION
-from suffice.storage.signatures import canonical_json
 
 if TYPE_CHECKING:
     from suffice.storage.objects.object_store import ObjectStore

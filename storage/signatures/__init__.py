@@ -1,18 +1,27 @@
-"""Canonical JSON, Ed25519 keys and signatures.
+"""Ed25519 keys and signatures.
 
 In: a document, a key.
-Out: its canonical bytes, a signature, a check.
+Out: a signature, a check.
 May import: objects.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "canonical_json": (),
-    "keys": ("KeyReference", "PublicKey", "load_public_keys", "new_keys", "pinned_keys"),
+    "keys": (
+        "KeyReference",
+        "PublicKey",
+        "load_public_keys",
+        "new_keys",
+        "pinned_keys",
+        "pinned_publication_keys",
+    ),
     "signing": (
+        "PUBLICATION",
         "SignatureStatus",
         "Signer",
+        "WITHDRAWAL",
         "check_signature",
         "is_signature_value",
+        "publication_signer_from_environment",
         "signature_status",
         "signer_from_environment",
     ),

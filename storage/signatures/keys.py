@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KeyReference = str | os.PathLike[str]
 
 PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
+PUBLICATION_KEYS = "SUFFICE_PUBLICATION_PUBLIC_KEYS"
 
 _LARGEST_KEY_FILE = 2**20
 _HEX = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
@@ -73,14 +74,18 @@ def new_keys(path: Path) -> KeyFiles:
     return KeyFiles(key_id=PublicKey(ed25519.public_raw(key)).key_id, private_key=path, public_key=public)
 
 
-def pinned_keys(references: Sequence[KeyReference] | None = None) -> tuple[PublicKey, ...] | None:
+def pinned_keys(
+    references: Sequence[KeyReference] | None = None, *, variable: str = PUBLIC_KEYS
+) -> tuple[PublicKey, ...] | None:
     """Return the public keys that a reader demands, or None where none are demanded.
 
     Parameters
     ----------
     references : sequence of str or path, optional
-        See :func:`load_public_keys`. Where left out, the files that ``SUFFICE_PUBLIC_KEYS`` names,
-        separated as in ``PATH``; none where that is empty or not set.
+        See :func:`load_public_keys`. Where left out, the files that `variable` names, separated as in
+        ``PATH``; none where that is empty or not set.
+    variable : str
+        ``SUFFICE_PUBLIC_KEYS``, of releases, or another of the environment.
 
     Raises
     ------
@@ -89,12 +94,41 @@ def pinned_keys(references: Sequence[KeyReference] | None = None) -> tuple[Publi
         keys must not let every release pass.
     """
     if references is None:
-        listed = os.environ.get(PUBLIC_KEYS)
+        listed = os.environ.get(variable)
         return load_public_keys([part for part in listed.split(os.pathsep) if part]) if listed else None
     if isinstance(references, str | os.PathLike):
         message = "public keys are given as a list, also where there is only one"
         raise UsageError(message)
     return load_public_keys(references)
+
+
+def pinned_publication_keys(
+    references: Sequence[KeyReference] | None = None,
+) -> tuple[PublicKey, ...] | None:
+    """Return the public keys that a reader demands of publications, or None where none are demanded.
+
+    Parameters
+    ----------
+    references : sequence of str or path, optional
+        As for :func:`pinned_keys`; where left out, the files of ``SUFFICE_PUBLICATION_PUBLIC_KEYS``.
+
+    Raises
+    ------
+    UsageError
+        As :func:`pinned_keys`; and where one of them is among ``SUFFICE_PUBLIC_KEYS``: whoever may publish
+        posteriors may not sign releases.
+    MissingExtraError
+    """
+    keys = pinned_keys(references, variable=PUBLICATION_KEYS)
+    of_releases = pinned_keys() if keys else None
+    shared = set(keys or ()) & set(of_releases or ())
+    if shared:
+        message = (
+            f"the key {min(key.key_id for key in shared)} is demanded of publications, and {PUBLIC_KEYS} "
+            "holds it for releases: give each a key of its own"
+        )
+        raise UsageError(message)
+    return keys
 
 
 def load_public_keys(references: Sequence[KeyReference]) -> tuple[PublicKey, ...]:

@@ -3,12 +3,16 @@
 What is signed is the manifest's canonical bytes with ``signature`` null: exactly the bytes that would
 have been published without a signature, so that any Ed25519 tool can check it. The signing key is a
 file, named by ``SUFFICE_SIGNING_KEY``; the key itself is never a parameter or an environment value.
+
+Publications and withdrawals are signed the same way, each behind a line that says what it is: a signature
+of one kind is none of another. Publications have a key of their own, ``SUFFICE_PUBLICATION_KEY``.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import os
 import stat
 from dataclasses import dataclass, field
@@ -16,11 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import SignatureError, UsageError
-from suffice.storage.signatures import canonical_json
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.signatures.keys import (
     PUBLIC_KEYS,
+    PUBLICATION_KEYS,
     PublicKey,
     pinned_keys,
+    pinned_publication_keys,
     read_key_file,
     require_signing,
 )
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 
 ALGORITHM = "ed25519"
 SIGNING_KEY = "SUFFICE_SIGNING_KEY"
+PUBLICATION_KEY = "SUFFICE_PUBLICATION_KEY"
 
 _SIGNATURE_BYTES = 64
 _OPEN_TO_OTHERS = 0o037
@@ -41,15 +48,28 @@ _OPEN_TO_OTHERS = 0o037
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What is signed: its name for messages, and the bytes that stand before its canonical bytes."""
+
+    name: str
+    prefix: bytes
+
+
+RELEASE = Kind(name="release", prefix=b"")
+PUBLICATION = Kind(name="publication", prefix=b"suffice publication 1\n")
+WITHDRAWAL = Kind(name="withdrawal", prefix=b"suffice withdrawal 1\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """What signs manifests; its text never shows the private key."""
+    """What signs documents; its text never shows the private key."""
 
     public_key: PublicKey
     _private_key: Ed25519PrivateKey = field(repr=False)
 
-    def sign(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """Return the ``signature`` that a manifest's content gets."""
-        value = self._private_key.sign(signed_message(content))
+    def sign(self, content: Mapping[str, Any], kind: Kind = RELEASE) -> dict[str, str]:
+        """Return the ``signature`` that a document's content gets."""
+        value = self._private_key.sign(signed_message(content, kind))
         return {
             "algorithm": ALGORITHM,
             "key_id": self.public_key.key_id,
@@ -57,9 +77,9 @@ class Signer:
         }
 
 
-def signed_message(content: Mapping[str, Any]) -> bytes:
-    """Return what a manifest's signature covers: its canonical bytes with ``signature`` null."""
-    return canonical_json.encode({**content, "signature": None})
+def signed_message(content: Mapping[str, Any], kind: Kind = RELEASE) -> bytes:
+    """Return what a signature covers: the kind's prefix, and the canonical bytes with ``signature`` null."""
+    return kind.prefix + canonical_json.encode({**content, "signature": None})
 
 
 def load_signer(path: Path) -> Signer:
@@ -110,15 +130,50 @@ def signer_from_environment() -> Signer | None:
     return signer
 
 
-def check_signature(content: Mapping[str, Any], keys: Sequence[PublicKey]) -> None:
-    """Refuse a manifest that none of the pinned keys signed.
+def publication_signer_from_environment() -> Signer | None:
+    """Return what ``SUFFICE_PUBLICATION_KEY`` names, or None where it is not set.
+
+    Raises
+    ------
+    UsageError
+        As :func:`load_signer`; where it is also the key that releases are signed with, or one that
+        ``SUFFICE_PUBLIC_KEYS`` holds; and where ``SUFFICE_PUBLICATION_PUBLIC_KEYS`` is set without it.
+    MissingExtraError
+    """
+    path = os.environ.get(PUBLICATION_KEY)
+    if not path:
+        return None
+    signer = load_signer(Path(path))
+    releases = set(pinned_keys() or ())
+    if os.environ.get(SIGNING_KEY):
+        with contextlib.suppress(UsageError):  # a key of somebody else: this user may not read it
+            releases.add(load_signer(Path(os.environ[SIGNING_KEY])).public_key)
+    if signer.public_key in releases:
+        message = (
+            f"{PUBLICATION_KEY} names the key {signer.public_key.key_id}, which signs releases: publications "
+            "need a key of their own, `suffice keys new` makes one"
+        )
+        raise UsageError(message)
+    pinned = pinned_publication_keys()
+    if pinned is not None and signer.public_key not in pinned:
+        message = (
+            f"{PUBLICATION_KEYS} does not hold the key {signer.public_key.key_id} that {PUBLICATION_KEY} "
+            "signs with: add its public key, or unset one of the two"
+        )
+        raise UsageError(message)
+    return signer
+
+
+def check_signature(content: Mapping[str, Any], keys: Sequence[PublicKey], kind: Kind = RELEASE) -> None:
+    """Refuse a document that none of the pinned keys signed.
 
     Parameters
     ----------
     content : mapping
-        A manifest that :func:`suffice.storage.releases.manifest.parse_manifest` accepts.
+        A document that its reader accepts, as :func:`suffice.storage.releases.manifest.parse_manifest`.
     keys : sequence of PublicKey
         Not empty.
+    kind : Kind
 
     Raises
     ------
@@ -126,17 +181,17 @@ def check_signature(content: Mapping[str, Any], keys: Sequence[PublicKey]) -> No
     """
     signature, pinned = content["signature"], ", ".join(key.key_id for key in keys)
     if signature is None:
-        message = f"the release is not signed, and a signature by {pinned} is demanded"
+        message = f"the {kind.name} is not signed, and a signature by {pinned} is demanded"
         raise SignatureError(message)
     candidates = [key for key in keys if key.key_id == signature["key_id"]]
     if not candidates:
-        message = f"the release is signed with the key {signature['key_id']}, and {pinned} is demanded"
+        message = f"the {kind.name} is signed with the key {signature['key_id']}, and {pinned} is demanded"
         raise SignatureError(message)
     from suffice.storage.signatures import ed25519  # noqa: PLC0415 - whoever loaded keys has the extra
 
-    value, signed = base64.b64decode(signature["value"]), signed_message(content)
+    value, signed = base64.b64decode(signature["value"]), signed_message(content, kind)
     if not any(ed25519.fits(key.raw, value, signed) for key in candidates):
-        message = f"the release's signature is wrong: {signature['key_id']} did not sign this manifest"
+        message = f"the {kind.name}'s signature is wrong: {signature['key_id']} did not sign it"
         raise SignatureError(message)
 
 

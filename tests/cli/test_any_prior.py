@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import suffice
 from suffice.cli.app import app
-from suffice.cli.card import card
 from suffice.errors import PriorError
+from suffice.pages.card import card
 from support import releases
 from support.releases import make_plan, publish
 

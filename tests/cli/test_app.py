@@ -43,7 +43,13 @@ def test_the_whole_road(workspace: Workspace, suffice: Runner) -> None:
     }
     assert suffice.json("show", released["uri"]) == shown
     verified = suffice.json("verify", "flights", "--ledger", workspace.ledger)
-    assert verified == {"ok": True, "problems": [], "ledger": "checked", "signature": "unsigned"}
+    assert verified == {
+        "ok": True,
+        "problems": [],
+        "ledger": "checked",
+        "signature": "unsigned",
+        "withdrawn": None,
+    }
     assert suffice.json("verify", released["uri"])["ledger"] == "not_checked"
 
 

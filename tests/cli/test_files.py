@@ -32,6 +32,7 @@ def released(workspace: Workspace, suffice: Runner) -> Workspace:
 FILES = (
     ((*TABLE, "--out"), "t.csv"),
     ((*TABLE, "--out"), "t.parquet"),
+    ((*TABLE, "--plot"), "t.svg"),
     ((*POSTERIOR, "--out"), "d.csv"),
     ((*POSTERIOR, "--out"), "d.parquet"),
     ((*POSTERIOR, "--out"), "d.nc"),

@@ -142,12 +142,15 @@ def test_a_store_is_verified(workspace: Workspace, suffice: Runner) -> None:
         "ok": True,
         "problems": [],
         "releases": 1,
-        "files": 5,
+        "files": 7,
         "tombstones": 0,
         "markers": 1,
+        "withdrawn": 0,
+        "publications": 0,
+        "left_files": 0,
         "ledger": "checked",
     }
-    assert "ok - 1 release with 5 files, 0 tombstones, 1 marker;" in suffice.text(
+    assert "ok - 1 release with 7 files, 0 tombstones, 1 marker, 0 publications;" in suffice.text(
         "store", "verify", workspace.store
     )
     Path(released["files"][0]["path"]).unlink()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from suffice.cli import app, options, output, terminal
+from suffice.data_files.source import Source
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.safe_text import escaped, is_safe
 from suffice.pipeline.spec.spec import load_spec
@@ -114,19 +115,20 @@ def test_a_spec_with_such_a_key_is_refused_and_shows_it_escaped(character: str) 
 
 
 RUN = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx", " =x", "＝1", "-", "=HYPERLINK(1)"]
+SOURCE = Source(what="a table", releases=(), statistic="flag")
 LEFT = ["-5", "+3.5", "-1e-3", "a=b", "EWR", "", "1-2", "sum(X - Y)"]
 
 
 def test_cells_that_a_spreadsheet_would_run_are_quoted(tmp_path: Path) -> None:
     texts = [*RUN, *LEFT, None]
     columns = {"+key": texts, "mean": [-1.5] * len(texts), "count": [-3] * len(texts)}
-    output.write_table(columns, tmp_path / "out.csv")
+    output.write_table(columns, tmp_path / "out.csv", SOURCE, overwrite=False)
     text = (tmp_path / "out.csv").read_bytes().decode()
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert rows[0] == ["'+key", "mean", "count"]
     assert [row[0] for row in rows[1:]] == [*(f"'{text}" for text in RUN), *LEFT, ""]
     assert {tuple(row[1:]) for row in rows[1:]} == {("-1.5", "-3")}
-    output.write_table(columns, tmp_path / "out.parquet")
+    output.write_table(columns, tmp_path / "out.parquet", SOURCE, overwrite=False)
     import pyarrow.parquet as pq
 
     assert pq.read_table(tmp_path / "out.parquet")["+key"].to_pylist() == texts
@@ -139,9 +141,9 @@ def test_a_table_opens_its_release_once(
     opened = []
     original = options.open_for_reading
 
-    def count(reference: str, store: str, public_keys: list[str] | None) -> object:
+    def count(reference: str, *args: Any, **options: Any) -> object:
         opened.append(reference)
-        return original(reference, store, public_keys)
+        return original(reference, *args, **options)
 
     monkeypatch.setattr(app, "open_for_reading", count)
     with pytest.raises(SystemExit) as caught:

@@ -74,6 +74,7 @@ def test_a_signed_release_from_new_keys_to_pinned_readers(run: Run, monkeypatch:
         "problems": [],
         "ledger": "not_checked",
         "signature": "checked",
+        "withdrawn": None,
     }
     assert not run("verify", "flights", *wrong, status=5)["ok"]
     monkeypatch.setenv("SUFFICE_PUBLIC_KEYS", "other.pem.pub")

@@ -28,8 +28,8 @@ from suffice.errors import (
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.objects import bucket
+from suffice.storage.objects.patience import Patience
 from suffice.storage.operations import publishing
-from suffice.storage.operations.publishing import Patience
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.settling import abandon_lost, settle
 from suffice.storage.operations.verify_ledger import compare_with_store

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import LedgerCorruptError, ReleaseCorruptError, SignatureError
+from suffice.pipeline.declaration import canonical_json
 from suffice.releasing import carry_out
 from suffice.storage.ledger.chain import Entry, Head, check_chain, public_entry
 from suffice.storage.ledger.opening import create_ledger, open_ledger
@@ -27,7 +28,6 @@ from suffice.storage.releases.layout import MARKERS, marker_sequence
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import open_release, open_store
-from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import Signer, load_signer
 from support.making import make_workspace

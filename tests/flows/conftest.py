@@ -144,6 +144,15 @@ def others(other: Workspace, windows: Workspace) -> dict[str, dict[str, Any]]:
         "out": str(other.directory / "models"),
         "store": publish_crashes(other.directory / "crashes")[0],
     }
+    question = {
+        "release": "crashes@latest",
+        "statistics": ["drunk"],
+        "prior": "Beta(1, 3)",
+        "where": {"STATE": "AK", "YEAR": "2013"},
+        "draws": 100,
+        "store": model["store"],
+        "to": str(other.directory / "posteriors"),
+    }
     secret = {**asked["short"], "ledger": "postgresql://owner:hunter2@db/ledger"}
     return {
         "broken": {"flow": "backfill", "parameters": asked["broken"], "broken": "second staging"},
@@ -157,6 +166,9 @@ def others(other: Workspace, windows: Workspace) -> dict[str, dict[str, Any]]:
         "unaudited": {"flow": "audit", "parameters": at_other, "broken": "manifest"},
         "fitted": {"flow": "model", "parameters": model},
         "fitted again": {"flow": "model", "parameters": model},
+        "posted": {"flow": "publication", "parameters": question},
+        "posted again": {"flow": "publication", "parameters": question},
+        "unposted": {"flow": "publication", "parameters": {**question, "prior": "/etc/passwd"}},
         "unfitted": {"flow": "model", "parameters": {**model, "store": "s3://key:hunter2@bucket/releases"}},
     }
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
+import suffice
 from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.publications.publication_store import PublicationStore
+
+if TYPE_CHECKING:
+    from suffice.storage.publications.publication import Publication
 
 pytestmark = pytest.mark.timeout(1800)  # the first test waits for a Prefect server
 
@@ -23,6 +30,9 @@ ENDINGS = {
     "unaudited": ("Not verified", "FAILED"),
     "fitted": ("Fitted", "COMPLETED"),
     "fitted again": ("Not fitted", "FAILED"),
+    "posted": ("Published", "COMPLETED"),
+    "posted again": ("Already published", "COMPLETED"),
+    "unposted": ("Not published", "FAILED"),
     "unfitted": ("Not fitted", "FAILED"),
 }
 BROKEN = "suffice.backfill.passengers.broken.2013-01..2013-03"
@@ -39,6 +49,12 @@ EVENTS = {
     "unaudited": ("suffice.ledger.not-verified", "suffice.ledger"),
     "fitted": ("suffice.model.fitted", "suffice.model.crashes.crashes"),
     "fitted again": ("suffice.model.failed", "suffice.model"),
+    "posted": ("suffice.publication.published", "suffice.publication.crashes.crashes.{publication_id}"),
+    "posted again": (
+        "suffice.publication.already-published",
+        "suffice.publication.crashes.crashes.{publication_id}",
+    ),
+    "unposted": ("suffice.publication.failed", "suffice.publication"),
     "unfitted": ("suffice.model.failed", "suffice.model"),
 }
 
@@ -51,6 +67,12 @@ def event(runs: dict[str, Any], name: str) -> dict[str, Any]:
         return [one for one in found if run in json.dumps(one["related"])]
 
     (one,) = ours(runs["server"].events("suffice.", ours))
+    return one
+
+
+def publication(runs: dict[str, Any]) -> Publication:
+    """Return the one that the flow published."""
+    (one,) = PublicationStore.open(runs["directory"] / "other/posteriors").all()
     return one
 
 
@@ -71,7 +93,8 @@ def test_every_ending_is_a_state_with_an_event(runs: dict[str, Any], name: str) 
     state = runs["server"].run(outcome["run"])["state"]
     assert (state["name"], state["type"]) == ENDINGS[name] == tuple(outcome["ended"]), outcome
     emitted = event(runs, name)
-    assert (emitted["event"], emitted["resource"]["prefect.resource.id"]) == EVENTS[name]
+    subject = EVENTS[name][1].format(publication_id=publication(runs).publication_id)
+    assert (emitted["event"], emitted["resource"]["prefect.resource.id"]) == (EVENTS[name][0], subject)
     assert emitted["payload"]["message"] == outcome["message"] == state["message"]
     assert "hunter2" not in json.dumps(emitted) + outcome["message"]
 
@@ -155,3 +178,38 @@ def test_a_model_is_fitted_once_and_its_folder_is_there_whole(runs: dict[str, An
     assert "it exists, and is not replaced" in runs["others"]["fitted again"]["message"]
     assert "holds a password" in runs["others"]["unfitted"]["message"]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_publication_is_what_the_command_line_publishes(runs: dict[str, Any]) -> None:
+    """Under the same id; its page says what was asked, and Prefect holds no number of it."""
+    published = publication(runs)
+    store = runs["directory"] / "other/crashes"
+    again = suffice.publish(
+        "crashes",
+        "drunk",
+        prior="Beta(1, 3)",
+        where={"STATE": "AK", "YEAR": "2013"},
+        draws=100,
+        store=next(
+            place
+            for place in (store, store / "releases")
+            if (place / "suffice.json").exists() or (place / "crashes").exists()
+        ),
+        to=runs["directory"] / "elsewhere",
+    )
+    assert again.publication_id == published.publication_id
+    assert {file.sha256 for file in again.files if file.format == "parquet"} == {
+        file.sha256 for file in published.files if file.format == "parquet"
+    }
+    asked = {"flow_runs": {"id": {"any_": [runs["others"]["posted"]["run"]]}}}
+    (page,) = [
+        one["data"] for one in runs["server"].post("/artifacts/filter", asked) if one["type"] == "markdown"
+    ]
+    assert "Beta(1, 3)" in page
+    assert published.publication_id in page
+    (summaries,) = [file for file in published.files if file.role == "summaries" and file.format == "parquet"]
+    mean = pq.read_table(io.BytesIO(published.read(summaries.name)))["mean"][0].as_py()
+    run = runs["server"].run(runs["others"]["posted"]["run"])
+    for digits in (f"{mean:.4f}", f"{mean:.6g}"):
+        assert digits not in page + json.dumps(run)
+    assert runs["others"]["unposted"]["message"].startswith("PriorError: ")

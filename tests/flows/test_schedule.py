@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from suffice.publishing import publish
+from suffice.storage.publications.publication_store import PublicationStore
 from support.prefect_server import waited_for
 from support.running import Runner
 from support.scheduled import HOW_TO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from support.prefect_server import PrefectServer
@@ -25,8 +29,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 
-FLOWS = {"nightly": "release", "gaps": "windows", "recover": "recovery", "audit": "audit"}
+FLOWS = {
+    "nightly": "release",
+    "gaps": "windows",
+    "recover": "recovery",
+    "audit": "audit",
+    "posterior": "publication",
+}
 """The deployments, and the parameter of the flow of each."""
+ENDED = {"COMPLETED", "FAILED", "CRASHED"}
+NOT_OF_THE_FLOW = {"priors", "series", "model", "public_keys", "publication_keys", "notice", "progress"}
+"""What `suffice.publish` takes and the flow does not: keys are pinned, tables of priors a command's."""
 
 
 def test_the_how_tos_commands_of_suffice_work_as_written(
@@ -74,10 +87,10 @@ def test_prefect_takes_every_command_of_the_how_to(
 ) -> None:
     starts = [words[:2] for words in scheduled.commands]
     assert ["--no-prompt", "deploy"] in starts
-    assert len(starts) == 4, "servers and workers are started with a variable before them"
-    assert scheduled.statuses == [0] * 4, scheduled.said
+    assert len(starts) == 5, "servers and workers are started with a variable before them"
+    assert scheduled.statuses == [0] * 5, scheduled.said
     made = prefect_server.post("/automations/filter", {})
-    assert {one["name"] for one in made} == {"suffice-budget-refused"}
+    assert {one["name"] for one in made} == {"suffice-budget-refused", "posterior__automation_1"}
     pool = prefect_server.get("/work_pools/releases")
     assert "env" not in pool["base_job_template"]["variables"]["properties"]
 
@@ -91,6 +104,7 @@ def test_every_deployment_is_made_with_its_schedule(scheduled: Scheduled) -> Non
         "gaps": False,
         "recover": True,
         "audit": True,
+        "posterior": False,
     }
     assert (schedules["nightly"][0]["cron"], schedules["nightly"][0]["timezone"]) == (
         "30 2 * * *",
@@ -115,16 +129,18 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
     validator = jsonschema.Draft202012Validator(found["parameter_openapi_schema"])
     (model,) = found["parameter_openapi_schema"]["definitions"].values()
     asked = found["parameters"].get(FLOWS[name], {})
+    urls = ("store", "to") if name == "posterior" else ("store", "ledger")
 
     def is_valid(**fields: Any) -> bool:
         return bool(validator.is_valid({FLOWS[name]: {**asked, **fields}}))
 
     assert is_valid()
-    assert is_valid(ledger="postgresql://owner@db/ledger")
-    assert is_valid(ledger=None, store="s3://bucket/releases")
-    for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
-        assert not is_valid(ledger=url)
-        assert not is_valid(store=url)
+    for place in urls:
+        assert is_valid(**{place: "postgresql://owner@db/ledger"})
+        assert is_valid(**{place: None})
+        for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
+            assert not is_valid(**{place: url})
+    assert is_valid(store="s3://bucket/releases")
     assert not is_valid(unknown=1)
     described = {key: field.get("description") for key, field in model["properties"].items()}
     assert all(described.values())
@@ -134,8 +150,9 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
         "gaps": {"first", "last"} | releasing,
         "recover": set(),
         "audit": {"full"},
+        "posterior": set(inspect.signature(publish).parameters) - NOT_OF_THE_FLOW | {"cluster"},
     }
-    assert set(described) == {"store", "ledger"} | fields[name]
+    assert set(described) == {*urls} | fields[name]
     if name in {"nightly", "gaps"}:
         assert is_valid(cluster="tls://scheduler:8786")
         assert not is_valid(cluster="everywhere")
@@ -153,10 +170,41 @@ def test_the_run_that_the_how_to_starts_by_hand_is_published(
     def published() -> dict[str, Any] | None:
         asked = {"flow_runs": {"name": {"any_": ["flights-by-origin@2013-01"]}}}
         found = prefect_server.post("/flow_runs/filter", asked)
-        return found[0] if found and found[0]["state"]["type"] in {"COMPLETED", "FAILED", "CRASHED"} else None
+        return found[0] if found and found[0]["state"]["type"] in ENDED else None
 
     run = waited_for(published, "the run")
     assert run["state"]["name"] == "Published", run["state"]
     assert run["deployment_id"] == scheduled.deployments["nightly"]["id"]
     assert set(run["tags"]) == {"suffice", "passengers", "flights-by-origin"}
     assert str(getattr(scheduled.place.charge("flights-by-origin", "2013-01"), "state", "")) == "published"
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_new_release_has_its_posterior_published(
+    scheduled: Scheduled, prefect_server: PrefectServer
+) -> None:
+    """By the trigger that is shipped; and another from the form, with a prior as text."""
+    deployment = scheduled.deployments["posterior"]["id"]
+
+    def ended(prior: str) -> Callable[[], dict[str, Any] | None]:
+        def find() -> dict[str, Any] | None:
+            found = prefect_server.post(
+                "/flow_runs/filter", {"flow_runs": {"deployment_id": {"any_": [deployment]}}}
+            )
+            asked = [one for one in found if one["parameters"]["publication"]["prior"] == prior]
+            return next((one for one in asked if one["state"]["type"] in ENDED), None)
+
+        return find
+
+    runs = {"Beta(1, 30)": waited_for(ended("Beta(1, 30)"), "the triggered publication")}
+    question = {"release": "flights-by-origin@2013-01", "statistics": ["cancelled"], "prior": "Beta(2, 5)"}
+    form = {"parameters": {"publication": question}}
+    prefect_server.post(f"/deployments/{deployment}/create_flow_run", form)
+    runs["Beta(2, 5)"] = waited_for(ended("Beta(2, 5)"), "the publication that was asked for")
+    for prior, run in runs.items():
+        assert run["state"]["name"] == "Published", (prior, run["state"])
+    published = PublicationStore.open(scheduled.place.store).all()
+    found = {one.request["statistics"][0]["priors"][0]["prior"]: one for one in published}
+    for prior, run in runs.items():
+        assert found[prior].uri in run["state"]["message"]
+        assert found[prior].request["releases"][0]["label"] == "flights-by-origin@2013-01"

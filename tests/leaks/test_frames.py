@@ -19,8 +19,7 @@ from suffice import release_run
 from suffice.errors import LedgerError, StageFailedError, SufficeError
 from suffice.pipeline import sources
 from suffice.pipeline.mechanism.noise import Sampler
-from suffice.pipeline.reduce import cluster as clusters
-from suffice.pipeline.reduce import tree
+from suffice.pipeline.reduce import links, tree
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
 from support.hostile import bernoulli, normal, poisson
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
 
     Inject = Callable[[pytest.MonkeyPatch, Workspace], None]
 
@@ -53,7 +52,7 @@ ROWS_OF_A_UNIT, MAX_ROWS = 4, 3
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with clusters.open_cluster("local") as cluster:
+    with links.open_cluster_for_sums("local") as cluster:
         yield cluster
 
 
@@ -227,7 +226,7 @@ def test_no_error_shows_anything_exact(
     workspace: Workspace, local: Cluster, monkeypatch: pytest.MonkeyPatch, stage: str, kind: str
 ) -> None:
     if kind == "local":
-        monkeypatch.setattr(clusters, "open_cluster", lambda _: contextlib.nullcontext(local))
+        monkeypatch.setattr(links, "open_cluster_for_sums", lambda _: contextlib.nullcontext(local))
     error, sought = failing(workspace, stage, monkeypatch)
     drew = stage in DRAWN
     assert ("noise" in sought.numbers.values()) == drew, "the fault came where it should"

@@ -21,13 +21,13 @@ import pytest
 
 from suffice import release_run
 from suffice.errors import ReleaseCorruptError
+from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.spec.spec import load_spec
 from suffice.releasing import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases import release_parquet
 from suffice.storage.releases.manifest import checksum, compose_manifest
 from suffice.storage.releases.release_store import open_store
-from suffice.storage.signatures import canonical_json
 from suffice.storage.signatures.keys import new_keys
 from support.making import ORIGINS, flights, make_workspace, mapping, write_parts
 from support.paid import copy_database

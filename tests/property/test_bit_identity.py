@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.reduce.cluster import Cluster, open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from support.catalogue import ANY_STATISTIC
 from support.hostile import hostile_table, make_spec
@@ -22,6 +22,8 @@ from support.splits import splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from suffice.pipeline.cluster.connection import Cluster
 
 GROUPS: list[dict[str, Any]] = [
     {},
@@ -54,7 +56,7 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["threads", "local"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with open_cluster(request.param) as opened:
+    with open_cluster_for_sums(request.param) as opened:
         yield opened
 
 

@@ -19,7 +19,7 @@ from suffice.pipeline.chunk.exact_sums import Sums, combine
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.declaration.domains import Domain, DomainKind, boolean_domain
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
-from suffice.pipeline.reduce.cluster import Cluster, open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from support.hostile import bernoulli, categorical, hostile_table, make_spec, normal, poisson
 from support.pandas_files import as_pandas_writes, within_doubles
@@ -28,6 +28,8 @@ from support.splits import splits_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from decimal import Decimal
+
+    from suffice.pipeline.cluster.connection import Cluster
 
 N_ROWS = 1500
 SPEC: dict[str, Any] = {
@@ -45,7 +47,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture(scope="module", params=["threads", "local"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with open_cluster(request.param) as opened:
+    with open_cluster_for_sums(request.param) as opened:
         yield opened
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.reduce import shuffle
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.shuffle import bounded_sums
 from suffice.pipeline.statistics.unit_measures import UnitMeasure
 from support.catalogue import ANY_STATISTIC, ENTRIES
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from suffice.pipeline.chunk.exact_sums import Sums
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.statistics.measure import Measure
 
 N_ROWS = 600
@@ -47,7 +47,7 @@ UNITS += ["flag", "day", "instant", "zoned", "whole", "measure", "tiny"]
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Cluster]:
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         yield cluster
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import random
 import re
+import shutil
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -26,6 +27,7 @@ from suffice.errors import LONGEST_MESSAGE
 from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from support.catalogued import make_small
 from support.hidden_states import publish_crashes
 from support.making import ORIGINS, flights, make_workspace, mapping
 from support.model_releases import CONJUGATE, publish_models
@@ -69,8 +71,9 @@ PHRASES = (
     "unexpected extra argument",
     "URI",
     "is given twice",
+    "public key",
 )
-"""What names a place that is no option: of the source, of the words themselves, of a store, of releases."""
+"""What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
 VALUES: tuple[object, ...] = (
     *TEXTS,
     True,
@@ -291,6 +294,8 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     tables = ("--store", str(place.directory / "tables"), "--draws", "10", "--method", "plug-in")
     classified = place.directory / "classified.csv"
     classified.write_text(ROWS_CSV, encoding="utf-8")
+    copy_of_store = place.directory / "copy"  # what is withdrawn there can be read in the other
+    shutil.copytree(place.workspace.store, copy_of_store, dirs_exist_ok=True)
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
@@ -313,8 +318,25 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("compare-priors",): (*place.release, "cancelled", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)"),
         ("verify",): (*place.release, *ledger),
         ("disclose",): place.release,
+        ("withdraw",): ("flights", "--store", str(copy_of_store), "--reason", "r"),
+        ("describe",): place.release,
+        ("catalogue",): (
+            str(make_small(place.directory / "catalogued", "2013-01")),
+            *("--out", str(place.directory / "site")),
+        ),
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+        ("publish",): (
+            *(*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+            *("--draws", "0", "--formats", "json", "--to", str(place.directory / "published")),
+        ),
+        ("publications", "list"): ("--store", str(place.directory / "published")),
+        ("publications", "show"): ("0" * 32, "--store", str(place.directory / "published")),
+        ("publications", "verify"): ("0" * 32, "--store", str(place.directory / "published")),
+        ("publications", "fetch"): (
+            *("0" * 32, "--store", str(place.directory / "published")),
+            *("--out", str(place.directory / "fetched")),
+        ),
         ("calibrate",): (*place.release, "cancelled", "--method", "plug-in", "--simulations", "0"),
         ("model", "hidden-markov"): (
             "crashes",

@@ -32,6 +32,8 @@ class BucketServer(ThreadingHTTPServer):
         Whether conditions of puts are looked at.
     readable : bool
         Whether gets are answered.
+    only_below : str
+        As a policy of a bucket: what is not below this path is denied. Empty: nothing is.
     listings : list of str
         Of each listing, its prefix.
     starts : list of str
@@ -49,6 +51,7 @@ class BucketServer(ThreadingHTTPServer):
         self.starts: list[str] = []
         self.honest = True
         self.readable = True
+        self.only_below = ""
         self._outage: tuple[int, bytes] | None = None
         self._lasts = self._ends = math.inf
         self.lock = threading.Lock()
@@ -158,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_DELETE(self) -> None:
+        if self._is_out():
+            return
         self._answer(204 if self._remove(self.path) else 404)
 
     def do_POST(self) -> None:
@@ -175,9 +180,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_out(self) -> bool:
         """Answer with the outage, if there is one now."""
         outage = self.server.outage()
+        if outage is None and not self._named().startswith(self.server.only_below):
+            outage = 403, b"<Error><Code>AccessDenied</Code><Message>secret</Message></Error>"
         if outage is not None:
             self._answer(*outage)
         return outage is not None
+
+    def _named(self) -> str:
+        """Return the path that a request is about; of a listing, with its prefix."""
+        parts = urlsplit(self.path)
+        prefix = parse_qs(parts.query).get("prefix", [""])[0]
+        return f"{unquote(parts.path).rstrip('/')}/{prefix}" if prefix else unquote(parts.path)
 
     def _remove(self, path: str) -> bool:
         with self.server.lock:

@@ -87,7 +87,7 @@ def warm_up() -> None:
     for module in (
         "dask.threaded",
         "sqlalchemy.dialects.sqlite",
-        "suffice.pipeline.reduce.cluster",
+        "suffice.pipeline.reduce.links",
         "suffice.pipeline.mechanism.mechanism",
         "suffice.pipeline.reduce.tree",
         "suffice.pipeline.sources.schema_check",

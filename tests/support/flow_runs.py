@@ -56,12 +56,14 @@ def carried_out(asked: dict[str, Any]) -> dict[str, Any]:
     from suffice.flows.audit import audit_ledger
     from suffice.flows.backfill import backfill_windows
     from suffice.flows.model import fit_hidden_markov
+    from suffice.flows.posterior import publish_posterior
     from suffice.flows.recover import recover_charges
 
     flows: dict[str, Any] = {
         "backfill": backfill_windows,
         "recover": recover_charges,
         "audit": audit_ledger,
+        "publication": publish_posterior,
         "model": lambda asked, **how: fit_hidden_markov(**asked, **how),
     }
     outcomes = {}

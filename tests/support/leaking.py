@@ -30,7 +30,7 @@ from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
 from suffice.pipeline.mechanism.noise import Sampler
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.spec.plan import compile_plan
 
@@ -88,7 +88,7 @@ def sought_in(spec: Spec) -> Sought:
         found.add("a file's size or time", [file.size, int(file.version)])
     found.add("a number of rows", [group.n_rows for footer in pinned.footers for group in footer.row_groups])
     found.add("a number of rows", [sum(split.n_rows for split in splits), *(each.n_rows for each in splits)])
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         sums = exact_sums(chunk_job(spec), splits, cluster).open_totals()
     for statistic in compile_plan(spec).statistics:
         table = sums[statistic.name]

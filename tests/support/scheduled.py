@@ -25,6 +25,7 @@ POOL = "releases"
 ZONE = "Test/MidnightSoon"
 """A time zone that the worker's runs find in a folder of the tests."""
 HOW_TO = "docs/how-to/schedule-a-release.md"
+PUBLISHING = "docs/how-to/publish-a-posterior.md"
 BLOCK = str(uuid.UUID(int=5))
 SPECS = re.compile(r"/srv/specs/[\w-]+\.yaml")
 
@@ -71,6 +72,7 @@ def as_the_how_to_says(server: PrefectServer, repository: Path, directory: Path)
     automation = (directory / "deploy/prefect/budget-automation.yaml").read_text(encoding="utf-8")
     (directory / "automation.yaml").write_text(automation.replace("BLOCK_ID", BLOCK), encoding="utf-8")
     text = SPECS.sub(str(spec), (repository / HOW_TO).read_text(encoding="utf-8"))
+    text += (repository / PUBLISHING).read_text(encoding="utf-8")
     commands = [shlex.split(line)[1:] for line in re.findall(r"^    (prefect .*)$", text, re.MULTILINE)]
     finished = subprocess.run(
         [sys.executable, "-m", "support.prefect_commands", json.dumps(commands)],

@@ -113,8 +113,7 @@ class MeanVarianceDistribution:
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles from the marginal distribution function; they rest on no draws."""
         side = self.names.index(parameter)
-        weights = np.sum(node_weights(), axis=0)
-        marginal = np.einsum("rij,j->ri" if side == 0 else "rji,j->ri", self.share, weights)
+        marginal = self._marginal(side)
         mass = np.maximum(np.diff(marginal @ cumulative().T, axis=1), 0.0)
         ends = np.linspace(0.0, 1.0, KNOTS + 1)
         edges = self.left[:, side, None] + (self.right - self.left)[:, side, None] * ends
@@ -124,6 +123,33 @@ class MeanVarianceDistribution:
             for first, last in itertools.pairwise(starts)
         ]
         return self._parameter(side, np.array(found))
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Marginal densities at points (n_cells, n_points), from the rectangles that they lie beside."""
+        side = self.names.index(parameter)
+        if side == 0:
+            position, slope = (points - self.centre) / self.half_range, np.full(points.shape, self.half_range)
+        else:
+            slope = np.maximum(points, np.finfo(np.float64).tiny)
+            position = np.log(slope / self.half_range**2)
+        marginal, left = self._marginal(side), self.left[:, side]
+        width = self.right[:, side] - left
+        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
+        found = np.zeros(points.shape)
+        for row, (first, last) in enumerate(itertools.pairwise(starts)):
+            share = (position[row] - left[first:last, None]) / width[first:last, None]
+            panel, point = np.nonzero((share >= 0.0) & (share < 1.0))
+            part = interpolation(share[panel, point])
+            value = np.einsum("np,np->n", part, marginal[first + panel]) / width[first + panel]
+            found[row] = np.bincount(point, value, points.shape[1])
+        density: Floats = np.where(points > 0.0, 1.0, side == 0) * np.maximum(found, 0.0) / slope
+        return density
+
+    def _marginal(self, side: int) -> Floats:
+        """Densities of one parameter at the nodes of every rectangle, times its width: (n_panels, POINTS)."""
+        weights = np.sum(node_weights(), axis=0)
+        marginal: Floats = np.einsum("rij,j->ri" if side == 0 else "rji,j->ri", self.share, weights)
+        return marginal
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""

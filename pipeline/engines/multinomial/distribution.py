@@ -1,5 +1,7 @@
 """Probabilities of categories behind latent counts, as a posterior shows them."""
 
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,6 +27,12 @@ class CountsDistribution(Probabilities):
     def log_evidence(self) -> Floats:
         """Log probabilities of the noisy counts under the prior, (n_cells,), up to one constant."""
         return self.posterior.log_evidence
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities at points (n_cells, n_categories, n_points), worked out cell by cell."""
+        from suffice.pipeline.engines.multinomial.marginals import marginal_densities  # noqa: PLC0415 - few ask
+
+        return marginal_densities(self.posterior.counts, points)
 
     def prior_distribution(self) -> DirichletDistribution:
         """The prior, as the distribution of one cell."""

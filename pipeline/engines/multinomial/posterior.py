@@ -94,7 +94,7 @@ class PiecePosterior:
             part = self.pieces.take(batch)
             if part.is_pair:
                 weights = pair_rows(part)
-                first = count_sampler(weights, _pair_blocks(weights)).sample(local, rng)
+                first = count_sampler(weights, pair_blocks(weights)).sample(local, rng)
                 result[0, slots], result[1, slots] = first, part.support[0, 0] - first
             else:
                 result[:, slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
@@ -293,7 +293,8 @@ def _batches(counts: NoisyCounts, tilt: Floats) -> Iterator[Cells]:
         start = stop
 
 
-def _pair_blocks(weights: CountWeights) -> Floats:
+def pair_blocks(weights: CountWeights) -> Floats:
+    """Blocks of the first of two counts that sum to a known N."""
     low, high = weights.window()
     return weights.blocks(low, high, block_step(high - low + 1.0, PAIR_BLOCKS))
 
@@ -304,7 +305,7 @@ def _pair_posterior(counts: NoisyCounts) -> PiecePosterior:
     mean, sd, log_evidence = np.empty(counts.shape), np.empty(counts.shape), np.empty(cells)
     for batch in _batches(counts, np.zeros(cells)):
         weights = pair_rows(counts.take(batch))
-        nodes, mass, log_sum = masses(weights, _pair_blocks(weights))
+        nodes, mass, log_sum = masses(weights, pair_blocks(weights))
         log_evidence[batch] = log_sum + log_factor_of_n(counts, weights.n)
         centre = np.sum(nodes * mass, axis=1)
         variance = np.sum((nodes - centre[:, None]) ** 2 * mass, axis=1)

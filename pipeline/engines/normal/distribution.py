@@ -66,6 +66,14 @@ class MomentsDistribution:
             return self.centre + self.half_range * values
         return self.half_range**2 * values
 
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Marginal densities at points (n_cells, n_points), from the integrals."""
+        if parameter == self.names[0]:
+            inside = (points - self.centre) / self.half_range
+            return self.posterior.marginal(0).density(inside) / self.half_range
+        square = self.half_range**2
+        return self.posterior.marginal(1).density(points / square) / square
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         mean, variance = self.posterior.sample(draws, rng)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
-from suffice.pipeline.engines.one_sum.merged import Components
+from suffice.pipeline.distributions.merged import FINE, Components
 from suffice.pipeline.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
+
+_NEXT_TO_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +98,8 @@ class LatentSumPosterior:
 
         N and S stay as likely as they were: N rows then count as N / d, and their sum as S / d.
         """
-        own, number = self.merged, levels.shape[1]
-        effect = levels[own.cell].ravel()
-        cell: Cells = np.repeat(own.cell, number)
-        merged = replace(
-            own,
-            cell=cell,
-            n=np.repeat(own.n, number) / effect,
-            total=np.repeat(own.total, number) / effect,
-            weight=np.repeat(own.weight / number, number),
-            scatter=np.repeat(own.scatter, number),
-        )
+        merged = self.merged.tempered(levels)
+        cell = merged.cell
         given = self._conjugate(merged.n, merged.total)
         mean, sd = given.mean(self.name), given.sd(self.name)
         means = np.bincount(cell, merged.weight * mean, len(self.means)).astype(np.float64, copy=False)
@@ -146,6 +139,17 @@ class LatentSumPosterior:
         return np.concatenate(
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
+        found = np.empty(points.shape)
+        for batch in batches(self.sums):
+            nodes = resolve(self.sums.take(batch))
+            fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
+            if self.levels is not None:
+                fine = fine.tempered(self.levels[batch])
+            found[batch] = fine.density(self.update, points[batch])
+        return found
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
         """Averages in some cells, ascending, of a function of positions on the line; see ``Components``."""

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from suffice.cli import messages, output
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PlotOption,
     PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
@@ -27,6 +30,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
+from suffice.pipeline.posterior.notes import conflict_lines, model_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,19 +170,26 @@ def compare(
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch that the two hold disjoint data.")
     ] = False,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say how a statistic changed from release A to release B, and what noise alone would do."""
     check_draws(draws, seed)
+    output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.pooling.comparison import compare as compare_releases  # noqa: PLC0415
 
-    one, other = (open_for_reading(reference, store, public_keys) for reference in (first, second))
+    one, other = (
+        open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+        for reference in (first, second)
+    )
     found = compare_releases(
         one,
         other,
@@ -194,9 +205,23 @@ def compare(
     )
     rows = found.rows(mass)
     both = {"first": found.before, "second": found.after}
+    if plot is not None:
+        from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
+        from suffice.plots.comparisons import plot_comparison  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+
+        footer = footer_of(posterior_source(SUMMARIES, [one, other], found.before), [one, other])
+        title = f"{statistic}: from {found.first} to {found.second}"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_comparison(found, written, title=title, footer=footer, mass=mass)
     if as_json:
+        from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
+
+        what = "posterior summaries of a comparison"
+        source = posterior_source(what, [one, other], found.before, mass=mass, draws=draws, seed=seed)
         diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
         document = {
+            "source": source.document(),
             "statistic": statistic,
             "first": found.first,
             "second": found.second,
@@ -214,7 +239,7 @@ def compare(
             "design_effect": {
                 which: output.design_effect_document(posterior) for which, posterior in both.items()
             },
-            "conflicts": {which: output.conflict_lines(posterior) for which, posterior in both.items()},
+            "conflicts": {which: conflict_lines(posterior) for which, posterior in both.items()},
         }
         output.print_json(document)
         return
@@ -225,7 +250,7 @@ def compare(
         "noise_probability: how often noise alone moves them as far"
     )
     for name, posterior in ((found.first, found.before), (found.second, found.after)):
-        for line in output.model_lines(posterior):
+        for line in model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_conflicts(posterior, name)
         output.print_diagnostics(posterior, name)
@@ -237,3 +262,4 @@ def compare(
     if found.before.predictor_prior is not None:
         say(f"prior of predictors: {found.before.predictor_prior}")
     say(f"intervals: central, {100 * mass:g} % posterior probability each")
+    output.print_written(plot)

@@ -16,6 +16,7 @@ import suffice
 from suffice.cli import (
     analysis,
     calibration,
+    catalogue,
     config,
     keys,
     ledger,
@@ -25,10 +26,13 @@ from suffice.cli import (
     pool,
     posterior,
     prior_comparison,
+    publications,
+    publish,
     rehearsal,
     store,
     trust,
     windows,
+    withdrawal,
 )
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
@@ -36,11 +40,13 @@ from suffice.cli.options import (
     DEFAULT_STORE,
     PUBLISH_TIMEOUT,
     AllowOpenOption,
+    AllowWithdrawnOption,
     AsOfOption,
     ClusterOption,
     JsonOption,
     LedgerOption,
     OutOption,
+    PlotOption,
     PublicKeyOption,
     PublishTimeoutOption,
     ReleaseArgument,
@@ -55,6 +61,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.strict import make_strict, own_words
 from suffice.cli.terminal import say, say_json
+from suffice.cli.withdrawn import forget_withdrawn, note_withdrawn
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.profile.finding import CHOSEN
 from suffice.profile.settings import settings
@@ -77,6 +84,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
 app.add_typer(model.app, name="model")
+app.add_typer(publications.app, name="publications")
 
 
 def _print_version(wanted: bool) -> None:
@@ -199,6 +207,7 @@ def release(
         progress=messages.progress(),
         notice=messages.notice,
     )
+    note_withdrawn(outcome.release, warned=True)
     document = {
         **_release_document(outcome.release),
         "status": outcome.status,
@@ -224,10 +233,13 @@ def show(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a release: what, for whom, at what price, signed by whom, which files."""
-    document = _release_document(open_for_reading(release, store, public_keys), public_keys)
+    document = _release_document(
+        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn), public_keys
+    )
     if as_json:
         output.print_json(document)
     else:
@@ -239,6 +251,8 @@ app.command()(pool.pool)
 app.command()(prior_comparison.compare_priors)
 app.command()(trust.verify)
 app.command()(trust.disclose)
+app.command()(withdrawal.withdraw)
+app.command()(withdrawal.describe)
 
 
 @app.command()
@@ -247,26 +261,39 @@ def table(
     statistic: StatisticArgument,
     where: WhereOption = None,
     out: OutOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise."""
     output.check_out(out, overwrite=overwrite)
-    chosen = (
-        open_for_reading(release, store, public_keys)
-        .statistic(statistic)
-        .where(parse_pairs("--where", where))
-    )
+    output.check_picture(plot, overwrite=overwrite)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    chosen = opened.statistic(statistic).where(parse_pairs("--where", where))
     rows = chosen.table()
+    from suffice.data_files.source import table_source  # noqa: PLC0415 - each command imports what it needs
+
+    source = table_source(opened, statistic)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(output.columns_of(rows), written)
+        from suffice.data_files.tables import columns_of  # noqa: PLC0415
+
+        output.write_table(columns_of(rows), out, source, overwrite=overwrite)
+    if plot is not None:
+        from suffice.data_files.source import table_source  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.plots.tables import plot_table  # noqa: PLC0415
+
+        footer = footer_of(table_source(opened, statistic), [opened])
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_table(chosen, written, title=f"{opened.name}: {statistic}", footer=footer)
     if as_json:
         output.print_json(
             {
+                "source": source.document(),
                 "statistic": statistic,
                 "family": chosen.plan.family,
                 "rows_of": chosen.plan.rows_of,
@@ -274,15 +301,17 @@ def table(
                 "rows": rows,
             }
         )
-    elif out is None:
+        return
+    if out is None:
         output.print_rows(rows)
         output.print_saturation(chosen)
         output.print_rows_of(chosen.plan.rows_of, "quantities")
-    else:
-        output.print_written(out)
+    output.print_written(out, plot)
 
 
+app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)
+app.command()(publish.publish)
 app.command()(calibration.calibrate)
 make_strict(app)
 
@@ -364,6 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with its status."""
     token = CHOSEN.set(None)
     try:
+        forget_withdrawn()
         _run(list(sys.argv[1:] if arguments is None else arguments))
     finally:
         CHOSEN.reset(token)  # of this command alone, where a program runs several

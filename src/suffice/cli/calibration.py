@@ -12,6 +12,7 @@ from suffice.cli import output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
     PredictorPriorOption,
@@ -21,6 +22,7 @@ from suffice.cli.options import (
     StatisticArgument,
     StoreOption,
     WhereOption,
+    open_for_reading,
     parse_pairs,
 )
 from suffice.cli.terminal import say
@@ -146,20 +148,20 @@ def calibrate(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
     _check_simulation(simulations, seed)
     if plot is not None:
-        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - each command imports what it needs
+        from suffice.plots.style import check_plot  # noqa: PLC0415 - each command imports what it needs
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
     from suffice.pipeline.calibration.calibrate import calibrate  # noqa: PLC0415
-    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415
 
-    opened = open_release(release, store=store, public_keys=public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     found = calibrate(
         opened,
         statistic,
@@ -175,10 +177,14 @@ def calibrate(
         progress=output.Progress("simulating", "data sets"),
     )
     if plot is not None:
-        from suffice.cli.plotting import plot_calibration  # noqa: PLC0415
+        from suffice.data_files.source import calibration_source  # noqa: PLC0415
+        from suffice.plots.calibrations import plot_calibration  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
 
+        title = f"{opened.name}: calibration of {statistic}"
+        footer = footer_of(calibration_source(opened, statistic, found, seed=seed), [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_calibration(found, written, title=f"{opened.name}: {statistic}")
+            plot_calibration(found, written, title=title, footer=footer)
     if as_json:
         output.print_json({**found.to_dict(), "seed": seed})
     else:

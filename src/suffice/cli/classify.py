@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import model_output, output
 from suffice.cli.data_file import DataOption, check_data, read_data
-from suffice.cli.files import OverwriteOption, new_file
+from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MethodOption,
     NumberOfDrawsOption,
@@ -52,6 +53,7 @@ def classify(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,7 +61,7 @@ def classify(
     check_data(data)
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.models.classifier import classifier  # noqa: PLC0415 - each command imports what it needs
 
     found = classifier(
@@ -78,8 +80,10 @@ def classify(
     classified = found.classify(rows)
     scored = classified.score(rows[outcome.column]) if outcome.column in rows.column_names else None
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(_without_nan(classified.columns()), written)
+        source = model_output.source(
+            "classes of a caller's rows", [opened], found.posterior, draws=draws, seed=seed
+        )
+        output.write_table(_without_nan(classified.columns()), out, source, overwrite=overwrite)
     if as_json:
         basis = model_output.basis_document(opened, found.posterior, mass=None, draws=draws, seed=seed)
         score = None if scored is None else _score_document(scored)

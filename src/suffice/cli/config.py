@@ -98,17 +98,17 @@ def _keys_row(found: Found | None) -> dict[str, Any]:
 
 
 def _other_rows(found: Found | None) -> list[dict[str, Any]]:
-    if found is None:
-        return [
-            _described("spec_folders", None, "default", [], refused=False),
-            _described("log_format", "text", "default", [], refused=False),
-        ]
-    folders = list(found.profile.spec_folders or ())
-    stated = "profile" if "log_format" in found.profile.model_fields_set else "default"
-    return [
-        _described("spec_folders", None, "profile" if folders else "default", folders, refused=False),
-        _described("log_format", found.profile.log_format, stated, [], refused=False),
-    ]
+    profile = found.profile if found else None
+    rows = []
+    for name in ("spec_folders", "publications", "output_folders"):
+        allowed = list(getattr(profile, name, None) or ())
+        rows.append(_described(name, None, "profile" if allowed else "default", allowed, refused=False))
+    is_stated = profile is not None and "log_format" in profile.model_fields_set
+    from suffice.profile.model import LOG_FORMATS  # noqa: PLC0415 - pydantic is slow to import
+
+    written = profile.log_format if profile else LOG_FORMATS[0]
+    origin = "profile" if is_stated else "default"
+    return [*rows, _described("log_format", written, origin, [], refused=False)]
 
 
 def _described(
@@ -150,7 +150,9 @@ def _print(document: dict[str, Any]) -> None:
 
 def _allowed_text(row: dict[str, Any]) -> str:
     if row["name"] == "log_format":
-        return "text, json"
+        from suffice.profile.model import LOG_FORMATS  # noqa: PLC0415 - as above
+
+        return ", ".join(LOG_FORMATS)
     if row["allowed"] == [row["value"]]:
         return "this alone"
     return ", ".join(row["allowed"]) or "anything"

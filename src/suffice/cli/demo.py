@@ -18,15 +18,18 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from suffice.cli import output, terminal
-from suffice.cli.plotting import plot_posterior
+from suffice.data_files.source import SUMMARIES, posterior_source
 from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, parse_epsilon
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.plots.posteriors import plot_posterior
+from suffice.plots.style import footer_of
 from suffice.profile.settings import settings
-from suffice.storage.ledger.opening import create_ledger
+from suffice.storage.ledger.export import export_lines
+from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
@@ -64,12 +67,12 @@ CELL = {"origin": "LGA", "month": "2"}
 
 
 def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
-    """Grant a budget, release through the Prefect flow, and draw posteriors under two priors each.
+    """Grant a budget, release through the Prefect flow, draw posteriors under two priors each, show it all.
 
     Parameters
     ----------
     directory : Path
-        Everything is written here: data, spec, ledger, releases, plot. A second run in the same place finds
+        Everything is written here, the catalogue too. A second run in the same place finds
         the release published, reads no data and charges nothing.
     quiet : bool
         Print nothing.
@@ -133,6 +136,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     posteriors = _posteriors(release, directory, say)
     with create_ledger(ledger_url) as ledger:
         account = ledger.account(spec.dataset)
+    site = _catalogue(directory, store, ledger_url, say)
     summary = {
         "release": release.uri,
         "status": "already_published" if reused else "published",
@@ -140,6 +144,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
         "remaining": format_epsilon(account.remaining),
         "plot": str(directory / "cancelled.png"),
         "posteriors": posteriors,
+        "catalogue": site,
     }
     _close(say, directory, spec, release, account)
     return summary
@@ -165,10 +170,27 @@ def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, A
         by_origin,
         directory / "cancelled.png",
         title="Flights cancelled in February",
+        footer=footer_of(posterior_source(SUMMARIES, [release], by_origin, mass=0.95), [release]),
         draws=DRAWS,
         rng=np.random.default_rng(),
     )
     return documents
+
+
+def _catalogue(directory: Path, store: str, ledger_url: str, say: Say) -> str:
+    """Make a catalogue of the store, with every charge of the ledger, and return its first page."""
+    from suffice.cataloguing import catalogue  # noqa: PLC0415 - pages are made last
+
+    export = directory / "ledger.jsonl"
+    with open_ledger(ledger_url) as ledger:
+        export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
+    made = catalogue(store, directory / "site", ledger_export=export, title="Flights of New York City")
+    say(
+        "5. A catalogue of all that was released, with an explorer on the page of the release:",
+        f"   open {Path(made.index).resolve().as_uri()} in a browser; it needs no server and no network.",
+        "",
+    )
+    return made.index
 
 
 def _close(say: Say, directory: Path, spec: Spec, release: Release, account: Account) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from suffice.data_files.tables import MARK, METADATA_SUFFIX
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace files that an earlier command of suffice wrote.")
 ]
-
-MARK = "suffice"
-"""Stands in files whose format has a place for it: who wrote them."""
 
 _NAME_ANOTHER = "and is not replaced: name another, or add --overwrite"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -57,11 +55,7 @@ def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> Non
     """
     if path is None:
         return
-    if _SCHEME.match(str(path)):
-        message = (
-            f"{option} {path}: files are written on this machine: name a path, and copy the file from there"
-        )
-        raise UsageError(message)
+    check_local(option, path)
     from suffice.storage.releases.location import MANIFEST  # noqa: PLC0415 - pydantic is slow to import
     from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415
 
@@ -87,6 +81,21 @@ def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> Non
     if not is_file or path.is_symlink() or not _is_ours(path):
         message = (
             f"{option} {path}: suffice did not write what stands here, and never replaces it: name another"
+        )
+        raise UsageError(message)
+
+
+def check_local(option: str, path: Path) -> None:
+    """Refuse an address: files are written on this machine.
+
+    Raises
+    ------
+    UsageError
+    """
+    if _SCHEME.match(str(path)):
+        message = (
+            f"{option} {str(path).replace(':/', '://', 1)}: files are written on this machine: name a path; "
+            "`suffice publish --to STORE` publishes posteriors into a bucket"
         )
         raise UsageError(message)
 
@@ -141,6 +150,7 @@ def _is_ours(path: Path) -> bool:
     """Whether a file says that we wrote it: by its mark, or by the columns of its header."""
     says: dict[str, Callable[[Path], bool]] = {
         ".csv": _csv_is_ours,
+        ".json": _metadata_is_ours,
         ".parquet": _parquet_is_ours,
         ".nc": _netcdf_is_ours,
         ".html": _head_has_mark,
@@ -164,6 +174,10 @@ def _csv_is_ours(path: Path) -> bool:
     except csv.Error:
         return False
     return any(header >= ours for ours in _OUR_COLUMNS)
+
+
+def _metadata_is_ours(path: Path) -> bool:
+    return path.name.endswith(f".csv{METADATA_SUFFIX}") and _head_has_mark(path)
 
 
 def _parquet_is_ours(path: Path) -> bool:

@@ -11,6 +11,7 @@ from suffice.cli import messages, model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     DrawsOption,
     JsonOption,
     MassOption,
@@ -23,6 +24,7 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.wording import counted
@@ -30,6 +32,7 @@ from suffice.pipeline.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.data_files.source import Source
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.models.state_comparison import StateComparison
     from suffice.pipeline.pooling.release import Release
@@ -97,9 +100,11 @@ def hidden_markov(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="DIR", help="Write four .png files into this folder.")
     ] = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,7 +114,40 @@ def hidden_markov(
         raise UsageError(message)
     check_draws(1 if draws is None else draws, seed)
     pictures = _check_files(out, plot, overwrite=overwrite)
-    opened = [open_for_reading(release, store, public_keys) for release in releases]
+    opened = [
+        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
+    ]
+    if publish_to is not None:
+        from suffice.pipeline.models.chain_tables import feature_names  # noqa: PLC0415
+
+        publish_model(
+            opened,
+            feature_names(opened[0], statistic),
+            {
+                "name": "hidden_markov",
+                "states": states,
+                "chain": chain or [],
+                "time": time,
+                "project": project,
+                "sampler": sampler,
+                "restarts": restarts,
+                "sweeps": sweeps,
+                "holdout": None if holdout is None else repr(holdout),
+                "splits": splits,
+                "alpha": repr(alpha),
+                "beta": repr(beta),
+                "rate": repr(rate),
+            },
+            publish_to,
+            out=out or plot,
+            as_json=as_json,
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
     from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
     from suffice.pipeline.posterior.parameter_posterior import ends_of  # noqa: PLC0415
@@ -140,16 +178,19 @@ def hidden_markov(
     if not isinstance(found, HiddenMarkovFit):
         _show_comparison(found, opened, seed=seed, as_json=as_json)
         return
+    from suffice.data_files.source import fit_source  # noqa: PLC0415
+
+    source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            if out.suffix == ".nc":
-                found.to_netcdf(written)
-            else:
-                output.write_table(found.draw_columns(), written)
+        if out.suffix == ".nc":
+            output.write_netcdf(found.to_arviz(), out, source, overwrite=overwrite)
+        else:
+            output.write_table(found.draw_columns(), out, source, overwrite=overwrite)
     if pictures:
-        _write_pictures(found, pictures, opened[0].name, overwrite=overwrite)
+        _write_pictures(found, pictures, opened[0].name, source, overwrite=overwrite)
     if as_json:
-        output.print_json({**found.to_dict(mass), "seed": seed})
+        source = fit_source("hidden Markov model", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(mass), "seed": seed})
         return
     _print_fit(found)
     _print_basis(opened, found)
@@ -158,13 +199,11 @@ def hidden_markov(
 
 def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dict[str, Path]:
     """Refuse a file that cannot be written, before any work is done; return the pictures' paths by name."""
-    if out is not None:
-        output.check_draws(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_draws(out, overwrite=overwrite)
     if plot is None:
         return {}
-    from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.pipeline.models.state_figures import FIGURES  # noqa: PLC0415
+    from suffice.plots.states import FIGURES  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import check_plot  # noqa: PLC0415
 
     paths = {name: plot / f"{name}.png" for name in FIGURES}
     for path in paths.values():
@@ -173,11 +212,13 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dic
     return paths
 
 
-def _write_pictures(fit: HiddenMarkovFit, paths: dict[str, Path], title: str, *, overwrite: bool) -> None:
-    from suffice.cli.plotting import save  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.pipeline.models.state_figures import state_figures  # noqa: PLC0415
+def _write_pictures(
+    fit: HiddenMarkovFit, paths: dict[str, Path], title: str, source: Source, *, overwrite: bool
+) -> None:
+    from suffice.plots.states import state_figures  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import footer_of, save  # noqa: PLC0415
 
-    for name, figure in state_figures(fit, title).items():
+    for name, figure in state_figures(fit, title, footer_of(source)).items():
         path = paths[name]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,7 +262,10 @@ def _show_comparison(
     found: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
 ) -> None:
     if as_json:
-        output.print_json({**found.to_dict(), "seed": seed})
+        from suffice.data_files.source import fit_source  # noqa: PLC0415 - pydantic is slow to import
+
+        source = fit_source("held-out scores of numbers of states", opened, found, seed=seed)
+        output.print_json({"source": source.document(), **found.to_dict(), "seed": seed})
         return
     from suffice.pipeline.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
 

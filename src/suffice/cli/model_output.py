@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
 from suffice.cli.terminal import in_line, say
+from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.data_files.source import Source
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
 
@@ -24,13 +26,15 @@ def basis_document(
 
     The mass is None where there are no intervals.
     """
+    stated = source("posterior summaries of a model", [opened], posterior, mass=mass, draws=draws, seed=seed)
     return {
+        "source": stated.document(),
         "release": opened.label,
         "statistic": posterior.statistic,
         "family": posterior.family,
         "rows_of": posterior.rows_of,
         "method": posterior.method,
-        **({"plug_in": lines} if (lines := output.plug_in_lines(posterior)) else {}),
+        **({"plug_in": lines} if (lines := plug_in_lines(posterior)) else {}),
         "prior": str(posterior.prior),
         "n_prior": None if posterior.n_prior is None else str(posterior.n_prior),
         "predictor_prior": posterior.predictor_prior,
@@ -38,8 +42,23 @@ def basis_document(
         "draws": draws,
         "seed": seed,
         **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
-        "conflicts": output.conflict_lines(posterior),
+        "conflicts": conflict_lines(posterior),
     }
+
+
+def source(
+    what: str,
+    releases: Sequence[Release],
+    posterior: Posterior,
+    *,
+    mass: float | None = None,
+    draws: int,
+    seed: int | None,
+) -> Source:
+    """Return what the numbers of a model's file rest on."""
+    from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
+
+    return posterior_source(what, releases, posterior, mass=mass, draws=draws, seed=seed)
 
 
 def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]]) -> None:
@@ -62,7 +81,7 @@ def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence
 
 def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:
     """Say what numbers rest on, after a table of them."""
-    for line in output.plug_in_lines(posterior):
+    for line in plug_in_lines(posterior):
         say(f"\n{line}")
     output.print_saturation(opened.statistic(posterior.statistic))
     output.print_conflicts(posterior)

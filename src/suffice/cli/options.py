@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from suffice.cli.withdrawn import note_withdrawn
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,18 @@ PublicKeyOption = Annotated[
         metavar="FILE",
         help="Demand a signature by a key of this file; may repeat. Default: SUFFICE_PUBLIC_KEYS.",
     ),
+]
+PublicationKeyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--publication-key",
+        metavar="FILE",
+        help="Demand of publications a signature by a key of this file; may repeat. "
+        "Default: SUFFICE_PUBLICATION_PUBLIC_KEYS.",
+    ),
+]
+AllowWithdrawnOption = Annotated[
+    bool, typer.Option("--allow-withdrawn", help="Read a release also where it was withdrawn.")
 ]
 PublishTimeoutOption = Annotated[
     float,
@@ -122,11 +135,15 @@ StatisticArgument = Annotated[str, typer.Argument(help="A statistic of the relea
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
 
 
-def open_for_reading(reference: str, store: str, public_keys: list[str] | None) -> Release:
-    """Open the release that a command names."""
+def open_for_reading(
+    reference: str, store: str, public_keys: list[str] | None, *, allow_withdrawn: bool
+) -> Release:
+    """Open the release that a command names; where it was withdrawn, all that the command prints says so."""
     from suffice.storage.releases.release_store import open_release  # noqa: PLC0415 - each command imports its own
 
-    return open_release(reference, store=store, public_keys=public_keys)
+    release = open_release(reference, store=store, public_keys=public_keys, allow_withdrawn=allow_withdrawn)
+    note_withdrawn(release)
+    return release
 
 
 def parse_pairs(option: str, pairs: Sequence[str] | None) -> dict[str, str]:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from suffice.cli.files import MARK, check_file
+from suffice.cli.files import check_file, check_local, new_file
 from suffice.cli.terminal import in_line, say, say_json, say_progress
+from suffice.cli.withdrawn import withdrawn_releases
+from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import UsageError
+from suffice.pipeline.posterior.notes import (
+    conflict_lines,
+    diagnostics_text,
+    model_lines,
+    unsettled_warning,
+)
 from suffice.pipeline.released.text_table import text_table
 
 if TYPE_CHECKING:
@@ -18,22 +25,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from suffice.data_files.source import Source
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
-_RUN = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
-"""How a cell begins that spreadsheets take for a formula; the last four are the signs in full width."""
-LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
-"""Of chains that posteriors can rest on."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output."""
-    say_json(document)
+    """Print one JSON document on standard output; it names the withdrawn releases that it rests on."""
+    named = withdrawn_releases()
+    say_json({**document, "withdrawn": named} if named and isinstance(document, dict) else document)
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200, digits: int = 6) -> None:
@@ -71,16 +72,6 @@ def print_model(posterior: Posterior) -> None:
         say(f"\n{line}")
 
 
-def design_effect_text(posterior: Posterior) -> str:
-    """Return in words what rows of one unit do to a posterior; empty where they are taken for independent."""
-    effects = posterior.design_effect
-    if effects is None:
-        return ""
-    least, most = (f"{float(end):.3g}" for end in (effects.min(), effects.max()))
-    found = f"a design effect of {least}" if least == most else f"design effects of {least} to {most}"
-    return f"rows of one unit are not independent: intervals are widened by {found} (approximate)"
-
-
 def design_effect_document(posterior: Posterior) -> list[dict[str, Any]] | None:
     """Return design effects cell by cell as JSON states them; None where rows are taken for independent."""
     if posterior.design_effect is None:
@@ -91,40 +82,10 @@ def design_effect_document(posterior: Posterior) -> list[dict[str, Any]] | None:
     ]
 
 
-def model_lines(posterior: Posterior) -> list[str]:
-    """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
-    said = [clipping_model(posterior), *clipping_warnings(posterior), design_effect_text(posterior)]
-    return [line for line in said if line]
-
-
-def plug_in_lines(posterior: Posterior) -> list[str]:
-    """Return what a plug-in posterior leaves out of account, a sentence each; nothing of any other."""
-    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
-
-    if posterior.method != "plug-in":
-        return []
-    said = ["plug-in: takes the noisy statistics for exact; its intervals are not calibrated"]
-    if FAMILIES[posterior.family].of_release:
-        said.append(
-            "plug-in: takes each row or unit for drawn by itself: its intervals are not of these data"
-        )
-    return said
-
-
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
     for line in conflict_lines(posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
-
-
-def conflict_lines(posterior: Posterior) -> list[str]:
-    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each."""
-    found = posterior.conflict
-    if not found.not_judged:
-        return found.lines()
-    names = ", ".join(found.not_judged[:4])
-    more = f" and {len(found.not_judged) - 4} more" if len(found.not_judged) > 4 else ""
-    return [*found.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
 
 
 def print_diagnostics(posterior: Posterior, name: str = "") -> None:
@@ -132,72 +93,6 @@ def print_diagnostics(posterior: Posterior, name: str = "") -> None:
     told = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
     for line in filter(None, [told, unsettled_warning(posterior)]):
         say(f"\n{name}: {line}" if name else f"\n{line}")
-
-
-def unsettled_warning(posterior: Posterior) -> str:
-    """Say that chains disagree or are worth few draws; empty where they are not, or draws are independent."""
-    r_hat, effective = (
-        posterior.diagnostics.get(name) for name in ("largest_r_hat", "fewest_effective_draws")
-    )
-    if r_hat is None or effective is None:
-        return ""
-    if r_hat > LARGEST_R_HAT:
-        return (
-            f"do not rely on these intervals: the chains do not agree with each other (R-hat {r_hat}, above "
-            f"{LARGEST_R_HAT}); a stronger prior, or fewer cells with --where, may help"
-        )
-    if effective < FEWEST_EFFECTIVE_DRAWS:
-        return (
-            f"the ends of intervals are rough: the chains are worth {effective:.0f} independent draws, fewer "
-            f"than {FEWEST_EFFECTIVE_DRAWS}"
-        )
-    return ""
-
-
-def diagnostics_text(posterior: Posterior) -> dict[str, str]:
-    """Return diagnostics as people read them; empty where draws are independent."""
-    return {
-        name.replace("_", " ").replace("r hat", "R-hat"): (
-            f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
-        )
-        for name, value in posterior.diagnostics.items()
-    }
-
-
-def clipping_model(posterior: Posterior) -> str:
-    """Say in how many cells records are treated as clipped; empty where there are none."""
-    modelled = posterior.models_clipping
-    if modelled is None or not modelled.any():
-        return ""
-    others = "" if modelled.all() else "; in the others it makes no difference"
-    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
-
-    how = "" if FAMILIES[posterior.family].mean_and_variance is None else ", approximately, by four moments"
-    return (
-        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are treated "
-        f"as clipped to the public bounds{how}{others}"
-    )
-
-
-def clipping_warnings(posterior: Posterior) -> list[str]:
-    """Return in words where clipping matters, and where that could not be judged; empty where neither is."""
-    found = posterior.clipping
-    said: list[str] = []
-    if found is None:
-        return said
-    if found.is_warned.any():
-        share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
-        said.append(
-            f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model "
-            f"puts up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a "
-            f"parameter by up to {bias:.3g} posterior standard deviations; wider bounds would help"
-        )
-    if not found.is_known.all():
-        said.append(
-            f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
-            "takes a posterior mean, and there is none; clipping may matter there"
-        )
-    return said
 
 
 def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
@@ -240,94 +135,90 @@ def _cell(value: object, digits: int) -> str:
 
 def check_out(path: Path | None, *, overwrite: bool) -> None:
     """Refuse a table's file of another ending, or that may not be written, before any work is done."""
-    if path is not None:
-        _check_ending(path)
-        check_file("--out", path, overwrite=overwrite)
+    _check_ending(path, (".csv", ".parquet"), overwrite=overwrite)
 
 
-def _check_ending(path: Path) -> None:
-    if path.suffix not in {".csv", ".parquet"}:
-        message = f"--out {path}: the file's name must end in .csv or .parquet"
-        raise UsageError(message)
-
-
-def check_draws(path: Path) -> None:
+def check_draws(path: Path | None, *, overwrite: bool) -> None:
     """Refuse a file of draws that is neither CSV nor Parquet nor netCDF, before any work is done."""
-    if path.suffix not in {".csv", ".parquet", ".nc"}:
-        message = f"--out {path}: the file's name must end in .csv, .parquet or .nc"
+    _check_ending(path, (".csv", ".parquet", ".nc"), overwrite=overwrite)
+
+
+def _check_ending(path: Path | None, endings: tuple[str, ...], *, overwrite: bool) -> None:
+    if path is None:
+        return
+    check_local("--out", path)
+    if path.suffix not in endings:
+        message = f"--out {path}: the file's name must end in {', '.join(endings[:-1])} or {endings[-1]}"
         raise UsageError(message)
+    check_file("--out", path, overwrite=overwrite)
+    if path.suffix == ".csv":
+        check_file("--out", _metadata_path(path), overwrite=overwrite)
 
 
-def write_draws(posterior: Posterior, path: Path, draws: int, rng: np.random.Generator) -> None:
+def check_picture(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse a picture's file that is neither PNG nor SVG, or may not be written, before any work is done."""
+    if path is None:
+        return
+    from suffice.plots.style import check_plot  # noqa: PLC0415 - few commands draw
+
+    check_local("--plot", path)
+    check_plot(path)
+    check_file("--plot", path, overwrite=overwrite)
+
+
+def check_card(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse a card's file whose name does not end in ``.html``, or that may not be written."""
+    if path is None:
+        return
+    check_local("--card", path)
+    if path.suffix != ".html":
+        message = f"--card {path}: the file's name must end in .html"
+        raise UsageError(message)
+    check_file("--card", path, overwrite=overwrite)
+
+
+def write_draws(
+    posterior: Posterior,
+    path: Path,
+    source: Source,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    overwrite: bool,
+) -> None:
     """Write posterior draws: tidy CSV or Parquet, or netCDF for ArviZ, by the file's ending."""
     if path.suffix == ".nc":
-        posterior.to_netcdf(path, draws, rng)
+        write_netcdf(posterior.to_arviz(draws, rng), path, source, overwrite=overwrite)
+        return
+    from suffice.pipeline.publication.draw_columns import draw_columns  # noqa: PLC0415 - numpy is slow to import
+
+    write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite)
+
+
+def write_netcdf(drawn: Any, path: Path, source: Source, *, overwrite: bool) -> None:
+    """Write a container of ArviZ to a netCDF file."""
+    from suffice.data_files.netcdf import write_netcdf as write  # noqa: PLC0415 - only writing needs it
+
+    with new_file("--out", path, overwrite=overwrite) as written:
+        write(drawn, written, source)
+
+
+def write_table(columns: Mapping[str, Any], path: Path, source: Source, *, overwrite: bool) -> None:
+    """Write columns to a tidy CSV or Parquet file, by its ending; beside CSV stands what it comes from."""
+    table = table_of(columns)
+    if path.suffix == ".csv":
+        with new_file("--out", path, overwrite=overwrite) as written:
+            written.write_bytes(csv_bytes(table))
+        beside = _metadata_path(path)
+        with new_file("--out", beside, overwrite=overwrite) as written:
+            written.write_bytes(csv_metadata(table, source, path.name))
     else:
-        write_table(draw_columns(posterior, draws, rng), path)
+        with new_file("--out", path, overwrite=overwrite) as written:
+            written.write_bytes(parquet_bytes(table, source))
 
 
-def write_table(columns: Mapping[str, Any], path: Path) -> None:
-    """Write columns to a tidy CSV or Parquet file, by its ending."""
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
-    import pyarrow.csv  # noqa: PLC0415
-    import pyarrow.parquet  # noqa: PLC0415
-
-    _check_ending(path)
-    table = pa.table(dict(columns)).replace_schema_metadata({MARK: "written by suffice"})
-    try:
-        if path.suffix == ".csv":
-            pa.csv.write_csv(_inert(table), path)
-        else:
-            pa.parquet.write_table(table, path)
-    except OSError:
-        message = f"--out {path}: the file cannot be written"
-        raise UsageError(message) from None
-
-
-def _inert(table: pa.Table) -> pa.Table:
-    """Put a ``'`` before texts that a spreadsheet would run as a formula; numbers, also as text, stay."""
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
-
-    names = [inert_text(name) for name in table.column_names]
-    columns = []
-    for column in table.columns:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            distinct = column.dictionary_encode().combine_chunks()
-            texts = [None if text is None else inert_text(text) for text in distinct.dictionary.to_pylist()]
-            columns.append(pa.array(texts, type=column.type).take(distinct.indices))
-        else:
-            columns.append(column)
-    return pa.table(columns, names=names)
-
-
-def inert_text(text: str) -> str:
-    """Return a text as a spreadsheet shows it, and does not run it."""
-    return f"'{text}" if _RUN.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn rows into columns."""
-    return {column: [row[column] for row in rows] for column in rows[0]}
-
-
-def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return draws as tidy columns: group columns, labels if any, draw, parameter, value."""
-    import numpy as np  # noqa: PLC0415 - only writing draws needs it
-
-    parts: list[dict[str, NDArray[Any]]] = []
-    for parameter, sample in posterior.sample(draws, rng).items():
-        draw, cell, entry = np.indices((*sample.shape, 1)[:3]).reshape(3, -1)
-        part = {column: np.array(keys)[cell] for column, keys in posterior.groups.items()}
-        if posterior.components:
-            names = posterior.components.get(parameter, ("",))
-            part["component"] = np.array(names, dtype=object)[entry]
-        for name, values in posterior.label_columns.items():
-            part[name] = np.array(values, dtype=object)[entry]
-        part["draw"] = draw
-        part["parameter"] = np.full(draw.size, parameter)
-        part["value"] = sample.ravel()
-        parts.append(part)
-    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+def _metadata_path(path: Path) -> Path:
+    return path.with_name(path.name + METADATA_SUFFIX)
 
 
 _WORTH_SAYING = 5

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import output
-from suffice.cli.files import OverwriteOption, check_file, new_file
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
+    PlotOption,
     PredictorPriorOption,
     PriorOfNOption,
     PriorOption,
@@ -28,6 +31,7 @@ from suffice.cli.options import (
     parse_prior_of_n,
 )
 from suffice.cli.terminal import say
+from suffice.pipeline.posterior.notes import conflict_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -54,9 +58,11 @@ def pool(
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     out: DrawsOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for this relation of the releases.")
     ] = False,
@@ -64,9 +70,8 @@ def pool(
     as_json: JsonOption = False,
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
-    if out is not None:
-        output.check_draws(out)
-        check_file("--out", out, overwrite=overwrite)
+    output.check_draws(out, overwrite=overwrite)
+    output.check_picture(plot, overwrite=overwrite)
     check_draws(draws, seed)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
@@ -76,7 +81,10 @@ def pool(
     def opened(references: list[str] | None) -> list[Release] | None:
         if not references:
             return None
-        return [open_for_reading(reference, store, public_keys) for reference in references]
+        return [
+            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            for reference in references
+        ]
 
     related: dict[str, Any] = {
         "disjoint": opened(disjoint),
@@ -95,9 +103,35 @@ def pool(
         rng=rng,
     )
     rows = summarise(posterior, mass, draws, rng)
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
+
+    every = [release for group in related.values() for release in group or ()]
+    source = posterior_source(SUMMARIES, every, posterior, mass=mass, draws=draws, seed=seed)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_draws(posterior, written, draws, rng)
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
+    if plot is not None:
+        from suffice.plots.comparisons import plot_pool  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+
+        parts = [
+            (
+                release.label,
+                release.posterior(
+                    statistic,
+                    prior=prior,
+                    n_prior=parse_prior_of_n(n_prior),
+                    clipping=clipping,
+                    predictor_prior=predictor_prior,
+                    where=parse_pairs("--where", where),
+                ),
+            )
+            for release in every
+        ]
+        footer = footer_of(source, every)
+        title = f"{statistic}, pooled from {len(every)} releases"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_pool(posterior, parts, written, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()
@@ -105,6 +139,7 @@ def pool(
     }
     if as_json:
         document: dict[str, Any] = {
+            "source": source.document(),
             "statistic": statistic,
             "family": posterior.family,
             "rows_of": posterior.rows_of,
@@ -119,7 +154,7 @@ def pool(
             **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
             "rows": rows,
             "clipping": output.clipping_document(posterior),
-            "conflicts": output.conflict_lines(posterior),
+            "conflicts": conflict_lines(posterior),
         }
         output.print_json(document)
         return
@@ -135,4 +170,4 @@ def pool(
     say(f"prior of N: {posterior.n_prior}")
     if posterior.predictor_prior is not None:
         say(f"prior of predictors: {posterior.predictor_prior}")
-    output.print_written(out)
+    output.print_written(out, plot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from suffice.cli import analysis, messages, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
     JsonOption,
@@ -35,8 +37,10 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
+from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
+    from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
 
 
@@ -78,6 +82,7 @@ def posterior(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,7 +93,7 @@ def posterior(
         raise UsageError(message)
     analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
     from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
@@ -119,33 +124,32 @@ def posterior(
         )
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
+
+    source = posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, draws=draws, seed=seed)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_draws(drawn_from, written, draws, rng)
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import plot_posterior  # noqa: PLC0415
-
         other = analysis.other_method(opened, statistic, keys, beside, terms)
-        title = f"{opened.name}: {statistic}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_posterior(
-                drawn_from, written, title=title, draws=draws, rng=rng, kind=plot_kind, beside=other
-            )
+            _plot(opened, drawn_from, written, draws=draws, rng=rng, mass=mass, kind=plot_kind, beside=other)
     if card is not None:
-        from suffice.cli import card as cards  # noqa: PLC0415
+        from suffice.pages.card import card as make_card  # noqa: PLC0415
 
-        page = cards.card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
+        page = make_card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
         with new_file("--card", card, overwrite=overwrite) as written:
-            cards.write_card(written, page)
+            written.write_text(page, encoding="utf-8")
     if as_json:
         output.print_json(
             {
+                "source": source.document(),
                 "release": opened.label,
                 "statistic": statistic,
                 "family": drawn_from.family,
                 "rows_of": drawn_from.rows_of,
                 "method": drawn_from.method,
-                **({"plug_in": lines} if (lines := output.plug_in_lines(drawn_from)) else {}),
+                **({"plug_in": lines} if (lines := plug_in_lines(drawn_from)) else {}),
                 "prior": str(drawn_from.prior),
                 "mass": mass,
                 "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
@@ -156,7 +160,7 @@ def posterior(
                 "rows": rows,
                 "clipping": output.clipping_document(drawn_from),
                 "design_effect": output.design_effect_document(drawn_from),
-                "conflicts": output.conflict_lines(drawn_from),
+                "conflicts": conflict_lines(drawn_from),
                 **answers,
             }
         )
@@ -174,18 +178,26 @@ def _check_files(
     out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None, *, overwrite: bool
 ) -> None:
     """Refuse a file that cannot be written, before any work is done."""
-    if out is not None:
-        output.check_draws(out)
+    output.check_draws(out, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+        from suffice.plots.posteriors import check_kind  # noqa: PLC0415 - numpy is slow to import
+        from suffice.plots.style import check_plot  # noqa: PLC0415
 
-        check_plot(plot, plot_kind)
-    if card is not None:
-        from suffice.cli.card import check_card  # noqa: PLC0415
+        check_plot(plot)
+        check_kind(plot_kind)
+        check_file("--plot", plot, overwrite=overwrite)
+    output.check_card(card, overwrite=overwrite)
 
-        check_card(card)
-    for option, path in (("--out", out), ("--plot", plot), ("--card", card)):
-        check_file(option, path, overwrite=overwrite)
+
+def _plot(opened: Release, drawn_from: Posterior, path: Path, *, mass: float, **options: Any) -> None:
+    """Draw a posterior, and its sources below it."""
+    from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
+    from suffice.plots.posteriors import plot_posterior  # noqa: PLC0415 - matplotlib is slow to import
+    from suffice.plots.style import footer_of  # noqa: PLC0415
+
+    title = f"{opened.name}: {drawn_from.statistic}"
+    footer = footer_of(posterior_source(SUMMARIES, [opened], drawn_from, mass=mass), [opened])
+    plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, **options)
 
 
 def _print_terms(drawn_from: Posterior) -> None:
@@ -199,7 +211,7 @@ def _print_terms(drawn_from: Posterior) -> None:
 
 
 def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
-    plug_in = output.plug_in_lines(drawn_from)
+    plug_in = plug_in_lines(drawn_from)
     for line in plug_in:
         say(line)
     if plug_in:

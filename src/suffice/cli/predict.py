@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import model_output, output
 from suffice.cli.data_file import DataOption, check_data, read_data
-from suffice.cli.files import OverwriteOption, new_file
+from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -53,6 +54,7 @@ def predict(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,7 +62,7 @@ def predict(
     check_data(data)
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.models.regression import regression  # noqa: PLC0415 - each command imports what it needs
 
     found = regression(
@@ -78,8 +80,10 @@ def predict(
     names = [column.name for column in found.bounds]
     prediction = found.predict(read_data(data, [*names, *groups], texts=groups), mass)
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(_columns(prediction), written)
+        source = model_output.source(
+            "predictions for a caller's rows", [opened], found.posterior, mass=mass, draws=draws, seed=seed
+        )
+        output.write_table(_columns(prediction), out, source, overwrite=overwrite)
     if as_json:
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
         rows = {} if out is not None else {"rows": prediction.rows()}

@@ -9,6 +9,7 @@ import typer
 from suffice.cli import output
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
     PriorOfNOption,
@@ -38,13 +39,14 @@ def compare_priors(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print which of several priors the released values speak for: Bayes factors. Costs no privacy."""
     if prior is None or len(prior) < 2:
         message = '--prior: give two or more to compare, as --prior "Beta(1, 1)" --prior "Beta(1, 9)"'
         raise UsageError(message)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.pooling.prior_comparison import compare_priors as compared  # noqa: PLC0415
 
     found = compared(
@@ -56,7 +58,10 @@ def compare_priors(
         where=parse_pairs("--where", where),
     )
     if as_json:
-        output.print_json({"release": opened.label, **found.to_dict()})
+        from suffice.data_files.source import comparison_source  # noqa: PLC0415 - pydantic is slow to import
+
+        source = comparison_source(opened, found)
+        output.print_json({"source": source.document(), "release": opened.label, **found.to_dict()})
         return
     if len(found.log_evidence) > 1:
         output.print_rows(found.rows())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from suffice.cli import model_output, output
-from suffice.cli.files import OverwriteOption, new_file
+from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -28,10 +29,8 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import in_line, say
-
-if TYPE_CHECKING:
-    from suffice.pipeline.models.network import Conditional
 
 
 def query(
@@ -59,9 +58,11 @@ def query(
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     out: OutOption = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,7 +70,24 @@ def query(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    if publish_to is not None:
+        publish_model(
+            [opened],
+            [statistic],
+            {"name": "query", "target": target, "given": observed, "do": chosen},
+            publish_to,
+            out=out,
+            as_json=as_json,
+            prior=prior,
+            n_prior=parse_prior_of_n(n_prior),
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.network import network  # noqa: PLC0415 - each command imports what it needs
 
     found = network(
@@ -85,8 +103,8 @@ def query(
     answer = found.query(target, observed, chosen, mass)
     undefined = float(answer.probability.undefined_share.max())
     if out is not None:
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(_draw_columns(answer), written)
+        source = model_output.source("draws of a query", [opened], found.posterior, draws=draws, seed=seed)
+        output.write_table(answer.draw_columns(), out, source, overwrite=overwrite)
     if as_json:
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
         asked = {"target": target, "given": observed, "do": chosen}
@@ -106,18 +124,3 @@ def query(
         say(f"what is given has no chance in up to {share} of draws: numbers are of the others")
     model_output.print_basis(opened, found.posterior, draws=draws)
     output.print_written(out)
-
-
-def _draw_columns(answer: Conditional) -> dict[str, Any]:
-    """Return draws as tidy columns: group columns, targets, draw, parameter, value."""
-    import numpy as np  # noqa: PLC0415 - only writing draws needs it
-
-    values = answer.probability.draws
-    draw, cell, entry = np.indices(values.shape).reshape(3, -1)
-    return {
-        **{column: np.array(keys)[cell] for column, keys in answer.groups.items()},
-        **{name: np.array(labels, dtype=object)[entry] for name, labels in answer.label_columns.items()},
-        "draw": draw,
-        "parameter": np.full(draw.size, "probability"),
-        "value": values.ravel(),
-    }

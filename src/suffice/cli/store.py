@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, PublicKeyOption
+from suffice.cli.options import (
+    DEFAULT_LEDGER,
+    JsonOption,
+    LedgerOption,
+    PublicationKeyOption,
+    PublicKeyOption,
+)
 from suffice.cli.terminal import say
 from suffice.errors import StorageError, UsageError
 from suffice.pipeline.declaration.wording import counted
@@ -32,21 +38,24 @@ def verify(
         str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too, both ways.")
     ] = None,
     public_keys: PublicKeyOption = None,
+    publication_keys: PublicationKeyOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every file of every release, tombstones and markers, and name what belongs to none."""
+    """Check every file of every release and publication, and all else; name what belongs to nothing."""
     from suffice.storage.operations.verify_store import verify_store  # noqa: PLC0415 - each command imports its own
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
 
     opened_store = open_store(place)
     if ledger is None:
-        found = verify_store(opened_store, public_keys=public_keys)
+        found = verify_store(opened_store, public_keys=public_keys, publication_keys=publication_keys)
     else:
         from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
 
         with open_ledger(ledger) as opened:
-            found = verify_store(opened_store, ledger=opened, public_keys=public_keys)
+            found = verify_store(
+                opened_store, ledger=opened, public_keys=public_keys, publication_keys=publication_keys
+            )
     compared = "checked" if found.ledger_checked else "not_checked"
     if as_json:
         output.print_json(
@@ -57,6 +66,9 @@ def verify(
                 "files": found.files,
                 "tombstones": found.tombstones,
                 "markers": found.markers,
+                "withdrawn": found.withdrawn,
+                "publications": found.publications,
+                "left_files": found.left_files,
                 "ledger": compared,
             }
         )
@@ -66,7 +78,9 @@ def verify(
         say(
             f"{'ok' if found.ok else 'not ok'} - {counted(found.releases, 'release')} with "
             f"{counted(found.files, 'file')}, {counted(found.tombstones, 'tombstone')}, "
-            f"{counted(found.markers, 'marker')}; ledger {compared.replace('_', ' ')}"
+            f"{counted(found.markers, 'marker')}, {counted(found.publications, 'publication')}; "
+            f"{found.withdrawn} withdrawn, {counted(found.left_files, 'file')} left by other writers; "
+            f"ledger {compared.replace('_', ' ')}"
         )
     if not found.ok:
         raise typer.Exit(StorageError.exit_status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from suffice.cli import model_output, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -30,13 +31,9 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from suffice.pipeline.models.chain import Chain, ChainQuantity
 
 
 def transitions(
@@ -64,9 +61,11 @@ def transitions(
     seed: SeedOption = None,
     out: OutOption = None,
     plot: PlotOption = None,
+    publish_to: PublishToOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -76,7 +75,24 @@ def transitions(
         raise UsageError(message)
     _check_files(out, plot, overwrite=overwrite)
     check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    if publish_to is not None:
+        publish_model(
+            [opened],
+            [statistic],
+            {"name": "transitions", "steps": steps or [], "start": start, "to": to},
+            publish_to,
+            out=out or plot,
+            as_json=as_json,
+            prior=prior,
+            n_prior=parse_prior_of_n(n_prior),
+            where=parse_pairs("--where", where),
+            method=method,
+            mass=mass,
+            draws=draws,
+            seed=seed,
+        )
+        return
     from suffice.pipeline.models.chain import chain  # noqa: PLC0415 - each command imports what it needs
 
     found = chain(
@@ -91,15 +107,17 @@ def transitions(
     )
     rows = found.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(found.undefined_share.max())
+    source = model_output.source("draws of a chain", [opened], found.posterior, draws=draws, seed=seed)
     if out is not None:
-        quantities = found.quantities(steps=steps or (), to=to, start=start)
-        with new_file("--out", out, overwrite=overwrite) as written:
-            output.write_table(_draw_columns(found, quantities), written)
+        columns = found.draw_columns(steps=steps or (), to=to, start=start)
+        output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.chain_plot import plot_chain  # noqa: PLC0415
+        from suffice.plots.chains import plot_chain  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
 
+        title, footer = f"{opened.name}: {statistic}", footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_chain(found, written, title=f"{opened.name}: {statistic}", mass=mass)
+            plot_chain(found, written, title=title, footer=footer, mass=mass)
     if as_json:
         basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
         output.print_json({**basis, "states": list(found.states), "rows": rows, "undefined_share": undefined})
@@ -119,26 +137,7 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> Non
     """Refuse a file that cannot be written, before any work is done."""
     output.check_out(out, overwrite=overwrite)
     if plot is not None:
-        from suffice.cli.plotting import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+        from suffice.plots.style import check_plot  # noqa: PLC0415 - matplotlib is slow to import
 
         check_plot(plot)
     check_file("--plot", plot, overwrite=overwrite)
-
-
-def _draw_columns(found: Chain, quantities: Sequence[ChainQuantity]) -> dict[str, Any]:
-    """Return draws as tidy columns: group columns, from, to, draw, parameter, value."""
-    import numpy as np  # noqa: PLC0415 - only writing draws needs it
-
-    parts: list[dict[str, Any]] = []
-    for quantity in quantities:
-        drawn = quantity.drawn.draws
-        shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
-        draw, cell, begin, end = np.indices(shape).reshape(4, -1)
-        part = {column: np.array(keys)[cell] for column, keys in found.posterior.groups.items()}
-        part["from"] = np.array(quantity.begins, dtype=object)[begin]
-        part["to"] = np.array(quantity.ends, dtype=object)[end]
-        part["draw"] = draw
-        part["parameter"] = np.full(draw.size, quantity.name)
-        part["value"] = drawn.ravel()
-        parts.append(part)
-    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}

@@ -13,12 +13,15 @@ from suffice.cli.files import check_file
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
+    AllowWithdrawnOption,
     JsonOption,
     LedgerOption,
+    PublicationKeyOption,
     PublicKeyOption,
     ReleaseArgument,
     StoreOption,
     WitnessOption,
+    open_for_reading,
 )
 from suffice.cli.terminal import say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
@@ -39,12 +42,22 @@ def verify(
         str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too.")
     ] = None,
     public_keys: PublicKeyOption = None,
+    publication_keys: PublicationKeyOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a release's files, manifest and signature and, where given, the ledger's record of it."""
+    """Check the files, manifest and signature of a release or publication, and the ledger's record."""
     from suffice.storage.operations.verify_release import verify_release  # noqa: PLC0415 - each command imports what it needs
+    from suffice.storage.publications.publication_store import locate_publication  # noqa: PLC0415
 
+    folder = locate_publication(release)
+    if folder is not None:
+        if ledger is not None:
+            message = "--ledger: a publication cost nothing, so that no ledger knows of it: leave it out"
+            raise UsageError(message)
+        place, publication_id = folder
+        verify_publication_of(place.parent.uri, publication_id, publication_keys, as_json=as_json)
+        return
     if ledger is None:
         verification = verify_release(release, store=store, public_keys=public_keys)
     else:
@@ -59,14 +72,46 @@ def verify(
                 "problems": list(verification.problems),
                 "ledger": verification.ledger,
                 "signature": verification.signature,
+                "withdrawn": None if verification.withdrawn is None else verification.withdrawn.to_dict(),
             }
         )
     else:
         for problem in verification.problems:
             say(problem)
+        if verification.withdrawn is not None:
+            say(verification.withdrawn)
         looked = f"ledger {verification.ledger}, signature {verification.signature}".replace("_", " ")
         say("ok" if verification.ok else "not ok", "-", looked)
     if not verification.ok:
+        raise typer.Exit(StorageError.exit_status)
+
+
+def verify_publication_of(
+    store_uri: str, publication_id: str, publication_keys: list[str] | None, *, as_json: bool
+) -> None:
+    """Check what stands in the folder of a publication."""
+    from suffice.storage.operations.verify_publication import verify_publication  # noqa: PLC0415
+    from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
+
+    store = PublicationStore.open(store_uri, publication_keys=publication_keys)
+    found = verify_publication(store, publication_id)
+    if as_json:
+        output.print_json(
+            {
+                "ok": found.ok,
+                "problems": list(found.problems),
+                "ledger": "not_checked",
+                "signature": found.signature,
+                "files": found.files,
+                "left_files": found.left,
+            }
+        )
+    else:
+        for problem in found.problems:
+            say(problem)
+        looked = f"{counted(found.files, 'file')}, signature {found.signature}".replace("_", " ")
+        say("ok" if found.ok else "not ok", "-", looked)
+    if not found.ok:
         raise typer.Exit(StorageError.exit_status)
 
 
@@ -75,13 +120,15 @@ def disclose(
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
+    allow_withdrawn: AllowWithdrawnOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a draft for the OpenDP registry of deployments; a person states what no manifest knows."""
     from suffice.storage.operations.disclosure import disclosure, to_yaml  # noqa: PLC0415
-    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415
 
-    document = disclosure(open_release(release, store=store, public_keys=public_keys).manifest)
+    document = disclosure(
+        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn).manifest
+    )
     if as_json:
         output.print_json(document)
     else:

@@ -83,7 +83,11 @@ class DeploymentProfile(BaseModel):
     witness : str, optional
         Where the head of the ledger is held outside of it.
     stores : tuple of str, optional
-        Stores, or folders of stores, that runs may publish into.
+        Stores, or folders of stores, that runs may publish releases into, and that flows may read.
+    publications : tuple of str, optional
+        Stores, or folders of stores, that posteriors may be published into; `stores` where left out.
+    output_folders : tuple of str, optional
+        Folders that flows may write files into, at any depth.
     clusters : tuple of str, optional
         ``threads``, ``local`` and addresses of schedulers.
     spec_folders : tuple of str, optional
@@ -101,6 +105,12 @@ class DeploymentProfile(BaseModel):
     witness: Annotated[str | None, PlainValidator(_store)] = None
     stores: Annotated[
         tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_store, _listed(value))))
+    ] = None
+    publications: Annotated[
+        tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_store, _listed(value))))
+    ] = None
+    output_folders: Annotated[
+        tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_path, _listed(value))))
     ] = None
     clusters: Annotated[
         tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_text, _listed(value))))

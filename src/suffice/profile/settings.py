@@ -142,7 +142,7 @@ def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, 
         return Setting(value=given, origin=origin)
     chosen = _as_pinned(name, given, pinned)
     if chosen is None:
-        raise _outside(place)
+        raise outside(place)
     return Setting(value=chosen, origin=origin)
 
 
@@ -181,7 +181,7 @@ def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | Non
         given = [part for part in os.environ.get(place, "").split(os.pathsep) if part]
     allowed = {_key_identity(key) for key in profile.public_keys}
     if not all(_key_identity(key) in allowed for key in given):
-        raise _outside(place)
+        raise outside(place)
     return list(given or profile.public_keys)
 
 
@@ -245,13 +245,14 @@ def _check_spec_path(profile: DeploymentProfile | None, path: str) -> None:
     if profile is None or profile.spec_folders is None:
         return
     if "\0" in path:
-        raise _outside("the spec")
+        raise outside("the spec")
     real = os.path.realpath(path)
     if not any(is_inside(real, os.path.realpath(folder)) for folder in profile.spec_folders):
-        raise _outside("the spec")
+        raise outside("the spec")
 
 
-def _outside(place: str) -> PinnedError:
+def outside(place: str) -> PinnedError:
+    """Return the error of a value that lies outside of the profile; it does not repeat the value."""
     return PinnedError(
         f"{place}: this lies outside of what the deployment profile allows; nothing was opened "
         "(leave it out or choose what `suffice config show` lists)"

@@ -17,7 +17,7 @@ from suffice.pipeline.chunk.partition import ChunkJob, chunk_job, sum_batches
 from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.declaration.derived_columns import read_derived
 from suffice.pipeline.declaration.time_zones import zone_offsets
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.shuffle import bounded_sums
 from support.hostile import bernoulli, categorical, make_spec, normal
 from support.making import flights, write_parts
@@ -151,7 +151,7 @@ def test_sums_of_units_are_those_of_stored_columns(tmp_path: Path, *, clustered:
         directory = write_parts(with_stored(table) if stored else table, tmp_path / str(stored))
         job = replace(chunk_job(spec_of(directory, stored=stored, privacy=privacy)), is_clustered=clustered)
         splits = splits_of(spec_of(directory, stored=stored, privacy=privacy))
-        with open_cluster("threads") as cluster:
+        with open_cluster_for_sums("threads") as cluster:
             totals = bounded_sums(job, splits, cluster, key).open_totals()
         found.append({name: sums.tolist() for name, sums in to_python(totals).items()})
     assert found[0] == found[1]

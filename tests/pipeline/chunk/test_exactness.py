@@ -9,7 +9,7 @@ import pytest
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources.schema_check import check_schema
 from support.duckdb_sums import duckdb_sums
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.spec.spec import Spec
 
 MONTHS = {"from": "2012-12", "to": "2013-03", "every": "month"}
@@ -62,7 +62,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Cluster]:
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         yield cluster
 
 

@@ -18,7 +18,7 @@ import suffice
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families.categorical import CategoricalSpec
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.opening import create_ledger
@@ -94,7 +94,7 @@ def test_the_published_counts_are_reproduced_exactly(prepared: Path, published: 
     spec = spec_of(prepared, published)
     splits = splits_of(spec)
     assert row_count(splits) == N_RECORDS
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         sums = to_python(exact_sums(chunk_job(spec), splits, cluster).open_totals())
     ours = {
         (entry.column, str(value)): int(count)
@@ -118,7 +118,7 @@ def test_single_years_of_age_add_up_to_the_published_intervals(nist: Path, publi
             "statistics": {"age": categorical("AGEP", {"range": ["0", "99"]})},
         }
     )
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         sums = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster).open_totals())["age"]
     years = sums.sum(axis=0)
     assert sums.sum(axis=1).tolist() == [published["aim"]["SEX", sex][0] for sex in ("1", "2")]

@@ -13,7 +13,7 @@ import pytest
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.shuffle import bounded_sums
 from suffice.pipeline.spec.plan import compile_plan
 from support.hostile import categorical, make_spec, normal, poisson
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.spec.spec import Spec
 
 RETAIL = REAL_DATA / "online_retail" / "online_retail.parquet"
@@ -40,7 +40,7 @@ fars = pytest.mark.skipif(not PERSONS.exists(), reason="fars is not there")
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Cluster]:
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         yield cluster
 
 

@@ -20,7 +20,7 @@ from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.contribution import bounding
 from suffice.pipeline.contribution.bounding import first_rows
 from suffice.pipeline.posterior.infer import plug_in_posterior
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources.schema_check import check_schema
 from suffice.pipeline.spec.plan import compile_plan
@@ -194,7 +194,7 @@ def test_a_unit_with_very_many_rows_moves_no_more(tmp_path: Path) -> None:
             table.slice(part * 100_000, 100_000), tmp_path / f"{part}.parquet", row_group_size=30_000
         )
     spec = make_spec(tmp_path)
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         everything = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster).open_totals())["s"]
         assert everything.tolist() == duckdb_sums(spec, sorted(tmp_path.glob("*.parquet")))["s"].tolist()
         for part in range(3):

@@ -17,6 +17,7 @@ from suffice.pipeline.engines.network import decomposition
 from suffice.pipeline.families import FAMILIES, bayesian_network, naive_bayes
 from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.posterior.posterior import summarise
+from suffice.pipeline.publication.draw_columns import draw_columns
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.statistics.count_table import CountTable, Variable, label_rows
@@ -189,7 +190,7 @@ def test_probabilities_of_a_distribution_sum_to_one_in_every_draw(family: str) -
 def test_labels_reach_arviz_and_files_of_draws() -> None:
     statistic, _ = exact_statistic("bayesian_network")
     posterior = plug_in_posterior(statistic)
-    columns = output.draw_columns(posterior, 3, np.random.default_rng())
+    columns = draw_columns(posterior, 3, np.random.default_rng())
     assert list(columns) == ["cell", "table", "b", "a", "c", "d", "draw", "parameter", "value"]
     assert len(columns["value"]) == 3 * 24
     chosen = (columns["table"] == "d") & (columns["c"] == "2") & (columns["d"] == "0")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,13 +19,15 @@ from suffice.errors import ClusterError, StageFailedError, UsageError
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
-from suffice.pipeline.reduce import cluster as clusters
+from suffice.pipeline.cluster import connection as clusters
+from suffice.pipeline.cluster.admission import Admission
+from suffice.pipeline.cluster.connection import DistributedCluster
+from suffice.pipeline.cluster.fitness import is_loopback
 from suffice.pipeline.reduce import tree
-from suffice.pipeline.reduce.admission import Admission
-from suffice.pipeline.reduce.cluster import DistributedCluster, open_cluster
-from suffice.pipeline.reduce.fitness import is_loopback
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.survey import surveyed_on
 from suffice.pipeline.reduce.tree import exact_sums
+from support.dask_clusters import NO_SPILLING, by_address
 from support.hostile import categorical, make_spec, normal
 from support.splits import splits_of
 from support.workers import FragileJob
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 CANARY = "CANARY-33ff"
 ADDRESS: str = get_ip()  # type: ignore[no-untyped-call]
-NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +50,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[DistributedCluster]:
-    with open_cluster("local") as cluster:
+    with open_cluster_for_sums("local") as cluster:
         assert isinstance(cluster, DistributedCluster)
         yield cluster
 
@@ -117,18 +116,6 @@ def listening(process: psutil.Process) -> set[str]:
 def memory_limits(dask_worker: distributed.Worker) -> tuple[float | Literal[False] | None, ...]:
     memory = dask_worker.memory_manager
     return memory.memory_target_fraction, memory.memory_spill_fraction, memory.memory_pause_fraction
-
-
-def test_threads_open_no_socket_and_load_no_network_code() -> None:
-    code = (
-        "import sys, psutil; from suffice.pipeline.reduce.cluster import open_cluster\n"
-        "with open_cluster('threads') as cluster:\n"
-        "    assert not cluster.is_distributed\n"
-        "    assert cluster.compute({'a': (sum, [1, 2])}, ['a']) == [3]\n"
-        "    assert not psutil.Process().net_connections('inet')\n"
-        "    assert 'distributed' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_local_processes_are_encrypted_on_the_loopback_and_never_spill(local: DistributedCluster) -> None:
@@ -204,7 +191,7 @@ def test_workers_that_die_again_and_again_end_in_a_fixed_text(
     job, partitions, _ = rows
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        open_cluster("local") as cluster,
+        open_cluster_for_sums("local") as cluster,
         pytest.raises(StageFailedError) as caught,
     ):
         exact_sums(fragile(job, "die"), partitions[:1], cluster)
@@ -234,69 +221,15 @@ def test_no_data_reach_a_workers_log(
     assert CANARY in repr(local.client.get_worker_logs())
 
 
-OTHER_TEXTS = [
-    "",
-    "thread",
-    "local ",
-    "localhost:8786",
-    "http://127.0.0.1:1",
-    "tls://h",
-    "tls://a:b@h:1",
-    "tls://h:x",
-]
-
-
-@pytest.mark.parametrize("text", OTHER_TEXTS)
-def test_other_texts_are_refused_and_not_repeated(text: str) -> None:
-    with (
-        pytest.raises(UsageError, match=r"^--cluster is threads, local, or the") as caught,
-        open_cluster(text),
-    ):
-        pass
-    assert "a:b" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "address", ["tcp://10.1.2.3:8786", "tcp://example.org:8786", "tcp://[2001:db8::1]:8786"]
-)
-def test_open_links_beyond_the_loopback_are_refused(address: str) -> None:
-    with pytest.raises(ClusterError, match="is not encrypted"), open_cluster(address):
-        pass
-
-
-def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1)
-    with pytest.raises(ClusterError, match="cannot be reached") as caught, open_cluster("tcp://127.0.0.1:1"):
-        pass
-    assert caught.value.__suppress_context__
-
-
 def test_a_scheduler_with_other_certificates(
     local: DistributedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 2)
-    with pytest.raises(ClusterError, match="certificates"), open_cluster(local.client.scheduler.address):
-        pass
-
-
-def by_address(n_workers: int = 1) -> Any:
-    return distributed.LocalCluster(  # type: ignore[no-untyped-call]
-        n_workers=n_workers,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        protocol="tcp://",
-        dashboard_address="127.0.0.1:0",
-    )
-
-
-def test_a_cluster_that_may_spill_is_refused() -> None:
     with (
-        by_address() as processes,  # Dask's defaults
-        pytest.raises(ClusterError) as caught,
-        open_cluster(processes.scheduler_address),
+        pytest.raises(ClusterError, match="certificates"),
+        open_cluster_for_sums(local.client.scheduler.address),
     ):
         pass
-    assert str(caught.value) == clusters.MAY_SPILL
 
 
 def test_a_cluster_by_address(rows: tuple[ChunkJob, list[Split], Sums]) -> None:
@@ -304,31 +237,9 @@ def test_a_cluster_by_address(rows: tuple[ChunkJob, list[Split], Sums]) -> None:
     with (
         dask.config.set(NO_SPILLING),
         by_address() as processes,
-        open_cluster(processes.scheduler_address) as cluster,
+        open_cluster_for_sums(processes.scheduler_address) as cluster,
     ):
         assert_same(exact_sums(job, partitions, cluster).open_totals(), expected)
-
-
-def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1)
-    with (
-        by_address(n_workers=0) as processes,
-        pytest.raises(ClusterError, match="has no worker"),
-        open_cluster(processes.scheduler_address),
-    ):
-        pass
-
-
-def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
-    script = tmp_path / "unguarded.py"
-    script.write_text(
-        "from suffice.pipeline.reduce.cluster import open_cluster\nwith open_cluster('local'):\n    pass\n"
-    )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(
-        "suffice.errors.ClusterError: the local processes could not"
-    )
 
 
 @asynccontextmanager
@@ -372,7 +283,7 @@ def test_a_worker_that_joins_later_is_checked_like_the_first(
 
     with dask.config.set(NO_SPILLING):
         processes = by_address()
-    with processes, open_cluster(processes.scheduler_address) as cluster:
+    with processes, open_cluster_for_sums(processes.scheduler_address) as cluster:
         sums, is_running = asyncio.run(run(processes.scheduler_address))
     assert_same(sums, expected)
     assert is_running == (unfit == "fit")
@@ -398,15 +309,8 @@ def test_without_admission_an_unfit_worker_would_hear_of_tasks(
         processes = by_address()
     with (
         processes,
-        open_cluster(processes.scheduler_address) as cluster,
+        open_cluster_for_sums(processes.scheduler_address) as cluster,
         pytest.raises(ClusterError, match="write its memory to disk"),
     ):
         asyncio.run(run(processes.scheduler_address))
     assert heard
-
-
-def test_a_cluster_keeps_nothing_of_a_run_that_is_over() -> None:
-    with dask.config.set(NO_SPILLING), by_address() as processes:
-        with open_cluster(processes.scheduler_address):
-            assert any(name.startswith("suffice-") for name in processes.scheduler.worker_plugins)
-        assert not any(name.startswith("suffice-") for name in processes.scheduler.worker_plugins)

@@ -18,7 +18,7 @@ from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.contribution import clustered_units
 from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.reduce import shuffle
-from suffice.pipeline.reduce.cluster import Cluster, open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.shuffle import bounded_sums
 from suffice.pipeline.reduce.tree import READING_FAILED, exact_sums
 from suffice.pipeline.spec.plan import compile_plan
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.spec.spec import Spec
 
 CANARY = "CANARY-77cd"
@@ -40,13 +41,13 @@ N_UNITS = 60
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Cluster]:
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with open_cluster("local") as cluster:
+    with open_cluster_for_sums("local") as cluster:
         yield cluster
 
 
@@ -165,7 +166,7 @@ def test_a_cluster_by_address(tmp_path: Path, expected: dict[str, list[list[int]
             protocol="tcp://",
             dashboard_address="127.0.0.1:0",
         ) as processes,
-        open_cluster(processes.scheduler_address) as cluster,
+        open_cluster_for_sums(processes.scheduler_address) as cluster,
     ):
         assert cluster.n_threads == 2
         assert (

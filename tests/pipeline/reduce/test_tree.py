@@ -14,9 +14,9 @@ import pytest
 from suffice.errors import StageFailedError
 from suffice.pipeline.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.chunk.partition import ChunkJob, chunk, chunk_job
+from suffice.pipeline.cluster.connection import Cluster, ThreadCluster
 from suffice.pipeline.reduce import tree
-from suffice.pipeline.reduce.cluster import Cluster, ThreadCluster, open_cluster
-from suffice.pipeline.reduce.links import PartialSums
+from suffice.pipeline.reduce.links import PartialSums, open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums, sums_bytes, zero_sums
 from suffice.pipeline.sources.contract import Split, join
 from support.hostile import categorical, make_spec, normal
@@ -39,7 +39,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Cluster]:
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         yield cluster
 
 

@@ -12,7 +12,7 @@ from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.example import ColumnType
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources.contract import PartSchema
 from suffice.pipeline.sources.exact_data import pack, unpack
@@ -52,7 +52,7 @@ def rows(splits: Sequence[Split], columns: Sequence[str]) -> pa.Table:
 
 
 def totals(spec: Spec, splits: Sequence[Split], window: str = "all") -> dict[str, Any]:
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         return to_python(exact_sums(chunk_job(spec, window), splits, cluster).open_totals())
 
 

@@ -12,7 +12,7 @@ from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.declaration.source_spec import SourceSpec
 from suffice.pipeline.declaration.source_specs import SOURCE_SPECS
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import SOURCES
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split
@@ -101,7 +101,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_its_sums_are_those_of_the_same_rows_in_parquet(workspace: Workspace) -> None:
     spec = load_spec(mapping({"table": "flights"}))
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         ours, theirs = (
             to_python(exact_sums(chunk_job(each), splits_of(each), cluster).open_totals())
             for each in (spec, workspace.spec())

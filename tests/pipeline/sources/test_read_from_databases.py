@@ -13,7 +13,7 @@ import pytest
 
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.spec.spec import load_spec
 from support.postgres import as_user, execute
@@ -130,7 +130,7 @@ def counts(privacy: dict[str, Any]) -> int:
             },
         }
     )
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         sums = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster).open_totals())
     return int(np.sum(sums["origin"]))
 

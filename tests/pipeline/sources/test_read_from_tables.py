@@ -14,7 +14,7 @@ from pyiceberg.catalog import load_catalog
 
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.spec.spec import load_spec
 from support.making import flights
@@ -76,6 +76,6 @@ def test_a_page_runs_as_it_stands(
 def totals(spec: Mapping[str, Any]) -> dict[str, list[Any]]:
     loaded = load_spec(dict(spec))
     job = chunk_job(loaded, "2013-01")
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         sums = to_python(exact_sums(job, splits_of(loaded), cluster).open_totals())
     return {name: values.tolist() for name, values in sums.items()}

@@ -13,7 +13,7 @@ from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.chunk.sql_sums import sum_queries
-from suffice.pipeline.reduce.cluster import open_cluster
+from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.push_down import pushed_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.sources import SOURCES
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from suffice.pipeline.reduce.cluster import Cluster
+    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.spec.spec import Spec
 
     Totals = dict[str, dict[str, list[Any]]]
@@ -120,13 +120,13 @@ def environment(s3_url: str, source_database: str) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Cluster]:
-    with open_cluster("threads") as cluster:
+    with open_cluster_for_sums("threads") as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def processes(environment: None) -> Iterator[Cluster]:  # noqa: ARG001 - they inherit it
-    with open_cluster("local") as cluster:
+    with open_cluster_for_sums("local") as cluster:
         yield cluster
 
 

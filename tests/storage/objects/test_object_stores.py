@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -93,6 +94,23 @@ def test_names_are_those_of_one_level(objects: ObjectStore) -> None:
     assert objects.names("name/") == ["one", "sub"]
     assert objects.names("name/sub/") == ["deeper", "two"]
     assert objects.names("name/one/") == objects.names("other/") == objects.names("nam/") == []
+
+
+def test_what_is_put_is_copied_a_piece_at_a_time(objects: ObjectStore) -> None:
+    data = bytes(range(256)) * 12_000
+    objects.put_new("name/large", data)
+    objects.put_new("name/empty", b"")
+    for at_most in (0, 1, 2**20, len(data), len(data) + 1):
+        sink = io.BytesIO()
+        assert objects.copy("name/large", sink, at_most=at_most)
+        assert sink.getvalue() == data[:at_most]
+    sink = io.BytesIO()
+    assert objects.copy("name/empty", sink, at_most=10)
+    assert not objects.copy("name/nothing", sink, at_most=10)
+    assert not objects.copy("name", sink, at_most=10)
+    assert sink.getvalue() == b""
+    with pytest.raises(StoreError, match="no key of a store"):
+        objects.copy("../up", sink, at_most=1)
 
 
 def test_an_object_is_never_replaced_nor_put_twice(objects: ObjectStore) -> None:

@@ -12,6 +12,7 @@ from suffice.storage.ledger.charge import Charge, ChargeState
 from suffice.storage.operations.publishing import publish
 from suffice.storage.operations.recovery import Action, Report, recover
 from suffice.storage.operations.settling import abandon, settle
+from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.release_store import ReleaseStore, open_store
 from suffice.storage.releases.spool import open_spool
 from support.bucket_server import bucket_server
@@ -33,6 +34,8 @@ MANIFEST = compose(
     [replace(file, size=len(NOISY), sha256=hashlib.sha256(NOISY).hexdigest()) for file in _FILES],
 )
 """The exact bytes that are staged: of a release of two files, which stand in the store already."""
+PUBLISHED = {"manifest.json", "a.parquet", "b.parquet", *DESCRIPTIONS}
+"""What stands there once it is published."""
 STATES = ("reserved", "drawing", "staged")
 
 
@@ -114,7 +117,7 @@ def generative_model(
     [
         ("reserved", "abandoned", 1, set()),
         ("drawing", "abandoned", 0, {"manifest.json"}),
-        ("staged", "published", 0, {"manifest.json", "a.parquet", "b.parquet"}),
+        ("staged", "published", 0, PUBLISHED),
     ],
 )
 def test_each_state_has_its_end(
@@ -230,7 +233,7 @@ def test_files_of_earlier_abandoned_charges_go_and_those_of_releases_stay(
     assert len(found.removed) == 3
     assert found.returned == 0
     assert generative_model.files(dead) == {"manifest.json"}
-    assert generative_model.files(second) == {"manifest.json", "a.parquet", "b.parquet"}
+    assert generative_model.files(second) == PUBLISHED
     assert generative_model.recover().charges == ()
 
 
@@ -316,7 +319,7 @@ def test_a_manifest_that_names_the_draw_is_what_was_published(generative_model: 
     current = generative_model.ledger.find("flights", "delays", "all")
     assert current is not None
     assert (current.state, current.manifest_sha256) == ("published", hashlib.sha256(own).hexdigest())
-    assert generative_model.files(charge) == {"manifest.json", "a.parquet", "b.parquet"}
+    assert generative_model.files(charge) == PUBLISHED
 
 
 def test_epsilon_is_not_returned_where_the_store_knows_of_a_draw(generative_model: GenerativeModel) -> None:
@@ -378,7 +381,7 @@ def test_a_store_in_a_bucket_is_recovered_alike(
     assert kept == {
         "suffice.json",
         f"{drawing}/manifest.json",
-        *(f"{staged}/{name}" for name in ("manifest.json", "a.parquet", "b.parquet")),
+        *(f"{staged}/{name}" for name in PUBLISHED),
     }
 
 

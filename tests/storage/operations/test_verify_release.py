@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import ReleaseMissingError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.release_store import ReleaseStore, open_store
-from suffice.storage.signatures import canonical_json
 from support.paid import open_books, pay
 from support.releases import flip_bit, make_plan
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import ReleaseCorruptError, StoreError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.releases.manifest import checksum, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
-from suffice.storage.signatures import canonical_json
 from support.releases import (
     HASH,
     LEDGER_ID,

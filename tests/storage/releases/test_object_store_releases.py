@@ -21,6 +21,7 @@ from suffice.errors import (
 from suffice.releasing import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.release_store import open_release, open_store
 from support.bucket_server import BucketServer, bucket_server
 from support.buckets import SECRET, s3_server, variables
@@ -306,7 +307,7 @@ def test_a_whole_release_into_s3(moto: str, tmp_path: Path, capsys: pytest.Captu
         [
             "suffice.json",
             "charges/000/000/000/003",
-            f"flights/all/{released['release_id']}/manifest.json",
+            *(f"flights/all/{released['release_id']}/{file}" for file in ("manifest.json", *DESCRIPTIONS)),
             *(f"flights/all/{released['release_id']}/{file}.parquet" for file in mapping("x")["statistics"]),
         ]
     )

@@ -11,11 +11,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from suffice.errors import ReleaseCorruptError, SignatureError, UsageError
+from suffice.pipeline.declaration import canonical_json
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import open_release
-from suffice.storage.signatures import canonical_json, ed25519
+from suffice.storage.signatures import ed25519
 from suffice.storage.signatures.keys import PublicKey, new_keys
 from suffice.storage.signatures.signing import (
     Signer,
@@ -139,9 +140,9 @@ def test_a_signature_under_another_keys_name_does_not_fit(tmp_path: Path, signer
     content = json.loads(publish(tmp_path / "store", make_plan()).joinpath("manifest.json").read_bytes())
     forged = {**content, "signature": {**forger.sign(content), "key_id": signer.public_key.key_id}}
     check_signature({**content, "signature": forger.sign(content)}, [forger.public_key])
-    with pytest.raises(SignatureError, match="did not sign this manifest"):
+    with pytest.raises(SignatureError, match="did not sign it"):
         check_signature(forged, [signer.public_key])
-    with pytest.raises(SignatureError, match="did not sign this manifest"):
+    with pytest.raises(SignatureError, match="did not sign it"):
         check_signature(forged, [signer.public_key, forger.public_key])
 
 

@@ -1,0 +1,119 @@
+"""The flow ``publish_posterior``: what releases say of some statistics, published for whoever asked.
+
+It reads releases and nothing else: neither data nor a ledger. Prefect stores what was asked and the
+publication's address, which are public; releases, stores and keys are what the operator pins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prefect import flow
+
+from suffice.errors import SufficeError
+from suffice.flows import endings
+from suffice.flows.artifacts import publication_text
+from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
+from suffice.flows.reporting import Subject
+from suffice.flows.running import Verdict, carried_out
+from suffice.profile.pins import released_reference
+from suffice.profile.settings import pinned_profile, public_keys, setting
+from suffice.publication_asking import question_of, title_of
+from suffice.publishing import carry_out, destination, publications_of
+from suffice.storage.releases.release_store import open_release
+
+if TYPE_CHECKING:
+    from suffice.flows.reporting import Reporter
+    from suffice.flows.running import Run
+    from suffice.pipeline.pooling.release import Release
+    from suffice.publishing import Published
+
+_UNREAD = Subject(kind="publication")
+
+
+@flow(name="publish-posterior", persist_result=False, log_prints=False, retries=0)
+def publish_posterior(publication: PublicationParameters) -> str:
+    """Publish posteriors from releases. It reads no data and no ledger, and charges nothing.
+
+    Asked for again, it finds what was published, and computes nothing.
+
+    Parameters
+    ----------
+    publication : PublicationParameters
+        What is asked of which releases; the same as ``suffice publish`` takes.
+
+    Returns
+    -------
+    str
+        The publication's URI.
+    """
+    state: str = carried_out(
+        lambda run: _published(run, publication), unread=_UNREAD, failed=endings.POSTERIOR_NOT_PUBLISHED
+    )
+    return state
+
+
+def _published(run: Run, asked: PublicationParameters) -> Verdict:
+    try:
+        asked.require_no_password()
+        profile = pinned_profile()
+        store = setting("store", asked.store, profile=profile).value
+        cluster = setting("cluster", asked.cluster, profile=profile).value
+        keys = public_keys(None, profile=profile)
+        destination(asked.to)  # before any release is opened
+
+        def opened(option: str, *references: str) -> list[Release]:
+            return [
+                open_release(
+                    released_reference(reference, profile=profile, option=option),
+                    store=store,
+                    public_keys=keys,
+                    allow_withdrawn=asked.allow_withdrawn,
+                )
+                for reference in references
+            ]
+
+        (first,) = opened("release", asked.release)
+        question = question_of(
+            first,
+            asked.statistics,
+            disjoint=opened("disjoint", *asked.disjoint),
+            same_data=opened("same_data", *asked.same_data),
+            compare=opened("compare", asked.compare)[0] if asked.compare is not None else None,
+            roll_up=asked.roll_up,
+            **asked.terms(),
+        )
+        publications = publications_of(
+            question, asked.to, publish_timeout=asked.publish_timeout, notice=run.reporter.notice
+        )
+        title = title_of(question)
+        run.reporter.name_run(title, [first.dataset, first.name])
+        found = carry_out(question, publications, cluster=cluster or "")
+    except SufficeError as error:
+        message = endings.error_text(error)
+        return Verdict(ending=endings.POSTERIOR_NOT_PUBLISHED, message=message, subject=_UNREAD)
+    names = {
+        "dataset": first.dataset,
+        "name": first.name,
+        "publication_id": found.publication.publication_id,
+    }
+    return _verdict(found, Subject(kind="publication", names=names, title=title))
+
+
+def _verdict(found: Published, subject: Subject) -> Verdict:
+    ending = endings.POSTERIOR_PUBLISHED if found.is_new else endings.POSTERIOR_FOUND
+    publication = found.publication
+
+    def show(reporter: Reporter) -> None:
+        text = publication_text(publication, ending=ending.name)
+        reporter.show_text(f"publication-{subject.names['name']}", text, description=subject.title)
+
+    done = "no data were read" if found.is_new else "it was published before, and nothing was computed"
+    return Verdict(
+        ending=ending,
+        message=f"{publication.uri}; {done}, nothing was charged",
+        subject=subject,
+        facts={"uri": publication.uri},
+        show=show,
+        result=publication.uri,
+    )

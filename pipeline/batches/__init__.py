@@ -1,0 +1,12 @@
+"""Posteriors of very many cells, a batch at a time over Dask.
+
+In: a release, what is asked of it, a cluster.
+Out: parts, each the summaries and draws of some cells; memory does not grow with the number of cells.
+May import: publication and below. Never a trusted room.
+"""
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "part_answer": ("PartTerms", "answer_part"),
+    "parts": ("Part", "cells_per_part", "parts_of"),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -1,0 +1,376 @@
+"""Where the tasks run: threads of this process, processes of this machine, or a cluster given by address.
+
+A trusted room has exact statistics in the memory of whatever runs here and on its links. So links beyond the
+loopback are encrypted and authenticated, and a cluster whose workers may write their memory to disk is
+refused, whoever opens it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import tempfile
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
+from suffice.pipeline.cluster.fitness import Objection, is_loopback, is_open, may_spill, objection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    Progress = Callable[[int, int], None]
+
+THREADS, LOCAL = "threads", "local"
+
+MAY_SPILL = (
+    "a worker of the cluster may write its memory to disk, where exact statistics must not go: set "
+    "distributed.worker.memory.target and distributed.worker.memory.spill to False in every worker's Dask "
+    "configuration"
+)
+_NOT_ENCRYPTED = (
+    "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with the certificates "
+    "in Dask's configuration (distributed.comm.tls)"
+)
+_UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
+_NOT_STARTED = (
+    "the local processes could not be started; a script that uses them must do its work under "
+    "if __name__ == '__main__'"
+)
+_NO_WORKER = "the cluster has no worker: start one, then run again"
+_STRANGERS = "the cluster's workers cannot run this suffice: install suffice[pipeline] {} on each of them"
+LOST = "the connection was lost, or the cluster dropped the run: check the cluster's logs, then run again"
+_WORKERS_DIED = (
+    "the workers that read one partition died repeatedly: they may lack memory, or somebody stops them"
+)
+
+_CONNECT_SECONDS = 30
+_POLL_SECONDS = 5
+_WITHOUT_WORKERS_SECONDS = 60
+_LOCAL_SETTINGS = {
+    **{f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")},
+    **{f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")},
+}
+"""Nothing spills, and the HTTP servers that Dask always starts show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCluster:
+    """Dask's threaded scheduler in this process: no socket, nothing to start."""
+
+    pool: ThreadPoolExecutor
+    n_threads: int
+    is_distributed: ClassVar[bool] = False
+
+    def compute(
+        self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
+    ) -> list[Any]:
+        """Return the results of some keys of a Dask graph, in their order."""
+        import dask.threaded  # noqa: PLC0415 - takes half a second
+
+        def finished(key: str, *_: object) -> None:
+            if watched is not None:
+                watched.finished(key)
+
+        callbacks = [(None, None, None, finished, None)]
+        return list(dask.threaded.get(graph, list(keys), pool=self.pool, callbacks=callbacks))
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedCluster:
+    """A Dask cluster of processes, here or elsewhere."""
+
+    client: Any
+    is_distributed: ClassVar[bool] = True
+
+    @property
+    def n_threads(self) -> int:
+        """The threads of all workers that are there now; at least 1."""
+        try:
+            return max(1, sum(int(n_threads) for n_threads in self.client.nthreads().values()))
+        except Exception:  # noqa: BLE001 - as in `compute`
+            raise ClusterError(LOST) from None
+
+    def compute(
+        self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
+    ) -> list[Any]:
+        """Return the results of some keys of a Dask graph, in their order.
+
+        Raises
+        ------
+        StageFailedError
+            Where the workers that run one task die again and again.
+        ClusterError
+            Where the cluster is lost.
+        """
+        dask = import_distributed()
+        futures: list[Any] = []
+        failure: StageFailedError | ClusterError
+        try:
+            if watched is not None:
+                self.client.subscribe_topic(watched.topic, lambda event: watched.finished(event[1]))
+            futures = self.client.get(dict(graph), list(keys), sync=False)
+            self.wait(futures)
+            return list(self.client.gather(futures))
+        except dask.KilledWorker:
+            failure = StageFailedError("reading", _WORKERS_DIED)
+        except ClusterError as error:
+            failure = error
+        except Exception:  # noqa: BLE001 - Dask has many, and their texts are not ours to pass on
+            failure = ClusterError(LOST)
+        finally:
+            if watched is not None and self.client.status == "running":
+                self.client.unsubscribe_topic(watched.topic)
+            for future in futures:
+                future.release()
+        raise failure
+
+    def wait(self, futures: Collection[Any], return_when: str = "ALL_COMPLETED") -> None:
+        """Wait until all are done, or the first is, but not for a cluster that stays without workers.
+
+        Raises
+        ------
+        ClusterError
+            Where the connection is lost, or no worker has been there for a minute.
+        """
+        last_seen = time.monotonic()
+        while True:
+            try:
+                with self.client.as_current():
+                    import_distributed().wait(futures, timeout=_POLL_SECONDS, return_when=return_when)
+            except TimeoutError:
+                if self.client.status != "running":
+                    raise ClusterError(LOST) from None
+                if self.client.scheduler_info()["workers"]:
+                    last_seen = time.monotonic()
+                elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
+                    raise ClusterError(_NO_WORKER) from None
+            else:
+                return
+
+
+Cluster = ThreadCluster | DistributedCluster
+
+
+class Watched:
+    """Some keys of a running graph, and whom to tell when one is done; a task that runs twice counts once.
+
+    Parameters
+    ----------
+    topic : str
+        Where tasks of a distributed cluster report their keys.
+    keys : sequence of str
+        The keys that count.
+    progress : callable
+        Gets the number done, and the number in all.
+    """
+
+    def __init__(self, topic: str, keys: Sequence[str], progress: Progress) -> None:
+        self.topic = topic
+        self._left = set(keys)
+        self._total = len(keys)
+        self._progress = progress
+
+    def finished(self, key: str) -> None:
+        """Take note that a key is done."""
+        if key in self._left:
+            self._left.remove(key)
+            self._progress(self._total - len(self._left), self._total)
+
+    def all_finished(self) -> None:
+        """Take note that the graph is done, whatever reports are still on their way."""
+        if self._left:
+            self._left.clear()
+            self._progress(self._total, self._total)
+
+
+@contextmanager
+def open_cluster(cluster: str, *, prepare: Callable[[], None] | None = None) -> Iterator[Cluster]:
+    """Open what `cluster` names, check it, and close it at the end.
+
+    Parameters
+    ----------
+    cluster : str
+        ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; or the
+        address of a scheduler, ``tls://HOST:PORT``, with TLS from Dask's own configuration. ``tcp://`` is
+        for the loopback only.
+    prepare : callable, optional
+        Called on every worker of a distributed cluster before it hears of a task, those that join later too:
+        a function that can be imported there.
+
+    Raises
+    ------
+    UsageError
+        Where `cluster` is none of these.
+    ClusterError
+        Where the cluster cannot be reached, its links are open to others, its workers may spill to disk, or
+        they cannot run this version of suffice.
+    MissingExtraError
+        Where Dask is not installed, which threads alone do without.
+    """
+    if cluster == THREADS:
+        n_threads = _n_processors()
+        with ThreadPoolExecutor(n_threads, thread_name_prefix="suffice") as pool:
+            yield ThreadCluster(pool, n_threads)
+    elif cluster == LOCAL:
+        require_dask("a cluster of processes")
+        with _local_client() as client, _checked(client, prepare) as checked:
+            yield checked
+    else:
+        check_cluster(cluster)
+        require_dask("a cluster of processes")
+        with _remote_client(cluster) as client, _checked(client, prepare) as checked:
+            yield checked
+
+
+def check_cluster(cluster: str) -> None:
+    """Refuse a text that names no cluster; whether one answers there is not asked.
+
+    Raises
+    ------
+    UsageError
+    """
+    if cluster not in {THREADS, LOCAL}:
+        _scheme_and_host(cluster)
+
+
+def require_dask(what_for: str) -> None:
+    """Refuse what Dask is needed for, where it is not installed.
+
+    Raises
+    ------
+    MissingExtraError
+    """
+    if importlib.util.find_spec("dask") is None:
+        raise MissingExtraError(what_for, "pipeline")
+
+
+def _n_processors() -> int:
+    """The processors that this process may use: Dask also knows the limits of containers."""
+    try:
+        import dask.system  # noqa: PLC0415 - takes half a second, and an extra
+    except ImportError:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(dask.system.CPU_COUNT)
+
+
+def import_distributed() -> Any:
+    """Import what runs a cluster: it takes a second, and is mostly untyped."""
+    import distributed  # noqa: PLC0415
+
+    return distributed
+
+
+@contextmanager
+def _local_client() -> Iterator[Any]:
+    import dask.config  # noqa: PLC0415
+
+    distributed = import_distributed()
+    with tempfile.TemporaryDirectory(prefix="suffice-") as directory:  # mode 0700
+        security = distributed.Security.temporary()
+        try:
+            with dask.config.set(_LOCAL_SETTINGS):
+                processes = distributed.LocalCluster(
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    protocol="tls://",
+                    security=security,
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                    local_directory=directory,
+                    silence_logs=logging.ERROR,
+                    config=deepcopy(dask.config.config),  # for the workers that replace others, too
+                )
+        except (OSError, RuntimeError, TimeoutError):
+            raise ClusterError(_NOT_STARTED) from None
+        with processes, distributed.Client(processes, security=security, set_as_default=False) as client:
+            yield client
+
+
+@contextmanager
+def _remote_client(address: str) -> Iterator[Any]:
+    scheme, host = _scheme_and_host(address)
+    if scheme == "tcp" and not is_loopback(host):
+        raise ClusterError(_NOT_ENCRYPTED)
+    distributed = import_distributed()
+    # In two steps: a client that cannot connect must be closed here, and not when it happens to be
+    # collected, perhaps by the thread that its closing would wait for.
+    client = distributed.Client.__new__(distributed.Client)
+    try:
+        security = distributed.Security(require_encryption=scheme == "tls")
+        client.__init__(address, security=security, set_as_default=False, timeout=_CONNECT_SECONDS)
+    except Exception:  # noqa: BLE001 - wrong certificates alone raise four types
+        with suppress(Exception):
+            client.close()
+        raise ClusterError(_UNREACHABLE) from None
+    with client:
+        yield client
+
+
+def _scheme_and_host(address: str) -> tuple[str, str]:
+    """Split a scheduler's address; its text is not repeated in errors, as it might hold a password."""
+    try:
+        parts = urlsplit(address)
+        well_formed = parts.scheme in {"tls", "tcp"} and parts.hostname and parts.port and "@" not in address
+    except ValueError:
+        well_formed = False
+    if not well_formed:
+        message = "--cluster is threads, local, or the address of a Dask scheduler, as tls://HOST:8786"
+        raise UsageError(message)
+    return parts.scheme, str(parts.hostname)
+
+
+@contextmanager
+def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[DistributedCluster]:
+    """Refuse a cluster without workers, with open links, that may spill, or of another version.
+
+    Workers that join later are closed for the same reasons before they get any data.
+    """
+    from suffice.pipeline.cluster.admission import Admission  # noqa: PLC0415 - it takes a second
+
+    try:
+        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+    except (OSError, TimeoutError):
+        raise ClusterError(_NO_WORKER) from None
+    here = version("suffice")
+    texts = {
+        Objection.OPEN_LINK: _NOT_ENCRYPTED,
+        Objection.MAY_SPILL: MAY_SPILL,
+        Objection.OTHER_VERSION: _STRANGERS.format(here),
+    }
+    if any(map(is_open, client.scheduler_info()["workers"])):
+        raise ClusterError(_NOT_ENCRYPTED)
+    plugin = f"suffice-{uuid.uuid4().hex}"
+    try:
+        objections = {found for found in client.run(objection, caller=here).values() if found is not None}
+        if not objections:
+            client.register_plugin(Admission(here, prepare), name=plugin)
+    except Exception:  # noqa: BLE001 - whatever an unfit worker raises
+        raise ClusterError(_STRANGERS.format(here)) from None
+    if objections:
+        raise ClusterError(texts[min(objections)])
+    try:
+        yield DistributedCluster(client)
+    finally:
+        with suppress(Exception):  # a cluster that is lost has none
+            client.unregister_worker_plugin(plugin)
+
+
+def this_worker_may_spill() -> bool:
+    """Tell, inside a task of a distributed cluster, whether its worker may write its memory to disk."""
+    return may_spill(import_distributed().get_worker())
+
+
+def report_finished(topic: str) -> None:
+    """Report, inside a task of a distributed cluster, that its key is done."""
+    worker = import_distributed().get_worker()
+    worker.log_event(topic, worker.get_current_task())

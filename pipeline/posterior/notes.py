@@ -1,0 +1,132 @@
+"""What there is to say of a posterior beside its numbers, a sentence each."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.pipeline.posterior.posterior import Posterior
+
+LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
+"""Of chains that posteriors can rest on."""
+
+
+def model_lines(posterior: Posterior) -> list[str]:
+    """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
+    said = [clipping_model(posterior), *clipping_warnings(posterior), design_effect_text(posterior)]
+    return [line for line in said if line]
+
+
+def plug_in_lines(posterior: Posterior) -> list[str]:
+    """Return what a plug-in posterior leaves out of account, a sentence each; nothing of any other."""
+    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+
+    if posterior.method != "plug-in":
+        return []
+    said = ["plug-in: takes the noisy statistics for exact; its intervals are not calibrated"]
+    if FAMILIES[posterior.family].of_release:
+        said.append(
+            "plug-in: takes each row or unit for drawn by itself: its intervals are not of these data"
+        )
+    return said
+
+
+def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[str]:
+    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    of_cells : int, optional
+        How many cells are judged in all, where these are a part of them.
+    """
+    found = dataclasses.replace(posterior.conflict, of_cells=of_cells)
+    if not found.not_judged:
+        return found.lines()
+    names = ", ".join(found.not_judged[:4])
+    more = f" and {len(found.not_judged) - 4} more" if len(found.not_judged) > 4 else ""
+    return [*found.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
+
+
+def unsettled_warning(posterior: Posterior) -> str:
+    """Say that chains disagree or are worth few draws; empty where they are not, or draws are independent."""
+    r_hat, effective = (
+        posterior.diagnostics.get(name) for name in ("largest_r_hat", "fewest_effective_draws")
+    )
+    if r_hat is None or effective is None:
+        return ""
+    if r_hat > LARGEST_R_HAT:
+        return (
+            f"do not rely on these intervals: the chains do not agree with each other (R-hat {r_hat}, above "
+            f"{LARGEST_R_HAT}); a stronger prior, or fewer cells with --where, may help"
+        )
+    if effective < FEWEST_EFFECTIVE_DRAWS:
+        return (
+            f"the ends of intervals are rough: the chains are worth {effective:.0f} independent draws, fewer "
+            f"than {FEWEST_EFFECTIVE_DRAWS}"
+        )
+    return ""
+
+
+def diagnostics_text(posterior: Posterior) -> dict[str, str]:
+    """Return a posterior's diagnostics as people read them; empty where draws are independent."""
+    return described(posterior.diagnostics)
+
+
+def described(diagnostics: Mapping[str, Any]) -> dict[str, str]:
+    """Return diagnostics as people read them."""
+    return {
+        name.replace("_", " ").replace("r hat", "R-hat"): (
+            f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
+        )
+        for name, value in diagnostics.items()
+    }
+
+
+def clipping_model(posterior: Posterior) -> str:
+    """Say in how many cells records are treated as clipped; empty where there are none."""
+    modelled = posterior.models_clipping
+    if modelled is None or not modelled.any():
+        return ""
+    others = "" if modelled.all() else "; in the others it makes no difference"
+    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+
+    how = "" if FAMILIES[posterior.family].mean_and_variance is None else ", approximately, by four moments"
+    return (
+        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are treated "
+        f"as clipped to the public bounds{how}{others}"
+    )
+
+
+def clipping_warnings(posterior: Posterior) -> list[str]:
+    """Return in words where clipping matters, and where that could not be judged; empty where neither is."""
+    found = posterior.clipping
+    said: list[str] = []
+    if found is None:
+        return said
+    if found.is_warned.any():
+        share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
+        said.append(
+            f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model "
+            f"puts up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a "
+            f"parameter by up to {bias:.3g} posterior standard deviations; wider bounds would help"
+        )
+    if not found.is_known.all():
+        said.append(
+            f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
+            "takes a posterior mean, and there is none; clipping may matter there"
+        )
+    return said
+
+
+def design_effect_text(posterior: Posterior) -> str:
+    """Return in words what rows of one unit do to a posterior; empty where they are taken for independent."""
+    effects = posterior.design_effect
+    if effects is None:
+        return ""
+    least, most = (f"{float(end):.3g}" for end in (effects.min(), effects.max()))
+    found = f"a design effect of {least}" if least == most else f"design effects of {least} to {most}"
+    return f"rows of one unit are not independent: intervals are widened by {found} (approximate)"

@@ -1,0 +1,243 @@
+// What is shown: one sentence, a picture, the numbers behind it, the lines that give the same, and files.
+
+import { aroundPosteriors, aroundPrior, inside, pointsOf, settled } from "./axis.js";
+import { NOISE_AWARE, PLUG_IN } from "./answering.js";
+import { element, replace, svg } from "./dom.js";
+import { asCsv, asJson, offer } from "./downloads.js";
+import { commandLine, commandWords, pythonLines } from "./lines.js";
+import { brief } from "./numbers.js";
+import { draw, sample } from "./picture.js";
+import { releasedTable } from "./released.js";
+import { inWords } from "./state.js";
+import { comparisonTable, densityTable, lawTable } from "./tables.js";
+
+const DIGITS = 6;
+const FLAT = 0.015;
+
+/** The part of the explorer that answers. */
+export function answers(page) {
+  const headline = element("p", { class: "explorer-answer" });
+  const picture = svg("svg", { class: "explorer-picture", role: "img" });
+  const keys = element("ul", { class: "legend" });
+  const figure = element("figure", { class: "frame" }, keys, picture);
+  const notes = element("div", { class: "explorer-notes" });
+  const numbers = element("div", { class: "explorer-tables" });
+  const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
+  const lines = element("div", { class: "explorer-lines" });
+  const files = element("p", { class: "explorer-files" });
+  const node = element("div", { class: "explorer-answers" }, headline, figure, numbers, notes, behind, lines, files);
+  let shown = null;
+  let range = null;
+  let about = "";
+
+  behind.addEventListener("toggle", () => shown && fillBehind());
+  if (typeof ResizeObserver === "function") new ResizeObserver(() => shown && paint()).observe(figure);
+
+  function show(answer) {
+    const isPart = answer.sides[0].kind === PLUG_IN;
+    // Curves of the same subject stay, dimmed, until the new ones are there.
+    if (isPart && shown !== null && subjectOf(shown) === subjectOf(answer)) return;
+    shown = answer;
+    node.classList.toggle("is-working", isPart);
+    replace(headline, ...sentence(page, answer));
+    paint();
+    replace(numbers, lawTable(page, answer, DIGITS), comparisonTable(page, answer, DIGITS));
+    replace(notes, notesOf(answer));
+    fillBehind();
+    const { parameter } = answer.entry;
+    replace(
+      lines,
+      copied("The same in Python", pythonLines(page, answer.question, parameter)),
+      copied("The same on the command line", commandLine(page, answer.question), commandCode(page, answer.question)),
+      element("p", { class: "hint" }, answer.question.versus === null ? MERGED : DRAWN),
+    );
+    replace(
+      files,
+      "Download what is shown: ",
+      offer("CSV", `${page.name}-${answer.statistic.name}.csv`, "text/csv", () => asCsv(page, answer)),
+      offer("JSON", `${page.name}-${answer.statistic.name}.json`, "application/json", () => asJson(page, answer)),
+    );
+  }
+
+  function paint() {
+    const { question, entry, sides, priorDensity } = shown;
+    const laws = sides.map(({ law }) => law);
+    const wanted = question.whole
+      ? aroundPrior(priorDensity, laws, entry.support)
+      : aroundPosteriors(laws, entry.support);
+    const subject = subjectOf(shown);
+    range = settled(subject === about && !question.whole ? range : null, wanted);
+    about = subject;
+    const points = pointsOf(range);
+    const places = inside(points, entry.support);
+    const curves = [
+      { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
+      ...sides.map(({ kind, law, interval }) => ({
+        kind,
+        densities: law.density(places),
+        interval: kind === PLUG_IN ? null : interval,
+        mean: law.mean,
+      })),
+    ];
+    shown.curves = { points, curves };
+    draw(picture, {
+      points,
+      range,
+      axis: axisName(shown),
+      title: `Densities of ${axisName(shown)}`,
+      description: `${spoken(page, shown)} The table after the picture has the numbers.`,
+      width: Math.max(280, Math.round(figure.clientWidth || 640)),
+      // The prior below, what is asked for on top.
+      curves: [...curves].sort((left, right) => layer(left) - layer(right)),
+    });
+    replace(
+      keys,
+      curves.map(({ kind }) =>
+        element(
+          "li",
+          {},
+          sample(kind),
+          nameOf(page, shown, kind),
+          kind === "prior" && isFlat(curves) ? ", too flat to be seen here" : null,
+        ),
+      ),
+    );
+  }
+
+  function fillBehind() {
+    const [summary] = behind.children;
+    replace(behind, summary, behind.open ? fillings() : null);
+  }
+
+  function fillings() {
+    return [densityTable(shown.curves, (kind) => nameOf(page, shown, kind)), releasedTable(shown.released)];
+  }
+
+  return {
+    node,
+    show,
+    working: () => node.classList.add("is-working"),
+    hide: (isHidden) => (node.hidden = isHidden),
+    spoken: () => spoken(page, shown),
+  };
+}
+
+function subjectOf({ statistic, question, entry }) {
+  return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+}
+
+const CLIPPED =
+  "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
+  "account, as Python's does.";
+
+const MERGED =
+  "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their " +
+  "intervals hold the stated probability to about a thousandth.";
+
+const DRAWN =
+  "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command " +
+  "line. Their interval and probability are of draws, and agree up to sampling.";
+
+/** What a curve is called. */
+export function nameOf(page, { question }, kind) {
+  if (kind === "prior") return "Prior";
+  if (kind === PLUG_IN) return "Plug-in posterior, which takes the noise for data";
+  if (question.versus === null) return "Noise-aware posterior";
+  return inWords(page, kind === NOISE_AWARE ? question.cell : question.versus);
+}
+
+/** The same in a narrow column. */
+export function shortName(page, answer, kind) {
+  if (kind === PLUG_IN) return "Plug-in";
+  return answer.question.versus === null && kind === NOISE_AWARE ? "Noise-aware" : nameOf(page, answer, kind);
+}
+
+/** The name of the number that the axis is of. */
+export function axisName({ entry }) {
+  return entry.title;
+}
+
+function sentence(page, { question, entry, sides, contrast }) {
+  const percent = brief(question.mass * 100, 4);
+  const [low, high] = sides[0].interval.map((end) => brief(end, 4));
+  if (sides[0].kind === PLUG_IN) return ["Summing over everything that the noise may hide…"];
+  if (question.versus === null) {
+    const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
+    return [
+      `With ${percent} % probability, the ${entry.title}${of} lies between `,
+      element("strong", {}, low),
+      " and ",
+      element("strong", {}, high),
+      ".",
+    ];
+  }
+  const names = [question.cell, question.versus].map((keys) => inWords(page, keys));
+  if (contrast === undefined) return ["Comparing…"];
+  if (contrast === null) return [`The ${entry.title} of ${names[0]} and ${names[1]} cannot be compared here.`];
+  return [
+    `The ${entry.title} is greater for ${names[0]} than for ${names[1]} with probability `,
+    element("strong", {}, chance(contrast.greater)),
+    ".",
+  ];
+}
+
+/** A probability in words that never say certain. */
+export function chance(probability) {
+  if (probability < 0.0001) return "below 0.0001";
+  return probability > 0.9999 ? "above 0.9999" : brief(probability, 4);
+}
+
+function spoken(page, answer) {
+  const text = sentence(page, answer).map((part) => (typeof part === "string" ? part : part.textContent));
+  return text.join("");
+}
+
+/** Whether the prior lies on the axis of the picture. */
+function isFlat([prior, ...others]) {
+  const highest = (densities) => Math.max(0, ...[...densities].filter(Number.isFinite));
+  return highest(prior.densities) < FLAT * Math.max(...others.map(({ densities }) => highest(densities)));
+}
+
+function layer({ kind }) {
+  return ["prior", PLUG_IN, "versus", NOISE_AWARE].indexOf(kind);
+}
+
+function notesOf({ prior, nPrior, posterior }) {
+  const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
+  return [
+    element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
+    posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null,
+  ];
+}
+
+/** A command line that a narrow screen breaks between its words. */
+export function commandCode(page, question) {
+  const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+  return element("code", {}, words.flat().slice(1));
+}
+
+function copied(title, text, code = element("code", {}, text)) {
+  const button = element("button", { type: "button" }, "Copy");
+  button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
+  button.addEventListener("click", async () => {
+    button.textContent = (await copy(text, code)) ? "Copied" : "Press Ctrl+C";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  return element(
+    "div",
+    { class: "line" },
+    element("div", { class: "head" }, element("h3", {}, title), button),
+    element("pre", { tabindex: 0 }, code),
+  );
+}
+
+/** Copy text; where the browser does not allow it, select it for a person to copy. */
+async function copy(text, node) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(node);
+    return document.execCommand("copy");
+  }
+}

@@ -1,0 +1,156 @@
+// The explorer: one question, one answer, and the order in which they follow each other.
+
+import { answer, Overtaken } from "./answering.js";
+import { answers, commandCode } from "./answers.js";
+import { element, replace } from "./dom.js";
+import { form } from "./form.js";
+import { readPage } from "./page-data.js";
+import { prepare } from "./preparing.js";
+import { reading } from "./reading.js";
+import { firstQuestion, fromHash, toHash } from "./state.js";
+import { releasedTable } from "./released.js";
+
+const QUIET = 900;
+
+/**
+ * Put the explorer into its section.
+ *
+ * @param {HTMLElement} section
+ * @param {string} text - the page's data
+ */
+export function start(section, text) {
+  const page = readPage(text);
+  const reader = reading(page);
+  const usual = new Map();
+  const entries = new Map();
+  let question = fromHash(location.hash, page, firstQuestion(page));
+  let turn = 0;
+  let quiet = null;
+
+  const controls = form(page, ask);
+  const answered = answers(page);
+  const unanswered = element("div", { class: "explorer-unanswered", hidden: true });
+  const voice = element("p", { class: "visually-hidden", role: "status" });
+  const right = element("div", { class: "explorer-right" }, answered.node, unanswered, voice);
+  replace(section, heading(), element("div", { class: "explorer-body" }, controls.node, right));
+  addEventListener("hashchange", () => {
+    const asked = fromHash(location.hash, page, firstQuestion(page));
+    if (toHash(asked) !== toHash(question)) ask(asked, false);
+  });
+  ask({}, false);
+
+  function ask(patch, isRemembered = true) {
+    question = { ...question, ...patch };
+    if (isRemembered) remember(question);
+    turn += 1;
+    const mine = turn;
+    showForm(true);
+    answered.working();
+    clearTimeout(quiet);
+    // A slider asks at every step: only the last question of a frame is begun.
+    setTimeout(() => mine === turn && work(mine));
+  }
+
+  async function work(mine) {
+    const asked = question;
+    const statistic = declared(asked);
+    try {
+      if (!usual.has(statistic.name)) await learn(statistic, asked.cell);
+      await answer(
+        reader,
+        statistic,
+        asked,
+        () => mine !== turn,
+        (found) => {
+          if (mine !== turn) return;
+          controls.complain(null);
+          unanswered.hidden = true;
+          answered.hide(false);
+          answered.show(found);
+          showForm(true);
+        },
+      );
+      if (mine === turn) quiet = setTimeout(() => (voice.textContent = answered.spoken()), QUIET);
+      prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        // Nobody asked for it: what is wrong with it is said when somebody does.
+      });
+    } catch (error) {
+      if (error instanceof Overtaken || mine !== turn) return;
+      await refused(error, statistic, asked);
+    }
+  }
+
+  /** Learn a statistic's default prior and entries, which the form needs. */
+  async function learn(statistic, cell) {
+    const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in" });
+    usual.set(statistic.name, String(posterior.prior));
+    entries.set(statistic.name, reader.entries(posterior, statistic));
+  }
+
+  async function refused(error, statistic, asked) {
+    const message = error instanceof Error && error.code ? error.message : "this browser cannot work it out";
+    if (error.code === "prior" && usual.has(statistic.name)) {
+      controls.complain(message);
+      voice.textContent = message;
+      return;
+    }
+    showForm(usual.has(statistic.name));
+    answered.hide(true);
+    unanswered.hidden = false;
+    let released = null;
+    try {
+      released = releasedTable(await reader.table(statistic.name, asked.cell));
+    } catch {
+      // A file that is not what the manifest says has no table: the message says so.
+    }
+    replace(
+      unanswered,
+      element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+      element("p", { class: "hint" }, `${message}.`),
+      element("p", {}, "Python and the command line work it out:"),
+      element("pre", { tabindex: 0 }, commandCode(page, asked)),
+      released,
+    );
+    voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;
+  }
+
+  function showForm(isAnswered) {
+    const statistic = declared(question);
+    const known = entries.get(statistic.name) ?? [];
+    const shown = known.some(({ key }) => key === question.shown) ? question.shown : (known[0]?.key ?? "");
+    controls.show(
+      { ...question, shown },
+      {
+        entries: known,
+        usual: usual.get(statistic.name) ?? "",
+        statistic,
+        isAnswered: isAnswered && usual.has(statistic.name),
+      },
+    );
+  }
+
+  function declared({ statistic }) {
+    return page.statistics.find(({ name }) => name === statistic);
+  }
+}
+
+function heading() {
+  return [
+    element("h2", { id: "explorer-heading" }, "Explore"),
+    element(
+      "p",
+      { class: "lead" },
+      "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked " +
+        "out in your browser; nothing is sent anywhere, and it costs no privacy.",
+    ),
+  ];
+}
+
+/** Keep the question in the address, where the browser allows it. */
+function remember(question) {
+  try {
+    history.replaceState(null, "", toHash(question));
+  } catch {
+    // An address that cannot be changed loses nothing but a link to this question.
+  }
+}

@@ -1,0 +1,81 @@
+// What a page carries of its release, and what the release declares. Files are decoded when they are asked
+// for: a page with many cells opens at once.
+
+/**
+ * One group column.
+ * @typedef {{column: string, size: number, key: function(number): string, has: function(string): boolean}} Group
+ *
+ * One statistic, as the manifest has it.
+ * @typedef {{name: string, family: string, columns: string[], parameters: Object}} Statistic
+ */
+
+/**
+ * Read the data of the page.
+ *
+ * @param {string} text - of the script element `suffice-release`
+ * @returns {{label: string, uri: string, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
+ *   mostRows: number, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
+ *   pathOf: function(string): string, file: function(string): Uint8Array}}
+ */
+export function readPage(text) {
+  const { label, uri, manifest, files } = JSON.parse(text);
+  const declared = JSON.parse(manifest);
+  return {
+    label,
+    uri,
+    name: declared.name,
+    epsilon: declared.epsilon,
+    releaseId: declared.release_id,
+    nIsPublic: declared.n !== null,
+    mostRows: declared.max_total_rows,
+    groups: declared.groups.map(group),
+    statistics: declared.statistics,
+    manifestBytes: new TextEncoder().encode(manifest),
+    pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
+    file: (name) => fromBase64(files[name]),
+  };
+}
+
+function group(declared) {
+  if (declared.kind === "range") {
+    const first = BigInt(declared.first);
+    const last = BigInt(declared.last);
+    return {
+      column: declared.column,
+      size: Number(last - first) + 1,
+      key: (index) => String(first + BigInt(index)),
+      has: (key) => /^-?\d+$/.test(key) && String(BigInt(key)) === key && BigInt(key) >= first && BigInt(key) <= last,
+    };
+  }
+  const known = new Set(declared.keys);
+  return {
+    column: declared.column,
+    size: declared.keys.length,
+    key: (index) => declared.keys[index],
+    has: (key) => known.has(key),
+  };
+}
+
+/** Return the first keys that hold what was typed, those that begin with it first, and how many more there are. */
+export function matching(group, typed, most) {
+  const wanted = typed.trim().toLowerCase();
+  const beginning = [];
+  const holding = [];
+  let found = 0;
+  for (let index = 0; index < group.size; index += 1) {
+    const key = group.key(index);
+    const at = wanted === "" ? 0 : key.toLowerCase().indexOf(wanted);
+    if (at < 0) continue;
+    found += 1;
+    const list = at === 0 ? beginning : holding;
+    if (list.length < most) list.push(key);
+  }
+  return { keys: [...beginning, ...holding].slice(0, most), found };
+}
+
+function fromBase64(text) {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let index = 0; index < binary.length; index += 1) bytes[index] = binary.charCodeAt(index);
+  return bytes;
+}

@@ -1,0 +1,90 @@
+// Questions to the reader: one cell, one method at a time, kept while they are likely to be asked again.
+
+import { readRelease } from "../src/index.js";
+import { whereOf } from "./state.js";
+
+const MOST_KEPT = 60;
+
+/**
+ * One law of one number: what pictures and tables show.
+ * @typedef {{mean: number, sd: number, quantile: function(number): number,
+ *   density: function(number[]): number[]}} Law
+ *
+ * One entry of a posterior: a parameter, or a category of one.
+ * @typedef {{key: string, index: number, parameter: string, category: string|null, label: string, title: string,
+ *   support: number[]}} Entry
+ */
+
+/**
+ * Open the release of a page. Every statistic's file is decoded and checked when it is first asked for.
+ *
+ * @param {Object} page - from `readPage`
+ * @returns {{posterior: function(string, string[], Object): Promise, table: function(string, string[]): Promise}}
+ */
+export function reading(page) {
+  const opened = new Map();
+  const kept = new Map();
+
+  function release(statistic) {
+    if (!opened.has(statistic)) {
+      const path = page.pathOf(statistic);
+      opened.set(statistic, readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] }));
+    }
+    return opened.get(statistic);
+  }
+
+  return {
+    /** The posterior of one cell; throws what the reader throws. */
+    async posterior(statistic, cell, { prior, nPrior, method }, pause) {
+      const key = JSON.stringify([statistic, cell, prior, nPrior, method]);
+      if (!kept.has(key)) {
+        const asked = { method, where: whereOf(page, cell) };
+        if (prior) asked.prior = prior;
+        if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
+        const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
+        if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
+        kept.set(key, found);
+      }
+      return kept.get(key);
+    },
+
+    entries: entriesOf,
+
+    /** What was released of one cell: quantities with the standard deviations of their noise. */
+    async table(statistic, cell) {
+      return (await release(statistic)).table(statistic, whereOf(page, cell));
+    },
+  };
+}
+
+/** The entries of a posterior, in order: its parameters, those of categories by the category alone. */
+export function entriesOf(posterior, statistic) {
+  return posterior.parameters.map((key, index) => {
+    const [, parameter, category] = /^(\w+)\[(.*)\]$/s.exec(key) ?? [null, key, null];
+    return {
+      key,
+      index,
+      parameter,
+      category,
+      label: category ?? parameter,
+      title: `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+      support: supportOf(parameter),
+    };
+  });
+}
+
+/** One entry of a posterior as a law. */
+export function lawOf(posterior, { key }) {
+  return {
+    mean: posterior.mean(key),
+    sd: posterior.sd(key),
+    quantile: (share) => posterior.quantile(share, key),
+    density: (points) => posterior.density(key, points),
+    priorDensity: (points) => posterior.priorDensity(key, points),
+  };
+}
+
+function supportOf(parameter) {
+  if (parameter === "probability") return [0, 1];
+  return /mean|loc/.test(parameter) ? [-Infinity, Infinity] : [0, Infinity];
+}

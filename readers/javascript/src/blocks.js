@@ -1,0 +1,227 @@
+/** What families release, as it follows from a plan's entry: components, sensitivity, maps to quantities. */
+
+import { keysOf } from "./domains.js";
+import { add, divide, format, multiply, rational, subtract, toNumber } from "./exact.js";
+import { integer, number, onlyKeys, refused } from "./plan_values.js";
+
+const ONE = rational(1n);
+const ZERO = rational(0n);
+
+/** Keys of the entries of families, beside those of every one. */
+const KEYS = {
+  bernoulli: ["nulls"],
+  categorical: ["categories", "other"],
+  normal: ["nulls", "lower", "upper", "lattice_bits"],
+  lognormal: ["nulls", "lower", "upper", "lattice_bits"],
+  binomial: ["nulls", "trials"],
+  poisson: ["nulls", "upper"],
+  geometric: ["nulls", "upper"],
+  negative_binomial: ["nulls", "successes", "upper"],
+  exponential: ["nulls", "upper", "lattice_bits"],
+  gamma: ["nulls", "shape", "upper", "lattice_bits"],
+  weibull: ["nulls", "shape", "upper", "lattice_bits"],
+  pareto: ["nulls", "minimum", "upper", "lattice_bits"],
+  laplace: ["nulls", "location", "half_range", "lattice_bits"],
+  normal_known_mean: ["nulls", "mean", "half_range", "lattice_bits"],
+  normal_known_variance: ["nulls", "variance", "lower", "upper", "lattice_bits"],
+};
+const OF_UNITS = ["bernoulli", "categorical", "poisson", "normal"];
+/** What is a number in an entry, and nothing else follows from it. */
+const NUMBERS = ["location", "mean"];
+const WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
+const OF_MOMENTS = ["normal", "lognormal"];
+
+/** Refuse an entry that no spec could have. */
+export function checkEntry(entry, { unit }, place) {
+  const { family, nulls, other } = entry;
+  const optional = [...(OF_MOMENTS.includes(family) ? ["moment_weight"] : []), ...(WITHIN_UNIT.includes(family) ? ["within_unit"] : [])];
+  onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
+  if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
+  const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
+  if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
+  if (entry.within_unit !== undefined && (entry.within_unit !== true || unit === null || isUnits)) {
+    throw refused(`${place}.within_unit`, "this statistic has none");
+  }
+  if (KEYS[family].includes("nulls") && nulls !== "drop") {
+    onlyKeys(nulls, ["value"], [], `${place}.nulls`);
+    number(nulls.value, `${place}.nulls`);
+  }
+  for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
+  if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
+}
+
+export const BLOCKS = {
+  bernoulli(entry, mayBeMinimal) {
+    const parameters = parametersOf({});
+    if (mayBeMinimal && entry.nulls !== "drop") {
+      return {
+        components: ["true"], largest: 1n, minimalL1: 1n, parameters,
+        quantities: [
+          { name: "n", coefficients: [ZERO], ofPublicN: ONE },
+          { name: "total", coefficients: [ONE] },
+        ],
+      };
+    }
+    return {
+      components: ["false", "true"], largest: 1n, recordL1: 1n, parameters,
+      quantities: [
+        { name: "n", coefficients: [ONE, ONE] },
+        { name: "total", coefficients: [ZERO, ONE] },
+      ],
+    };
+  },
+  categorical(entry, mayBeMinimal) {
+    const names = [...keysOf(entry.categories, "categories").map(String), ...(entry.other ? ["other"] : [])];
+    return {
+      components: names, largest: 1n, recordL1: 1n,
+      minimalL1: mayBeMinimal && entry.other ? 2n : undefined,
+      parameters: parametersOf({ categories: names }),
+      quantities: names.map((category, k) => ({
+        name: "count", category, coefficients: names.map((_, i) => (i === k ? ONE : ZERO)),
+      })),
+    };
+  },
+  normal: (entry, mayBeMinimal) =>
+    moments(entry, mayBeMinimal, number(entry.lower, "lower"), number(entry.upper, "upper")),
+  lognormal(entry, mayBeMinimal, stated, place) {
+    const [lower, upper] = ["lower", "upper"].map((end) =>
+      nearly(stated, end, Math.log(toNumber(number(entry[end], end))), 2 ** -32, place));
+    return moments(entry, mayBeMinimal, lower, upper);
+  },
+  binomial: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.trials }),
+  poisson: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper }),
+  geometric: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper }),
+  negative_binomial: (entry, mayBeMinimal) =>
+    oneSum(entry, mayBeMinimal, { counts: entry.upper, constants: { successes: entry.successes } }),
+  exponential: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.upper, "upper") }),
+  gamma: (entry, mayBeMinimal) =>
+    oneSum(entry, mayBeMinimal, { upper: number(entry.upper, "upper"), constants: { shape: entry.shape } }),
+  weibull(entry, mayBeMinimal, stated, place) {
+    const power = toNumber(number(entry.upper, "upper")) ** toNumber(number(entry.shape, "shape"));
+    return oneSum(entry, mayBeMinimal, { upper: nearly(stated, "upper", power, 1e-13, place) });
+  },
+  pareto(entry, mayBeMinimal, stated, place) {
+    const ratio = divide(number(entry.upper, "upper"), number(entry.minimum, "minimum"));
+    return oneSum(entry, mayBeMinimal, { upper: nearly(stated, "upper", Math.log(toNumber(ratio)), 2 ** -32, place) });
+  },
+  laplace: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.half_range, "half_range") }),
+  normal_known_mean(entry, mayBeMinimal) {
+    const half = number(entry.half_range, "half_range");
+    return oneSum(entry, mayBeMinimal, { upper: multiply(half, half) });
+  },
+  normal_known_variance: (entry, mayBeMinimal) =>
+    oneSum(entry, mayBeMinimal, {
+      lower: number(entry.lower, "lower"), upper: number(entry.upper, "upper"), constants: { variance: entry.variance },
+    }),
+};
+
+/** The sums of (M - X)^2, 2 (M - X)(M + X) and (M + X)^2, or weighted moments beside a public N. */
+function moments(entry, mayBeMinimal, lower, upper) {
+  const bits = bitsOf(entry);
+  const steps = 1n << BigInt(bits);
+  const half = rational(1n, 2n);
+  const centre = multiply(add(lower, upper), half);
+  const step = divide(multiply(subtract(upper, lower), half), rational(steps));
+  const parameters = parametersOf({ lower, upper, bits });
+  // n, sum X and sum X^2 as maps of the components, and of a public N.
+  const inUnits = (n, total, squares, ofN) => {
+    const map = (a, b, c) => n.map((_, i) =>
+      add(add(multiply(a, n[i]), multiply(b, total[i])), multiply(c, squares[i])));
+    return [
+      { name: "n", coefficients: n, ofPublicN: ofN },
+      { name: "total", coefficients: map(centre, step, ZERO), ofPublicN: multiply(centre, ofN) },
+      {
+        name: "total_of_squares",
+        coefficients: map(multiply(centre, centre), multiply(rational(2n), multiply(centre, step)), multiply(step, step)),
+        ofPublicN: multiply(multiply(centre, centre), ofN),
+      },
+    ];
+  };
+  if (mayBeMinimal && entry.nulls !== "drop") {
+    const weight = entry.moment_weight === undefined ? rational(2n) : number(entry.moment_weight, "moment_weight");
+    const factor = divide(rational(steps), weight);
+    if (weight.n <= 0n || factor.d !== 1n) throw refused("moment_weight", "it does not fit the lattice");
+    const inner = add(divide(ONE, weight), rational(2n));
+    const bound = multiply(rational(steps * steps, 4n), multiply(inner, inner));
+    const shift = bitLength(factor.n) - bitLength(steps);
+    const exponent = shift ? `(m${shift > 0 ? "+" : ""}${shift})` : "m";
+    return {
+      components: [`2^${exponent} sum(X)`, "sum(X^2)"],
+      largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
+      minimalL1: bound.n / bound.d, weight, parameters,
+      quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE),
+    };
+  }
+  const record = rational(1n, 4n * steps * steps);
+  const unit = rational(1n, 4n * steps);
+  const quarter = rational(1n, 4n);
+  const minus = (one) => subtract(ZERO, one);
+  return {
+    components: ["sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)"],
+    largest: 4n * steps * steps, recordL1: 4n * steps * steps, parameters,
+    quantities: inUnits(
+      [record, record, record], [minus(unit), ZERO, unit], [quarter, minus(quarter), quarter], ZERO,
+    ),
+  };
+}
+
+/** The sums of X - lowest and highest - X, or that of X beside a public N; a lattice about 0 has a lower bound. */
+function oneSum(entry, mayBeMinimal, { counts, lower, upper, constants }) {
+  const isCount = counts !== undefined;
+  const bits = isCount ? null : bitsOf(entry);
+  const steps = isCount ? integer(counts, "upper") : 1n << BigInt(bits);
+  if (steps < 1n) throw refused("upper", "it is no count");
+  const [low, high] = [lower ?? ZERO, upper ?? rational(steps)];
+  const lowest = lower === undefined ? 0n : -steps;
+  const width = steps - lowest;
+  const [value, bound] = isCount ? ["x", "C"] : ["X", "M"];
+  const known = constants && Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, format(number(text, name))]));
+  const parameters = parametersOf({ lower: low, upper: high, bits, constants: known });
+  if (mayBeMinimal && entry.nulls !== "drop") {
+    const step = divide(subtract(high, low), rational(width));
+    return {
+      components: [`sum(${value})`], largest: steps, minimalL1: width, parameters,
+      quantities: [
+        { name: "n", coefficients: [ZERO], ofPublicN: ONE },
+        { name: "total", coefficients: [step], ofPublicN: subtract(low, multiply(step, rational(lowest))) },
+      ],
+    };
+  }
+  return {
+    components: [lowest ? `sum(${bound} + ${value})` : `sum(${value})`, `sum(${bound} - ${value})`],
+    largest: width, recordL1: width, parameters,
+    quantities: [
+      { name: "n", coefficients: [rational(1n, width), rational(1n, width)] },
+      { name: "total", coefficients: [divide(high, rational(width)), divide(low, rational(width))] },
+    ],
+  };
+}
+
+function parametersOf({ categories = [], lower = null, upper = null, bits = null, constants }) {
+  return {
+    categories,
+    lower: lower && format(lower),
+    upper: upper && format(upper),
+    lattice_bits: bits,
+    ...(constants ? { constants } : {}),
+  };
+}
+
+function bitsOf(entry) {
+  const bits = Number(integer(entry.lattice_bits, "lattice_bits"));
+  if (!(bits >= 2 && bits <= 24)) throw refused("lattice_bits", "it is out of range");
+  return bits;
+}
+
+/** A bound that is a rounded function of the plan's: as stated, where it is that number but for rounding. */
+function nearly(stated, end, value, off, place) {
+  const bound = number(stated.parameters?.[end], `${place}.parameters.${end}`);
+  if (!(Math.abs(toNumber(bound) - value) <= off * Math.max(Math.abs(value), 1))) {
+    throw refused(`${place}.parameters.${end}`, "it contradicts the plan that was charged");
+  }
+  return bound;
+}
+
+function bitLength(size) {
+  return size.toString(2).length;
+}

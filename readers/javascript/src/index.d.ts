@@ -1,0 +1,145 @@
+/** What a release, a prior or a question breaks. */
+export declare class ReleaseError extends Error {
+  readonly code:
+    | "manifest" | "file" | "signature" | "withdrawn" | "statistic" | "cell" | "prior" | "method" | "clipping"
+    | "resolution" | "usage";
+}
+
+export type Files = Record<string, Uint8Array> | Map<string, Uint8Array>;
+export type Keys = Record<string, string | number>;
+
+export interface ReadOptions {
+  /** Public keys, PEM or 32 bytes in base64, one of which must have signed. */
+  publicKeys?: string[];
+  /** Whether a release is read that was withdrawn. */
+  withdrawn?: boolean;
+  /** The statistics whose files are read and checked; by default all. */
+  statistics?: string[];
+}
+
+export interface Statistic {
+  name: string;
+  family: string;
+  columns: string[];
+  components: string[];
+  /** Exact, as text: a decimal or a fraction. */
+  epsilon: string;
+  /** Of the discrete Laplace noise, exact, as text, in lattice units. */
+  scale: string;
+  /** Which rows or units parameters are of; null where every row counts. */
+  rowsOf: string | null;
+  /** Whether all that is stated of it was computed again from the plan; else only its price and its noise. */
+  isComputedAgain: boolean;
+  /** Whether this reader has a posterior of it. */
+  hasPosterior: boolean;
+}
+
+export interface TableRow {
+  cell: Keys;
+  quantity: string;
+  category: string | null;
+  component: string | null;
+  labels: [string, string][];
+  /** In the column's unit. */
+  estimate: number;
+  /** Standard deviation of its noise, in the column's unit. */
+  noiseSd: number;
+}
+
+export interface PosteriorOptions {
+  prior?: string;
+  nPrior?: string | number;
+  where?: Keys;
+  method?: "noise-aware" | "plug-in";
+  /** `modelled`, the default, refuses where clipped counts matter: this reader does not model them. */
+  clipping?: "modelled" | "ignored";
+}
+
+/** What is known of the parameters of one cell. A parameter may be left out where there is one. */
+export interface Posterior {
+  readonly parameters: string[];
+  /** Canonical text. */
+  readonly prior: string;
+  readonly nPrior: string | null;
+  readonly method: string;
+  /** How records beyond the bounds were treated; null where there are none. */
+  readonly clipping: "negligible" | "ignored" | null;
+  mean(parameter?: string): number;
+  sd(parameter?: string): number;
+  quantile(p: number, parameter?: string): number;
+  interval(mass: number, parameter?: string): [number, number];
+  probabilityBelow(value: number, parameter?: string): number;
+  density(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;
+  priorDensity(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;
+}
+
+export interface Release {
+  readonly name: string;
+  readonly releaseId: string;
+  readonly manifest: any;
+  readonly signatureStatus: "checked" | "not_checked" | "unsigned";
+  /** Why it was withdrawn; null where it was not. */
+  readonly withdrawal: { reason: string; created: string } | null;
+  readonly statistics: Statistic[];
+  readonly groups: { column: string; kind: string; keys: (string | number)[] }[];
+  readonly nCells: number;
+  cells(statistic?: string): Keys[];
+  table(statistic: string, where?: Keys): TableRow[];
+  posterior(statistic: string, options?: PosteriorOptions): Posterior;
+  /** The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work. */
+  posteriorInSlices(statistic: string, options?: PosteriorOptions, pause?: () => Promise<void>): Promise<Posterior>;
+}
+
+export declare function readRelease(manifest: Uint8Array, files: Files, options?: ReadOptions): Promise<Release>;
+export declare function verifyRelease(
+  manifest: Uint8Array, files: Files, options?: ReadOptions,
+): Promise<{ ok: boolean; problems: { code: string; message: string }[] }>;
+
+export interface PublicationOptions {
+  /** Public keys of publications, PEM or 32 bytes in base64, one of which must have signed. */
+  publicKeys?: string[];
+  /** The id that was asked for, as the folder is called; another is refused. */
+  publicationId?: string;
+  /** The names of the files that are read and checked; by default all. */
+  names?: string[];
+}
+
+export interface PublishedFile {
+  /** As `cancelled-draws.parquet`. */
+  name: string;
+  /** In the publication's folder. */
+  path: string;
+  role: "summaries" | "draws" | "card" | "part";
+  format: string;
+  size: number;
+  sha256: string;
+  /** Null where it is no table. */
+  rows: number | null;
+}
+
+/** A whole number beyond 2^53 is a `bigint`; null is what is missing. */
+export type Value = string | number | bigint | boolean | null;
+/** Numbers are a `Float64Array` where none is missing and all whole ones are below 2^53. */
+export type Columns = Record<string, Float64Array | Value[]>;
+
+export interface Publication {
+  /** The hash of the request. */
+  readonly publicationId: string;
+  readonly title: string;
+  readonly request: any;
+  readonly manifest: any;
+  readonly signatureStatus: "checked" | "not_checked" | "unsigned";
+  readonly files: PublishedFile[];
+  /** What summaries and draws are of: statistics, or a model of one. */
+  readonly names: string[];
+  /** The bytes of a file, by its name. */
+  read(name: string): Uint8Array;
+  /** A row for each cell, parameter and entry of it. The name may be left out where there is one. */
+  summaries(name?: string): Record<string, Value>[];
+  /** Columns, of one row for each draw, cell, parameter and entry of it. */
+  draws(name?: string): Columns;
+}
+
+export declare function readPublication(
+  manifest: Uint8Array, files: Files, options?: PublicationOptions,
+): Promise<Publication>;

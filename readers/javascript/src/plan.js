@@ -1,0 +1,163 @@
+/** What follows from a canonical plan, computed again: the price, the cells, and each statistic's block. */
+
+import { BLOCKS, checkEntry } from "./blocks.js";
+import { group } from "./domains.js";
+import { shown } from "./errors.js";
+import { add, compare, divide, format, multiply, nextDown, nextUp, ofNumber, rational, toNumber } from "./exact.js";
+import { integer, isMapping, number, onlyKeys, refused } from "./plan_values.js";
+
+const ZERO = rational(0n);
+const NOISE_REACH = rational(64n);
+const LARGEST_SCALE = 2 ** 55;
+const MOST_CELLS = 1e7;
+const MOST_COMPONENTS = 65536;
+
+/** The heading of a release and the fields of its statistics, as its manifest has to state them. */
+export function derive(plan, order) {
+  const { privacy } = plan;
+  onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+  onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+  if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
+  if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+  const unit = privacy.unit === "row" ? null : privacy.unit;
+  if (unit !== null) {
+    onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+    if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
+  }
+  const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
+  if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+  const replaces = privacy.neighboring === "replace_one";
+  if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
+  const epsilon = number(privacy.epsilon, "privacy.epsilon");
+  if (compare(epsilon, ZERO) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+  const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
+  const cells = groups.reduce((product, { size }) => product * size, 1);
+  if (cells > MOST_CELLS) throw refused("groups", "there are too many cells");
+  const entries = ordered(plan.statistics, order.statistics, "statistics");
+  checkVariables(plan.statistics, order.variables);
+  const shares = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
+  const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+  const terms = {
+    replaces, unit, maxRows, mayBeMinimal, hasGroups: groups.length > 0, maxTotalRows: integer(plan.max_total_rows, "max_total_rows"),
+  };
+  const statistics = entries.map(([name, entry]) => {
+    const own = divide(multiply(epsilon, share(name, entry)), shares);
+    return { name, entry, epsilon: own, terms };
+  });
+  return {
+    heading: {
+      name: plan.name,
+      dataset: plan.dataset,
+      epsilon: format(epsilon),
+      neighboring: privacy.neighboring,
+      unit: unit ? `column:${unit.column}` : "row",
+      ...(unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {}),
+      max_total_rows: Number(plan.max_total_rows),
+      cells,
+      groups: groups.map(({ stated }) => stated),
+    },
+    statistics,
+  };
+}
+
+/**
+ * The fields of a statistic that follow from the plan: all of them in families that this reader knows, else
+ * the price and the noise, which follow from the sensitivity that is stated.
+ */
+export function statisticFields({ name, entry, epsilon, terms }, stated) {
+  const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
+  if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
+  const isKnown = isComputedAgain(entry);
+  const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
+  const place = `statistics.${shown(name)}`;
+  let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
+  if (isKnown) {
+    const block = make(entry, terms.mayBeMinimal, stated, place);
+    if (block.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
+    const ofRecord = block.recordL1;
+    const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+    l1 = block.minimalL1 ?? ofRecord * times;
+    const { scale, text } = leastScale(l1, epsilon);
+    const reach = add(rational(block.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale)));
+    Object.assign(fields, {
+      columns: [entry.column],
+      rows_of: sentence(entry, terms),
+      design: block.minimalL1 === undefined ? "partition_of_unity" : "minimal",
+      components: block.components,
+      l1_sensitivity: String(l1),
+      scale: text,
+      partition_total: block.minimalL1 === undefined ? String(ofRecord) : null,
+      value_type: compare(reach, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
+      quantities: block.quantities.map((one) => quantity(one, block.components)),
+      ...(block.weight ? { moment_weight: format(block.weight) } : {}),
+      parameters: block.parameters,
+    });
+    return fields;
+  }
+  if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
+  fields.scale = leastScale(l1, epsilon).text;
+  return fields;
+}
+
+/** Whether every field of a statistic is computed again; of others the map to quantities is taken as stated. */
+export function isComputedAgain({ family, within_unit: within }) {
+  return Object.hasOwn(BLOCKS, family) && within === undefined;
+}
+
+/** The least float64 noise scale whose privacy loss, rounded up, is at most epsilon. */
+export function leastScale(l1, epsilon) {
+  let down = toNumber(epsilon);
+  if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
+  const exact = divide(rational(l1), ofNumber(down));
+  let scale = toNumber(exact);
+  if (compare(ofNumber(scale), exact) < 0) scale = nextUp(scale);
+  if (!(scale > 0 && scale <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
+  return { scale, text: format(ofNumber(scale)) };
+}
+
+function share(name, entry) {
+  const found = number(entry?.share, `statistics.${shown(name)}.share`);
+  if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
+    throw refused(`statistics.${shown(name)}.share`, "it is no share");
+  }
+  return found;
+}
+
+function sentence(entry, { unit, maxRows, hasGroups }) {
+  if (unit === null) return null;
+  if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+  if (entry.family === "normal") {
+    const where = hasGroups ? " in one cell" : "";
+    return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
+  }
+  return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
+}
+
+function quantity({ name, category = null, coefficients, ofPublicN = ZERO }, components) {
+  const stated = coefficients
+    .map((weight, i) => [components[i], weight])
+    .filter(([, weight]) => weight.n !== 0n)
+    .map(([component, weight]) => [component, format(weight)]);
+  return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
+}
+
+function ordered(mapping, names, place) {
+  const keys = Object.keys(mapping ?? {});
+  if (!Array.isArray(names) || names.length !== keys.length || !names.every((name) => Object.hasOwn(mapping, name)) || new Set(names).size !== names.length) {
+    throw refused(`declared_order.${place}`, "its names are not those of the plan");
+  }
+  return names.map((name) => [name, mapping[name]]);
+}
+
+/** The order of the names of mappings by variables or columns; families of one column have none. */
+function checkVariables(statistics, variables) {
+  if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
+  const seen = new Set();
+  for (const [name, key, names, ...more] of variables) {
+    const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
+    const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
+    if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused("declared_order.variables", "its names are not those of the plan");
+    seen.add(`${name} ${key}`);
+    ordered(entry[key], names, "variables");
+  }
+}

@@ -1,0 +1,173 @@
+/** Posteriors of one cell of a statistic with one sum. */
+
+import { NEGLIGIBLE } from "./clipping.js";
+import { ReleaseError, shown } from "./errors.js";
+import { ONE_SUM, knownOf, noisySums } from "./families.js";
+import { Likelihood } from "./likelihood.js";
+import { LINES, LineDistribution } from "./line.js";
+import { conjugate, fixed, parseNPrior, parsePrior, reciprocal } from "./priors.js";
+
+export const NOISE_AWARE = "noise-aware";
+export const PLUG_IN = "plug-in";
+
+/** The least share of the posterior that an N = 0 must have to be kept. */
+const LEAST_SHARE = 1e-11;
+
+/**
+ * @param {object} statistic Its entry in the manifest.
+ * @param {bigint[]} values The cell's released values.
+ * @param {{n: number | null, maxTotalRows: number}} release
+ * @param {{prior?: string, nPrior?: string | number, method?: string}} options
+ */
+export function oneSumPosterior(statistic, values, release, options) {
+  const family = ONE_SUM[statistic.family];
+  const known = knownOf(statistic);
+  const prior = parsePrior(options.prior ?? family.defaultPrior(known), family.prior);
+  const line = LINES[prior.line];
+  const nPrior = nPriorOf(statistic, release, options);
+  const noisy = noisySums(statistic, values, release.n);
+  const exact = projected(statistic, noisy, known, release.n);
+  const updated = prior.components.map(({ numbers }) =>
+    conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
+  const starts = updated.map((one) => one.start);
+  const likelihoodOf = (ofN) =>
+    options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+  const distribution = options.method === PLUG_IN
+    ? plugIn(line, prior, updated, starts)
+    : noiseAware(line, prior, starts, nPrior, likelihoodOf);
+  const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
+  return new Posterior({
+    parameters: [family.parameter],
+    prior: prior.text,
+    nPrior: nPrior?.text ?? null,
+    method: options.method,
+    clipping,
+    marginals: [{ line, distribution, prior }],
+  });
+}
+
+/** The update of the prior by noisy sums that are taken for exact. */
+function plugIn(line, prior, updated, starts) {
+  const [first] = prior.components;
+  const log = prior.components.length === 1
+    ? updated[0].log
+    : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
+  return LineDistribution.of(line, log, starts);
+}
+
+/**
+ * How records beyond the public bounds were treated: null where none can be, `negligible` where Python would
+ * leave clipping out as well, else `ignored`.
+ */
+function clippingOf(family, known, distribution, { method, clipping = "modelled" }, name) {
+  if (clipping !== "modelled" && clipping !== "ignored") {
+    throw new ReleaseError("usage", "clipping is modelled or ignored");
+  }
+  if (family.isBounded) return null;
+  if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
+  const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
+  if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
+  throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+}
+
+function noiseAware(line, prior, starts, nPrior, likelihoodOf) {
+  const of = (likelihood) => LineDistribution.of(line, (t) => prior.log(t) + likelihood.at(t), starts);
+  const likelihood = likelihoodOf(nPrior);
+  const distribution = of(likelihood);
+  // An N of 0 that has hardly any of the posterior would leave it without moments.
+  const ofNone = likelihood.ofNone - distribution.logMass;
+  if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
+  return of(likelihoodOf({ ...nPrior, low: 1 }));
+}
+
+/** N and the total in T's unit, as near to the noisy sums as records can have them. */
+function projected({ family, design }, { values: [first, second], reach, step }, { lower }, publicN) {
+  if (family === "bernoulli" && design !== "minimal") {
+    const [total, rest] = [Math.max(first, 0), Math.max(second, 0)];
+    return { n: total + rest, total };
+  }
+  const n = design === "minimal" ? publicN : Math.max((first + second) / reach, 0);
+  const most = Math.max(reach * n, 0);
+  const amount = Math.min(Math.max(first, 0), most);
+  return { n, total: lower * n + step * amount };
+}
+
+/** The prior of N; that which is known where N is public. */
+export function nPriorOf(statistic, release, { nPrior, method }) {
+  const name = shown(statistic.name);
+  if (method === PLUG_IN) {
+    if (nPrior !== undefined) throw new ReleaseError("usage", `${name}: plug-in takes the noisy N for exact: leave nPrior out`);
+    return null;
+  }
+  if (statistic.design === "minimal") {
+    if (nPrior !== undefined) throw new ReleaseError("usage", `${name}: its N is public: leave nPrior out`);
+    return fixed(release.n);
+  }
+  return nPrior === undefined ? reciprocal(release.maxTotalRows) : parseNPrior(nPrior);
+}
+
+/** What is known of the parameters of one cell. */
+export class Posterior {
+  constructor({ parameters, prior, nPrior, method, clipping, marginals }) {
+    this.parameters = parameters;
+    this.prior = prior;
+    this.nPrior = nPrior;
+    this.method = method;
+    this.clipping = clipping;
+    this.marginals = marginals;
+  }
+
+  /** The mean; infinite where there is none. */
+  mean(parameter) {
+    return this.marginal(parameter).distribution.mean;
+  }
+
+  /** The standard deviation; infinite where there is none. */
+  sd(parameter) {
+    return this.marginal(parameter).distribution.sd;
+  }
+
+  /** The value below which a share p lies, 0 < p < 1. */
+  quantile(p, parameter) {
+    if (!(p > 0 && p < 1)) throw new ReleaseError("usage", "a share lies between 0 and 1");
+    return this.marginal(parameter).distribution.quantile(p);
+  }
+
+  /** The ends of the central interval of a mass, 0 < mass < 1. */
+  interval(mass, parameter) {
+    if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+    return [this.quantile((1 - mass) / 2, parameter), this.quantile((1 + mass) / 2, parameter)];
+  }
+
+  /** The probability below a value. */
+  probabilityBelow(value, parameter) {
+    return this.marginal(parameter).distribution.below(value);
+  }
+
+  /** Densities at values. */
+  density(parameter, xs) {
+    const { distribution } = this.marginal(parameter);
+    return Float64Array.from(xs, (x) => distribution.density(x));
+  }
+
+  /** The prior's densities at values. */
+  priorDensity(parameter, xs) {
+    const { line, prior } = this.marginal(parameter);
+    return Float64Array.from(xs, (x) => {
+      if (!line.contains(x)) return 0;
+      const t = line.position(x);
+      return Math.exp(prior.log(t) - line.logSlope(t));
+    });
+  }
+
+  marginal(parameter) {
+    const at = parameter === undefined && this.parameters.length === 1 ? 0 : this.parameters.indexOf(parameter);
+    if (at < 0) {
+      const known = this.parameters.slice(0, 8).map(shown).join(", ");
+      throw new ReleaseError("usage", `there is no parameter ${shown(parameter)}: there are ${known}`);
+    }
+    const found = this.marginals[at];
+    if (!found.distribution) found.distribution = found.make();
+    return found;
+  }
+}

@@ -1,0 +1,202 @@
+/** A release that was checked: its statistics, cells, tables and posteriors. */
+
+import { ReleaseError, shown } from "./errors.js";
+import { parseRational, toNumber } from "./exact.js";
+import { ONE_SUM } from "./families.js";
+import { countsPosterior } from "./counts.js";
+import { readValues } from "./parquet.js";
+import { isComputedAgain } from "./plan.js";
+import { KeptLikelihoods, inSlices } from "./tabulated.js";
+import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
+
+/** A checked release; made by `readRelease`. */
+export class Release {
+  constructor(manifest, files, signatureStatus, wanted, withdrawal) {
+    this.manifest = manifest;
+    this.signatureStatus = signatureStatus;
+    this.withdrawal = withdrawal;
+    this.groups = groupsOf(manifest);
+    this.nCells = manifest.cells;
+    this.values = new Map();
+    this.kept = new KeptLikelihoods();
+    manifest.statistics.forEach((statistic, i) => {
+      if (!wanted.has(statistic.name)) return;
+      this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
+    });
+  }
+
+  get name() {
+    return this.manifest.name;
+  }
+
+  get releaseId() {
+    return this.manifest.release_id;
+  }
+
+  /** The statistics, in declared order. */
+  get statistics() {
+    return this.manifest.statistics.map((entry) => ({
+      name: entry.name,
+      family: entry.family,
+      columns: entry.columns,
+      components: entry.components,
+      epsilon: entry.epsilon,
+      scale: entry.scale,
+      rowsOf: entry.rows_of,
+      isComputedAgain: isComputedAgain(entry),
+      hasPosterior: hasPosterior(entry),
+    }));
+  }
+
+  /** The cells: one object of group keys each, in order; one empty object where there are no groups. */
+  cells(statistic) {
+    if (statistic !== undefined) this.entry(statistic);
+    return Array.from({ length: this.nCells }, (_, index) => this.cellAt(index));
+  }
+
+  cellAt(index) {
+    const keys = Object.create(null);
+    let inner = this.nCells;
+    for (const { column, keys: all } of this.groups) {
+      inner /= all.length;
+      keys[column] = all[Math.floor(index / inner) % all.length];
+    }
+    return keys;
+  }
+
+  /**
+   * Estimates of a statistic's quantities with the standard deviations of their noise.
+   *
+   * @param {string} statistic
+   * @param {Record<string, string | number>} [where] Keys that cells must have.
+   */
+  table(statistic, where = {}) {
+    const entry = this.entry(statistic);
+    const values = this.values.get(statistic);
+    const width = entry.components.length;
+    const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
+    const rows = [];
+    const maps = entry.quantities.map((quantity) => ({ quantity, ...mapOf(quantity, entry.components) }));
+    for (const index of this.selected(where)) {
+      for (const { quantity, weights, ofPublicN, norm } of maps) {
+        let [numerator, denominator] = [ofPublicN.n * BigInt(this.manifest.n ?? 0), ofPublicN.d];
+        for (const [component, weight] of weights) {
+          const product = weight.n * values[index * width + component];
+          numerator = numerator * weight.d + product * denominator;
+          denominator *= weight.d;
+        }
+        rows.push({
+          cell: this.cellAt(index),
+          quantity: quantity.name,
+          category: quantity.category,
+          component: quantity.component ?? null,
+          labels: quantity.labels ?? [],
+          estimate: toNumber({ n: numerator, d: denominator }),
+          noiseSd: noise * norm,
+        });
+      }
+    }
+    return rows;
+  }
+
+  /**
+   * The exact posterior of one cell.
+   *
+   * @param {string} statistic
+   * @param {{prior?: string, nPrior?: string | number, where?: Record<string, string | number>,
+   *   method?: string}} [options] By default the family's prior, the release's prior of N, and `noise-aware`.
+   */
+  posterior(statistic, options = {}) {
+    const entry = this.entry(statistic);
+    const method = options.method ?? NOISE_AWARE;
+    if (method !== NOISE_AWARE && method !== PLUG_IN) {
+      throw new ReleaseError("method", `there is no method ${shown(method)}: choose ${NOISE_AWARE} or ${PLUG_IN}`);
+    }
+    const selected = this.selected(options.where ?? {});
+    if (selected.length !== 1) {
+      throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
+    }
+    if (!hasPosterior(entry)) {
+      const why = entry.within_unit === undefined ? "" : " whose rows of a unit are alike";
+      throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
+    }
+    const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
+    const width = entry.components.length;
+    const values = [...this.values.get(statistic).slice(selected[0] * width, (selected[0] + 1) * width)];
+    const { n, max_total_rows: maxTotalRows } = this.manifest;
+    const found = compute(entry, values, { n, maxTotalRows }, {
+      ...options,
+      method,
+      kept: { of: (key, width, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width, make) },
+    });
+    this.kept.finish();
+    return found;
+  }
+
+  /**
+   * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
+   *
+   * @param {string} statistic
+   * @param {object} options As of `posterior`.
+   * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
+   */
+  posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+    return inSlices(() => this.posterior(statistic, options), pause);
+  }
+
+  entry(statistic) {
+    const found = this.manifest.statistics.find(({ name }) => name === statistic);
+    if (!found) {
+      const known = this.manifest.statistics.slice(0, 8).map(({ name }) => shown(name)).join(", ");
+      throw new ReleaseError("statistic", `there is no statistic ${shown(statistic)}: there are ${known}`);
+    }
+    if (!this.values.has(statistic)) throw new ReleaseError("usage", `${shown(statistic)} was not read: name it in statistics`);
+    return found;
+  }
+
+  /** Positions of the cells that have the given keys. */
+  selected(where) {
+    const wanted = Object.entries(where).map(([column, key]) => {
+      const group = this.groups.find((one) => one.column === column);
+      if (!group) throw new ReleaseError("cell", `there is no group ${shown(column)}`);
+      const at = group.keys.findIndex((one) => String(one) === String(key));
+      if (at < 0) throw new ReleaseError("cell", `${shown(column)} has no key ${shown(key)}`);
+      return [column, at];
+    });
+    let positions = [0];
+    for (const { column, keys } of this.groups) {
+      const only = wanted.find(([name]) => name === column);
+      const own = only ? [only[1]] : keys.map((_, i) => i);
+      positions = positions.flatMap((position) => own.map((at) => position * keys.length + at));
+    }
+    return positions;
+  }
+}
+
+function hasPosterior({ family, within_unit: within }) {
+  return within === undefined && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+}
+
+function mapOf(quantity, components) {
+  const weights = Object.entries(quantity.coefficients).map(([name, text]) => [
+    components.indexOf(name),
+    parseRational(text),
+  ]);
+  const squares = weights.reduce((sum, [, weight]) => sum + toNumber(weight) ** 2, 0);
+  return { weights, ofPublicN: parseRational(quantity.public_n_coefficient), norm: Math.sqrt(squares) };
+}
+
+/** The standard deviation of discrete Laplace noise of a scale. */
+export function discreteLaplaceSd(scale) {
+  const half = 0.5 / scale;
+  return half < 700 ? 1 / (Math.SQRT2 * Math.sinh(half)) : 0;
+}
+
+/** The groups with all their keys; those of a range are whole numbers. */
+export function groupsOf(manifest) {
+  return manifest.groups.map((group) => {
+    if (group.kind !== "range") return { column: group.column, kind: group.kind, keys: group.keys };
+    const [first, last] = [Number(group.first), Number(group.last)];
+    return { column: group.column, kind: "range", keys: Array.from({ length: last - first + 1 }, (_, i) => first + i) };
+  });
+}

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { commandLine, pythonLines, shellWord } from "../../explorer/lines.js";
+import { fromHash, toHash } from "../../explorer/state.js";
+import { written, brief, ticks } from "../../explorer/numbers.js";
+
+const HOSTILE = [
+  "it's",
+  '"',
+  "\\",
+  "$(touch x)",
+  "`id`",
+  "a\nb",
+  "-x",
+  "café 😀",
+  "</script>",
+  " lead",
+  "a;b&c|d",
+  "=1+1",
+  "\u2028",
+];
+const group = (column, keys) => ({
+  column,
+  size: keys.length,
+  key: (index) => keys[index],
+  has: (key) => keys.includes(key),
+});
+const page = {
+  uri: "/a b/it's",
+  statistics: [{ name: "cancelled" }],
+  groups: [group("origin", HOSTILE), group("month", ["1", "2"])],
+};
+const question = {
+  statistic: "cancelled",
+  cell: ["it's", "1"],
+  versus: null,
+  prior: "",
+  nPrior: "",
+  mass: 0.95,
+  shown: "",
+  whole: false,
+};
+
+test("a shell takes every key for one word, and runs none", () => {
+  for (const key of HOSTILE) {
+    const printed = execFileSync("/bin/sh", ["-c", `printf %s ${shellWord(key)}`], { encoding: "utf8" });
+    assert.equal(printed, key);
+  }
+});
+
+test("the command line names the cell and what it is compared with", () => {
+  const line = commandLine(page, { ...question, versus: ["=1+1", "1"], prior: "Beta(1, 9)" });
+  assert.equal(
+    line,
+    "suffice posterior '/a b/it'\\''s' cancelled --where 'origin=it'\\''s' --versus origin==1+1 --where month=1 " +
+      "--prior 'Beta(1, 9)' --mass 0.95",
+  );
+});
+
+test("Python's texts are ASCII", () => {
+  for (const key of HOSTILE) {
+    const lines = pythonLines(page, { ...question, cell: [key, "1"] }, "probability");
+    assert.match(lines, /^[\x20-\x7e\n]+$/);
+    assert.equal(lines.split("\n").length, 6);
+  }
+});
+
+test("a question survives its address", () => {
+  for (const key of HOSTILE) {
+    const asked = {
+      ...question,
+      cell: [key, "2"],
+      versus: ["it's", "1"],
+      prior: "Beta(1, 9)",
+      mass: 0.8,
+      shown: "x[é]",
+    };
+    assert.deepEqual(fromHash(toHash(asked), page, question), asked);
+  }
+});
+
+test("an address that asks what is not there changes nothing", () => {
+  for (const hash of ["", "#top", "#explorer&statistic=none&cell=no&cell=1&mass=7", "#explorer&cell=%ff"]) {
+    assert.deepEqual(fromHash(hash, page, question), question);
+  }
+});
+
+test("numbers are written as they are", () => {
+  assert.equal(written(0.0221234567, 6), "0.0221235");
+  assert.equal(written(9.9999999, 6), "10.0000");
+  assert.equal(written(123456.7, 4), "123457");
+  assert.equal(written(1e-7, 3), "1.00e-7");
+  assert.equal(written(NaN), "–");
+  assert.equal(brief(0.5), "0.5");
+  assert.equal(brief(200, 4), "200");
+  assert.deepEqual(ticks(0, 1, 5).values.map(ticks(0, 1, 5).write), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+});

@@ -1,0 +1,93 @@
+// Every test vector of the format: what is valid is read to the digits that it states, what is hostile refused.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { ReleaseError, readRelease } from "../src/index.js";
+
+const ROOT = fileURLToPath(new URL("../../../tests/vectors/", import.meta.url));
+const KEY = readFileSync(`${ROOT}test-key.pem.pub`, "utf8");
+
+const json = (path) => JSON.parse(readFileSync(ROOT + path, "utf8"));
+
+async function read(path, options) {
+  const files = {};
+  for (const name of existsSync(ROOT + path) ? readdirSync(ROOT + path) : []) {
+    files[name] = new Uint8Array(readFileSync(`${ROOT}${path}/${name}`));
+  }
+  const { "manifest.json": manifest, ...others } = files;
+  return readRelease(manifest, others, options);
+}
+
+/** Expected numbers by parameter as this reader names it: one for each entry where there are several. */
+function* numbersOf(parameters, categories) {
+  for (const [name, numbers] of Object.entries(parameters)) {
+    if (!Array.isArray(numbers)) yield [name, numbers];
+    else for (const [i, category] of categories.entries()) yield [`${name}[${category}]`, numbers[i]];
+  }
+}
+
+for (const { name, signed } of json("index.json").valid) {
+  test(`reads ${name}`, async (t) => {
+    const expected = json(`valid/${name}/expected.json`);
+    const release = await read(`valid/${name}/release`, signed ? { publicKeys: [KEY] } : {});
+    assert.equal(release.releaseId, expected.release_id);
+    assert.equal(release.signatureStatus, signed ? "checked" : "unsigned");
+    for (const [statistic, { rows }] of Object.entries(expected.tables)) {
+      const found = release.table(statistic);
+      assert.equal(found.length, rows.length);
+      found.forEach((row, i) => {
+        assert.equal(row.quantity, rows[i].quantity);
+        for (const [own, stated] of [[row.estimate, rows[i].estimate], [row.noiseSd, rows[i].noise_sd]]) {
+          assert.ok(Math.abs(own - stated) <= 1e-12 * Math.abs(stated), `${statistic} ${i}: ${own} ${stated}`);
+        }
+        for (const [column, key] of Object.entries(row.cell)) assert.equal(String(key), String(rows[i][column]));
+      });
+    }
+    for (const posterior of expected.posteriors) await t.test(`${posterior.statistic} ${JSON.stringify(posterior.arguments)}`, (own) => {
+      compare(release, posterior, own);
+    });
+  });
+}
+
+function compare(release, { statistic, arguments: given, prior, n_prior: nPrior, levels, tolerance, cells, ...stated }, t) {
+  const own = release.statistics.find(({ name }) => name === statistic);
+  if (!own.hasPosterior) {
+    assert.throws(() => release.posterior(statistic, { where: release.cells()[0] }), { code: "statistic" });
+    t.skip(`this reader has no posterior of ${own.family}`);
+    return;
+  }
+  cells.forEach(({ parameters, ...cell }, i) => {
+    const { n_prior: ofN, ...options } = { ...given, where: { ...(cell.cell ?? release.cells()[i]) } };
+    const ask = () => release.posterior(statistic, ofN === undefined ? options : { ...options, nPrior: ofN });
+    if (Array.isArray(stated.clipping_modelled) ? stated.clipping_modelled[i] : stated.clipping_modelled) {
+      assert.throws(ask, { code: "clipping" });
+      return;
+    }
+    const found = ask();
+    assert.equal(found.prior, prior);
+    if (nPrior !== null) assert.equal(found.nPrior, nPrior);
+    const categories = release.manifest.statistics.find(({ name }) => name === statistic).parameters.categories;
+    for (const [parameter, numbers] of numbersOf(parameters, categories)) {
+      const off = (value, other, which) => {
+        const most = tolerance.relative === undefined ? tolerance.sds * numbers.sd : tolerance.relative * Math.abs(other);
+        assert.ok(Math.abs(value - other) <= most, `${which} of ${parameter} in cell ${i}: ${value}, not ${other}`);
+      };
+      if (numbers.mean !== null) off(found.mean(parameter), numbers.mean, "mean");
+      if (numbers.sd !== null) off(found.sd(parameter), numbers.sd, "sd");
+      levels.forEach((level, k) => {
+        if (typeof numbers.quantiles?.[k] === "number") off(found.quantile(level, parameter), numbers.quantiles[k], `quantile ${level}`);
+      });
+    }
+  });
+}
+
+for (const { name, refused_by: by } of json("hostile.json").hostile) {
+  test(`refuses ${name}`, async () => {
+    await assert.rejects(read(`hostile/${name}`, by === "signature" ? { publicKeys: [KEY] } : {}), (error) => {
+      assert.ok(error instanceof ReleaseError, String(error));
+      assert.ok(error.message.length <= 500);
+      return true;
+    });
+  });
+}

@@ -1,0 +1,239 @@
+#' Read a release, checked as the open format asks of every reader.
+#'
+#' @param directory Where `manifest.json` stands.
+#' @param public_keys Demand a signature: PEM files of Ed25519 keys. Needs the package openssl.
+#' @param allow_withdrawn Whether to read a release that was withdrawn.
+#' @return A list: `manifest`, `withdrawn` (its reason, or NULL) and `values`, by statistic a matrix with a row for each cell
+#'   and a column for each component, in lattice units.
+#' A hostile or damaged release ends in a condition of class `suffice_refused` with the `check` that it failed.
+read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE) {
+  bytes <- .file(directory, "manifest.json", .LARGEST_MANIFEST)
+  if (is.null(bytes)) refuse("existence", "it has no manifest: nothing was published")
+  document <- read_canonical(bytes, .LARGEST_MANIFEST)
+  manifest <- document$value
+  if (isTRUE(manifest$tombstone)) refuse("existence", "its charge was abandoned")
+  if (isTRUE(manifest$rehearsal)) refuse("existence", "it is a rehearsal's, of generated rows")
+  .check_manifest(manifest, bytes, document$spans)
+  if (!is.null(public_keys)) .check_signature(manifest, bytes, document$spans, public_keys)
+  withdrawn <- .withdrawal(directory, manifest, bytes)
+  if (!is.null(withdrawn) && !allow_withdrawn) refuse("withdrawal", paste("it was withdrawn:", withdrawn))
+  keys <- .cell_keys(manifest$groups)
+  values <- Map(function(statistic, file) .values(directory, manifest, statistic, file, keys), manifest$statistics, manifest$files)
+  names(values) <- vapply(manifest$statistics, `[[`, "", "name")
+  list(manifest = manifest, keys = keys, withdrawn = withdrawn, values = values)
+}
+
+#' Unbiased estimates of a statistic's quantities, with the standard deviation of their noise.
+#'
+#' They are computed in doubles: right to about 1e-15 of the largest term.
+release_table <- function(release, statistic) {
+  entries <- release$manifest$statistics
+  at <- match(statistic, vapply(entries, `[[`, "", "name"))
+  if (is.na(at)) stop("the release has no statistic of that name", call. = FALSE)
+  entry <- entries[[at]]
+  values <- release$values[[at]]
+  scale <- as.numeric(entry$scale)
+  half <- 0.5 / scale
+  sd <- if (half < 700) 1 / (sqrt(2) * sinh(half)) else 0
+  public_n <- if (is.null(release$manifest$n)) 0 else release$manifest$n
+  parts <- lapply(entry$quantities, function(quantity) {
+    weights <- vapply(quantity$coefficients, as_double, 0)
+    columns <- match(names(quantity$coefficients), unlist(entry$components))
+    estimate <- as.vector(values[, columns, drop = FALSE] %*% weights) +
+      public_n * as_double(quantity$public_n_coefficient)
+    labels <- quantity$labels
+    extra <- list(
+      category = .or_empty(quantity$category), component = .or_empty(quantity$component),
+      labels = paste(vapply(labels, function(label) paste0(label[[1]], "=", label[[2]]), ""), collapse = ", ")
+    )
+    data.frame(
+      release$keys, quantity = quantity$name, extra,
+      estimate = estimate, noise_sd = sd * sqrt(sum(weights^2)), check.names = FALSE, stringsAsFactors = FALSE
+    )
+  })
+  # Cell by cell, as the package does.
+  table <- do.call(rbind, parts)
+  table <- table[order(rep(seq_len(nrow(values)), length(parts)), method = "radix"), , drop = FALSE]
+  rownames(table) <- NULL
+  table
+}
+
+.LARGEST_MANIFEST <- 24 * 2^20
+
+.or_empty <- function(text) if (is.null(text)) "" else text
+
+.file <- function(directory, name, most) {
+  path <- file.path(directory, name)
+  if (!file.exists(path)) return(NULL)
+  readBin(path, "raw", most + 1)
+}
+
+.FIELDS <- c(
+  "amends", "cells", "checksum", "created", "dataset", "declared_order", "drawing_hash", "drawing_sequence", "epsilon",
+  "files", "format_version", "groups", "input_verified", "ledger_id", "max_total_rows", "n", "name", "neighboring",
+  "plan", "plan_hash", "release_id", "signature", "statistics", "unit", "versions", "window"
+)
+
+.matches <- function(pattern, text) is.character(text) && length(text) == 1 && grepl(pattern, text)
+.is_count <- function(number, least = 0) is.numeric(number) && length(number) == 1 && number >= least
+
+.check_manifest <- function(manifest, bytes, spans) {
+  if (!identical(manifest$format_version, 1)) refuse("format_version", "this reader reads format 1")
+  if (!all(.FIELDS %in% names(manifest)) || !all(names(manifest) %in% c(.FIELDS, "max_rows", "unit_nulls"))) {
+    refuse("fields", "a field is missing, or there is one more")
+  }
+  blank <- with_null(bytes, spans, c("checksum", "signature"))
+  if (!identical(manifest$checksum, sha256(blank))) refuse("checksum", "its checksum does not fit")
+  plan <- bytes[spans$plan[1]:spans$plan[2]]
+  if (!identical(manifest$plan_hash, sha256(plan))) refuse("plan", "its plan has another hash")
+  forms <- c(
+    release_id = "^[0-9a-f]{16}$", ledger_id = "^[0-9a-f]{32}$", drawing_hash = "^[0-9a-f]{64}$",
+    created = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$", neighboring = "^(add_or_remove_one|replace_one)$",
+    name = "^[a-z0-9][a-z0-9_.-]{0,62}$", dataset = "^[a-z0-9][a-z0-9_.-]{0,62}$"
+  )
+  for (field in names(forms)) {
+    if (!.matches(forms[[field]], manifest[[field]])) refuse("fields", paste(field, "has another form"))
+  }
+  if (!.is_count(manifest$drawing_sequence, 1) || !is.logical(manifest$input_verified)) refuse("fields", "a field has another form")
+  .check_signature_form(manifest$signature)
+  .check_window(manifest)
+  n_cells <- prod(vapply(manifest$groups, .group_size, 0))
+  if (!identical(manifest$cells, n_cells)) refuse("shape", "its cells are not the product of its groups")
+  designs <- vapply(manifest$statistics, function(entry) .or_empty(entry$design), "")
+  if (!is.null(manifest$n) != any(designs == "minimal") || (!is.null(manifest$n) && !.is_count(manifest$n))) {
+    refuse("fields", "a number of records is stated exactly where it is public")
+  }
+  for (entry in manifest$statistics) .check_statistic(entry)
+  spent <- exact_sum(lapply(manifest$statistics, function(entry) exact(entry$epsilon)))
+  if (!at_most(spent, exact(manifest$epsilon))) refuse("noise", "the parts of epsilon add up to more than the whole")
+  if (length(manifest$files) != length(manifest$statistics)) refuse("files", "they are not those of the statistics")
+  for (at in seq_along(manifest$files)) {
+    file <- manifest$files[[at]]
+    entry <- manifest$statistics[[at]]
+    if (!setequal(names(file), c("path", "rows", "sha256", "size", "statistic"))) refuse("fields", "a file's fields are others")
+    if (!identical(file$statistic, entry$name)) refuse("files", "they are not in the order of the statistics")
+    if (!identical(file$path, paste0(entry$name, ".parquet"))) refuse("paths", "a file's path is not its statistic's name")
+    if (!identical(file$rows, n_cells * length(entry$components))) refuse("shape", "a file has other rows")
+    if (!.matches("^[0-9a-f]{64}$", file$sha256) || !.is_count(file$size, 1)) refuse("files", "a file's entry has another form")
+  }
+}
+
+.check_statistic <- function(entry) {
+  if (!.matches("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", entry$name)) refuse("fields", "a statistic has no such name")
+  components <- unlist(entry$components)
+  if (!length(components) || anyDuplicated(components)) refuse("shape", "a component stands twice, or there is none")
+  if (!identical(entry$noise, "discrete_laplace")) refuse("noise", "the format knows no such noise")
+  if (!.matches("^[1-9][0-9]*$", entry$l1_sensitivity)) refuse("noise", "a sensitivity is a positive integer")
+  epsilon <- exact(entry$epsilon)
+  scale <- exact(entry$scale)
+  if (!is_positive(epsilon) || !is_positive(scale)) refuse("noise", "epsilon and scale are above 0")
+  if (!at_most(exact(entry$l1_sensitivity), exact_product(scale, epsilon))) refuse("noise", "there is less noise than epsilon asks for")
+  if (!entry$value_type %in% c("int64", "decimal128(38, 0)")) refuse("fields", "values have another type")
+  for (quantity in entry$quantities) {
+    if (!all(names(quantity$coefficients) %in% components)) refuse("shape", "a quantity is of components that are not there")
+  }
+}
+
+.check_window <- function(manifest) {
+  every <- if (is.null(manifest$plan$window)) "all" else manifest$plan$window$every
+  form <- c(
+    all = "^all$", year = "^[0-9]{4}$", month = "^[0-9]{4}-[0-9]{2}$", week = "^[0-9]{4}-W[0-9]{2}$",
+    day = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+  )[every]
+  label <- manifest$window
+  if (is.na(form) || !.matches(form, label)) refuse("window", "the plan has no such window")
+  exists <- switch(every,
+    month = as.integer(substr(label, 6, 7)) %in% 1:12,
+    week = as.integer(substr(label, 7, 8)) %in% 1:53,
+    day = !is.na(as.Date(label, optional = TRUE)) && format(as.Date(label)) == label,
+    TRUE
+  )
+  if (!exists) refuse("window", "the calendar has no such window")
+  amends <- manifest$amends
+  if (!is.null(amends) && (every == "all" || identical(amends$release_id, manifest$release_id) ||
+    !setequal(names(amends), c("manifest_sha256", "number", "release_id")))) {
+    refuse("window", "no release replaces itself, or one without windows")
+  }
+}
+
+.check_signature_form <- function(signature) {
+  if (is.null(signature)) return(invisible())
+  if (!setequal(names(signature), c("algorithm", "key_id", "value")) || !identical(signature$algorithm, "ed25519") ||
+    !.matches("^[0-9a-f]{16}$", signature$key_id) || !.matches("^[A-Za-z0-9+/]{85}[AQgw]==$", signature$value)) {
+    refuse("signature", "it is no Ed25519 signature")
+  }
+}
+
+.check_signature <- function(manifest, bytes, spans, public_keys) {
+  if (!requireNamespace("openssl", quietly = TRUE)) stop("checking signatures needs the package openssl", call. = FALSE)
+  if (is.null(manifest$signature)) refuse("signature", "the release is not signed")
+  message <- with_null(bytes, spans, "signature")
+  value <- openssl::base64_decode(manifest$signature$value)
+  fits <- vapply(public_keys, function(path) {
+    key <- openssl::read_pubkey(path)
+    # What stands for TRUE is TRUE alone: a wrong signature is an error there.
+    isTRUE(tryCatch(openssl::ed25519_verify(message, value, key), error = function(.) FALSE))
+  }, TRUE)
+  if (!any(fits)) refuse("signature", "none of the keys made it")
+}
+
+.withdrawal <- function(directory, manifest, bytes) {
+  found <- .file(directory, "withdrawn.json", 8192)
+  if (is.null(found)) return(NULL)
+  stated <- tryCatch(read_canonical(found, 8192)$value, suffice_refused = function(.) NULL)
+  fields <- c("created", "format_version", "manifest_sha256", "reason", "release_id", "signature")
+  if (is.null(stated) || !setequal(names(stated), fields) || !identical(stated$release_id, manifest$release_id) ||
+    !identical(stated$manifest_sha256, sha256(bytes))) refuse("withdrawal", "what stands beside it is no withdrawal of it")
+  stated$reason
+}
+
+.group_size <- function(group) {
+  if (identical(group$kind, "range")) as.numeric(group$last) - as.numeric(group$first) + 1 else length(group$keys)
+}
+
+.cell_keys <- function(groups) {
+  if (!length(groups)) return(data.frame(row.names = 1))
+  keys <- lapply(groups, function(group) {
+    if (identical(group$kind, "range")) as.numeric(group$first):as.numeric(group$last) else unlist(group$keys)
+  })
+  names(keys) <- vapply(groups, `[[`, "", "column")
+  # The last column runs fastest.
+  expand.grid(rev(keys), stringsAsFactors = FALSE, KEEP.OUT.ATTRS = FALSE)[rev(seq_along(keys))]
+}
+
+.values <- function(directory, manifest, statistic, file, keys) {
+  data <- .file(directory, file$path, file$size)
+  if (is.null(data)) refuse("files", "a data file is missing")
+  if (length(data) != file$size) refuse("files", "a data file has another size")
+  if (!identical(sha256(data), file$sha256)) refuse("files", "a data file has another SHA-256")
+  components <- unlist(statistic$components)
+  is_int <- statistic$value_type == "int64"
+  groups <- lapply(manifest$groups, function(group) {
+    list(name = group$column, kind = if (identical(group$kind, "range")) "int64" else "text")
+  })
+  columns <- c(groups, list(
+    list(name = "component", kind = "text"), list(name = "value", kind = if (is_int) "int64" else "decimal"),
+    list(name = "estimate", kind = "double")
+  ))
+  found <- parquet_columns(data, columns, file$rows)
+  n_components <- length(components)
+  cells <- rep(seq_len(manifest$cells), each = n_components)
+  for (at in seq_along(groups)) {
+    expected <- keys[[at]][cells]
+    wanted <- if (groups[[at]]$kind == "int64") int64_bytes(expected) else text_bytes(expected)
+    if (!identical(found[[at]], wanted)) refuse("data file", "its keys are others")
+  }
+  at <- length(groups)
+  if (!identical(found[[at + 1]], text_bytes(rep(components, manifest$cells)))) refuse("data file", "its components are others")
+  width <- if (is_int) 8 else 16
+  if (length(found[[at + 2]]) != width * file$rows || length(found[[at + 3]]) != 8 * file$rows) refuse("data file", "it lacks values")
+  if (!is_int && !decimals_fit(found[[at + 2]])) refuse("data file", "a value lies beyond the end of its type")
+  values <- if (is_int) int64_numbers(found[[at + 2]]) else decimal_numbers(found[[at + 2]])
+  estimates <- readBin(found[[at + 3]], "double", file$rows, size = 8, endian = "little")
+  unit <- if (is.null(statistic$partition_total)) 1 else as.numeric(statistic$partition_total)
+  wanted <- values / unit
+  # Of what a double holds exactly, exactly; beyond, to its last digits.
+  near <- abs(estimates - wanted) <= ifelse(abs(values) <= 2^53 & unit <= 2^53, 0, 2^-50 * abs(wanted))
+  if (anyNA(near) || !all(near)) refuse("data file", "its estimates do not follow from its values")
+  matrix(values, ncol = n_components, byrow = TRUE, dimnames = list(NULL, components))
+}

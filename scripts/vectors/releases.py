@@ -1,0 +1,173 @@
+"""Make the valid test vectors: real sums of known rows, known noise, and the writer that releases have."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+import random
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from scripts.vectors.rows import read_rows
+from scripts.vectors.specs import VALID, VectorSpec
+from suffice.pipeline import sources
+from suffice.pipeline.chunk.exact_sums import to_python
+from suffice.pipeline.chunk.partition import chunk_job
+from suffice.pipeline.cluster.connection import open_cluster
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.spec.editions import AmendedRelease
+from suffice.pipeline.spec.plan import Plan, compile_plan
+from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.storage.releases.manifest import DataFile, compose_manifest
+from suffice.storage.releases.release_parquet import encode_statistic
+from suffice.storage.signatures.signing import Signer, load_signer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.cluster.connection import Cluster
+
+    Values = dict[str, NDArray[np.object_]]
+
+LEDGER_ID = "5eed" * 8
+CREATED = dt.datetime(2026, 1, 31, 8, tzinfo=dt.UTC)
+TEST_KEY = "test-key.pem"
+"""The private key that signs vectors. It is public: no release may be signed with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeRelease:
+    """The files of one release, and what they were made of."""
+
+    plan: Plan
+    manifest: bytes
+    files: dict[str, bytes]
+    totals: Values
+    noise: Values
+    values: Values
+
+    def write(self, directory: Path) -> None:
+        """Write the release's directory."""
+        directory.mkdir(parents=True)
+        for name, data in {**self.files, "manifest.json": self.manifest}.items():
+            (directory / name).write_bytes(data)
+
+
+def make_all(root: Path, scratch: Path) -> dict[str, MadeRelease]:
+    """Make every valid vector, those that are amended first."""
+    source = scratch / "rows.parquet"
+    pq.write_table(read_rows(root / "rows.csv"), source)
+    signer = vectors_signer(root, scratch)
+    made: dict[str, MadeRelease] = {}
+    with open_cluster("threads") as cluster:
+        for number, (name, vector) in enumerate(VALID.items(), start=1):
+            spec = load_spec(
+                {**vector.spec, "name": name, "dataset": "rows", "source": {"parquet": str(source)}}
+            )
+            amends = None if vector.amends is None else made[vector.amends]
+            made[name] = _make(number, vector, spec, cluster, amends, signer if vector.signed else None)
+    return made
+
+
+def vectors_signer(root: Path, scratch: Path) -> Signer:
+    """Return what signs vectors; a private key's file has to be closed to others, which Git does not keep."""
+    key = scratch / TEST_KEY
+    shutil.copyfile(root / TEST_KEY, key)
+    key.chmod(0o600)
+    return load_signer(key)
+
+
+def known_document(made: MadeRelease) -> dict[str, Any]:
+    """Return what readers never see: totals and noise, in lattice units, cell by cell."""
+
+    def texts(values: Values) -> dict[str, list[list[str]]]:
+        return {name: [[str(one) for one in row] for row in rows.tolist()] for name, rows in values.items()}
+
+    return {"totals": texts(made.totals), "noise": texts(made.noise), "values": texts(made.values)}
+
+
+def written(document: object) -> bytes:
+    """Write a document for people."""
+    return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _make(
+    number: int,
+    vector: VectorSpec,
+    spec: Spec,
+    cluster: Cluster,
+    amended: MadeRelease | None,
+    signer: Signer | None,
+) -> MadeRelease:
+    plan = compile_plan(spec)
+    pin = sources.pin(spec)
+    sums = to_python(exact_sums(chunk_job(spec, vector.window), sources.splits(pin), cluster).open_totals())
+    totals = {
+        one.name: np.asarray(
+            totals_of(FAMILIES[one.family], spec.statistics[one.name], one, sums[one.name]), dtype=object
+        )
+        for one in plan.statistics
+    }
+    draw = random.Random(number)  # noqa: S311 - known noise of a test vector
+    stretch = {"drawn": 1.0, "large": 3.0}[vector.noise]
+    noise, values = {}, {}
+    for one in plan.statistics:
+        drawn = np.array(
+            [[_laplace(stretch * one.scale, draw) for _ in row] for row in totals[one.name]], dtype=object
+        )
+        lowest, highest = one.value_limits
+        if vector.ends:
+            drawn[0] = [2 * highest if column % 2 else 2 * lowest for column in range(drawn.shape[1])]
+        noise[one.name] = drawn
+        values[one.name] = np.clip(totals[one.name] + drawn, lowest, highest)
+    release_id = hashlib.sha256(spec.name.encode()).hexdigest()[:16]
+    files = {
+        f"{one.name}.parquet": encode_statistic(one, plan.groups, values[one.name]) for one in plan.statistics
+    }
+    entries = [
+        DataFile(
+            statistic=one.name,
+            path=(path := f"{one.name}.parquet"),
+            size=len(files[path]),
+            sha256=hashlib.sha256(files[path]).hexdigest(),
+            rows=values[one.name].size,
+        )
+        for one in plan.statistics
+    ]
+    manifest = compose_manifest(
+        plan,
+        window=vector.window,
+        amendment=0 if amended is None else 1,
+        amends=None
+        if amended is None
+        else AmendedRelease(
+            release_id=json.loads(amended.manifest)["release_id"],
+            manifest_sha256=hashlib.sha256(amended.manifest).hexdigest(),
+        ),
+        release_id=release_id,
+        public_n=pq.read_metadata(spec.source_address).num_rows if plan.n_is_public else None,
+        input_verified=False,
+        files=entries,
+        ledger_id=LEDGER_ID,
+        drawing_sequence=3 * number,
+        drawing_hash=hashlib.sha256(release_id.encode()).hexdigest(),
+        created=CREATED,
+        signer=signer,
+    )
+    return MadeRelease(plan=plan, manifest=manifest, files=files, totals=totals, noise=noise, values=values)
+
+
+def _laplace(scale: float, source: random.Random) -> int:
+    """Return the difference of two geometric numbers: the law of the noise, with a known stream."""
+    geometric = [int(-scale * math.log(1 - source.random())) for _ in range(2)]
+    return geometric[0] - geometric[1]

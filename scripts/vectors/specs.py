@@ -1,0 +1,327 @@
+"""What the valid test vectors release: their specs, and which posteriors are stated of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+ROW = {"epsilon": "2", "neighboring": "add_or_remove_one", "unit": "row"}
+PERSON = {
+    "epsilon": "6",
+    "neighboring": "add_or_remove_one",
+    "unit": {"column": "person", "max_rows": "3", "type": "text"},
+}
+ORIGINS = ["EWR", "JFK", "LGA"]
+DELAY = {"lower": "-60", "upper": "120"}
+WEIGHT = {"lower": "20", "upper": "120"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A posterior that a vector states: the arguments of ``Release.posterior``."""
+
+    statistic: str
+    arguments: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSpec:
+    """One release.
+
+    Attributes
+    ----------
+    about : str
+        What of the format it shows.
+    spec : dict
+        But for name, dataset and source.
+    window : str
+    amends : str or None
+        The vector that it amends.
+    signed : bool
+    noise : {"drawn", "large", "none"}
+        Noise of the plan's scale; so much that many values are negative; or none, which no reader can tell.
+    ends : bool
+        Whether the first cell's values are moved to the ends of their type.
+    asked : tuple of Asked
+    """
+
+    about: str
+    spec: dict[str, Any]
+    window: str = "all"
+    amends: str | None = None
+    signed: bool = False
+    noise: str = "drawn"
+    ends: bool = False
+    asked: tuple[Asked, ...] = ()
+
+
+def _both(*statistics: str, **priors: str) -> tuple[Asked, ...]:
+    """Ask for the default posterior, one without the noise, and one under a prior of one's own."""
+    return (
+        *(Asked(statistic=name) for name in statistics),
+        *(Asked(statistic=name, arguments={"method": "plug-in"}) for name in statistics),
+        *(
+            Asked(statistic=name, arguments={"prior": prior, "n_prior": "Uniform(0, 400)"})
+            for name, prior in priors.items()
+        ),
+    )
+
+
+def _sum(family: str, column: str = "wait", **keys: str) -> dict[str, str]:
+    return {"family": family, "column": column, **keys}
+
+
+FIRST: dict[str, dict[str, Any]] = {
+    "cancelled": {"family": "bernoulli", "column": "cancelled"},
+    "carrier": {"family": "categorical", "column": "carrier", "categories": ["UA", "DL"], "other": "true"},
+    "stops": {"family": "poisson", "column": "stops", "upper": "12"},
+    "delay": {"family": "normal", "column": "delay", **DELAY, "lattice_bits": "10", "share": "2"},
+}
+
+VALID: dict[str, VectorSpec] = {
+    "one-cell": VectorSpec(
+        about="no groups: one cell, one statistic of two components",
+        spec={"privacy": {**ROW, "epsilon": "0.5"}, "statistics": {"cancelled": FIRST["cancelled"]}},
+        asked=_both("cancelled", cancelled="Beta(1, 9)"),
+    ),
+    "first-families": VectorSpec(
+        about="bernoulli, categorical, poisson and normal in three cells; signed with test-key.pem",
+        spec={"privacy": ROW, "groups": {"origin": ORIGINS}, "statistics": FIRST},
+        signed=True,
+        asked=(
+            *_both("cancelled", "stops", "carrier", "delay", cancelled="Beta(2, 3)", stops="Gamma(3, 1)"),
+            Asked(statistic="carrier", arguments={"prior": "Dirichlet(1, 2, 3)"}),
+            Asked(statistic="stops", arguments={"clipping": "ignored"}),
+            Asked(statistic="delay", arguments={"clipping": "ignored"}),
+        ),
+    ),
+    "one-sum": VectorSpec(
+        about="the other families with one sum; the value of some columns is between lattice points",
+        spec={
+            "privacy": {**ROW, "epsilon": "20"},
+            "groups": {"month": {"range": ["1", "3"]}},
+            "statistics": {
+                "late": _sum("binomial", "late_of_five", trials="5"),
+                "failures": _sum("geometric", "stops", upper="12"),
+                "failures_of_two": _sum("negative_binomial", "stops", successes="2", upper="12"),
+                "waits": _sum("exponential", upper="50", lattice_bits="8"),
+                "waits_by_shape": _sum("gamma", shape="2", upper="50", lattice_bits="8"),
+                "waits_weibull": _sum("weibull", shape="1.5", upper="50", lattice_bits="8"),
+                "weights": _sum("pareto", "weight", minimum="20", upper="200", lattice_bits="8"),
+                "distances": _sum("laplace", "delay", location="10", half_range="100", lattice_bits="8"),
+                "squares": _sum("normal_known_mean", "delay", mean="10", half_range="90", lattice_bits="8"),
+                "means": _sum("normal_known_variance", "delay", variance="900", **DELAY, lattice_bits="8"),
+            },
+        },
+        asked=(
+            *_both("late", "waits", "waits_by_shape", "waits_weibull", "weights", "distances", "squares"),
+            *_both("means", late="Beta(2, 2)", waits="Gamma(2, 10)", means="Normal(0, 50)"),
+            *(
+                Asked(statistic=name, arguments={"clipping": "ignored"})
+                for name in ("failures", "failures_of_two")
+            ),
+        ),
+    ),
+    "moments": VectorSpec(
+        about="second moments: lognormal, several columns, a regression with and without an intercept",
+        spec={
+            "privacy": {**ROW, "epsilon": "8"},
+            "groups": {"origin": ["JFK", "EWR"]},
+            "statistics": {
+                "log_wait": _sum("lognormal", lower="0.05", upper="60", lattice_bits="8"),
+                "size": {
+                    "family": "multivariate_normal",
+                    "columns": {"weight": WEIGHT, "delay": DELAY},
+                    "lattice_bits": "6",
+                },
+                "slope": {
+                    "family": "linear_regression",
+                    "outcome": {"weight": WEIGHT},
+                    "predictors": {"delay": DELAY},
+                    "lattice_bits": "6",
+                },
+                "through_zero": {
+                    "family": "linear_regression",
+                    "outcome": {"weight": WEIGHT},
+                    "predictors": {"delay": DELAY},
+                    "intercept": "false",
+                    "lattice_bits": "6",
+                },
+            },
+        },
+        asked=(Asked(statistic="size", arguments={"method": "plug-in"}),),
+    ),
+    "tables": VectorSpec(
+        about="counts of combinations: a contingency table, naive Bayes, a Bayesian network",
+        spec={
+            "privacy": {**ROW, "epsilon": "9"},
+            "groups": {"month": {"range": ["1", "2"]}},
+            "statistics": {
+                "joint": {
+                    "family": "contingency",
+                    "columns": {
+                        "carrier": {"categories": ["UA", "DL"], "other": "true"},
+                        "state": ["a", "b", "c"],
+                    },
+                },
+                "classes": {
+                    "family": "naive_bayes",
+                    "outcome": {"late": {"column": "cancelled", "categories": ["false", "true"]}},
+                    "features": {"state": ["a", "b"], "carrier": ["UA", "DL", "AA"]},
+                },
+                "network": {
+                    "family": "bayesian_network",
+                    "nodes": {
+                        "state": ["a", "b", "c"],
+                        "carrier": {"categories": ["UA", "DL"], "parents": ["state"]},
+                    },
+                },
+            },
+        },
+        asked=(Asked(statistic="joint", arguments={"method": "plug-in"}),),
+    ),
+    "units": VectorSpec(
+        about="persons of three rows at most: rows, units instead of rows, products, transitions",
+        spec={
+            "privacy": PERSON,
+            "groups": {"origin": ["JFK", "EWR"]},
+            "statistics": {
+                "cancelled": FIRST["cancelled"],
+                "cancelled_units": {**FIRST["cancelled"], "rows_of": "units"},
+                "cancelled_within": {**FIRST["cancelled"], "within_unit": "true"},
+                "delay_within": {
+                    "family": "normal",
+                    "column": "delay",
+                    **DELAY,
+                    "lattice_bits": "6",
+                    "within_unit": "true",
+                },
+                "steps": {
+                    "family": "markov_chain",
+                    "column": "state",
+                    "categories": ["a", "b", "c"],
+                    "order": "day",
+                    "transitions": "2",
+                },
+                "rows": {"family": "rows_per_unit", "upper": "5"},
+                "rows_histogram": {"family": "rows_per_unit", "upper": "5", "histogram": "true"},
+            },
+        },
+        asked=(
+            *_both("cancelled", cancelled="Beta(2, 3)"),
+            Asked(statistic="cancelled_within", arguments={"within_unit": "ignored"}),
+        ),
+    ),
+    "public-n": VectorSpec(
+        about="replace_one: a public number of records, and the minimal components",
+        spec={
+            "privacy": {**ROW, "epsilon": "6", "neighboring": "replace_one"},
+            "statistics": {
+                "cancelled": {**FIRST["cancelled"], "nulls": {"value": "0"}},
+                "stops": {**FIRST["stops"], "nulls": {"value": "0"}},
+                "carrier": FIRST["carrier"],
+                "delay": {
+                    "family": "normal",
+                    "column": "delay",
+                    **DELAY,
+                    "lattice_bits": "6",
+                    "nulls": {"value": "0"},
+                },
+                "waits": {**_sum("exponential", upper="50", lattice_bits="8"), "nulls": {"value": "0"}},
+            },
+        },
+        asked=(
+            *(Asked(statistic=name) for name in ("cancelled", "waits", "delay")),
+            *(Asked(statistic=name, arguments={"method": "plug-in"}) for name in ("cancelled", "delay")),
+            Asked(statistic="cancelled", arguments={"prior": "Beta(1, 9)"}),
+            Asked(statistic="stops", arguments={"clipping": "ignored"}),
+        ),
+    ),
+    "public-n-groups": VectorSpec(
+        about="replace_one with groups: cells move, so that the number of records of a cell is private",
+        spec={
+            "privacy": {**ROW, "neighboring": "replace_one"},
+            "groups": {"origin": ORIGINS},
+            "statistics": {"cancelled": FIRST["cancelled"], "stops": FIRST["stops"]},
+        },
+        asked=_both("cancelled", cancelled="Beta(2, 3)"),
+    ),
+    "several-groups": VectorSpec(
+        about="groups of texts, of integers and of periods; the last runs fastest; keys in any script",
+        spec={
+            "privacy": {**ROW, "epsilon": "10"},
+            "groups": {
+                "origin": ["JFK", "Łódź 𝄞", '=1+1 <b>&"'],
+                "month": {"range": ["-1", "2"]},
+                "day": {"from": "2013-01", "to": "2013-02", "every": "month"},
+            },
+            "statistics": {"stops": FIRST["stops"]},
+        },
+        asked=(Asked(statistic="stops", arguments={"method": "plug-in"}),),
+    ),
+    "window": VectorSpec(
+        about="one month of a series",
+        spec={
+            "privacy": {**ROW, "epsilon": "0.7"},
+            "window": {"column": "day", "every": "month"},
+            "statistics": {"cancelled": FIRST["cancelled"]},
+        },
+        window="2013-01",
+        asked=_both("cancelled"),
+    ),
+    "amendment": VectorSpec(
+        about="the first amendment of that month, which names the release that it replaces",
+        spec={
+            "privacy": {**ROW, "epsilon": "0.7"},
+            "window": {"column": "day", "every": "month"},
+            "statistics": {"cancelled": FIRST["cancelled"]},
+        },
+        window="2013-01",
+        amends="window",
+        signed=True,
+        asked=_both("cancelled"),
+    ),
+    "wide-values": VectorSpec(
+        about="decimal128 values, some negative: 16 bytes each, the highest first",
+        spec={
+            "privacy": {**ROW, "epsilon": "0.01"},
+            "max_total_rows": str(10**15),
+            "statistics": {
+                "delay": {"family": "normal", "column": "delay", "lower": "-2000", "upper": "3000"},
+                "size": {
+                    "family": "multivariate_normal",
+                    "columns": {"weight": WEIGHT, "delay": DELAY},
+                    "lattice_bits": "20",
+                },
+            },
+        },
+        noise="large",
+    ),
+    "negative": VectorSpec(
+        about="so much noise that counts and sums are negative: nothing is cut off",
+        spec={"privacy": {**ROW, "epsilon": "0.05"}, "groups": {"origin": ORIGINS}, "statistics": FIRST},
+        noise="large",
+        asked=_both("cancelled"),
+    ),
+    "saturated": VectorSpec(
+        about="values at the ends of int64 and decimal128: there were more records than the bound",
+        spec={
+            "privacy": ROW,
+            "max_total_rows": "1000000000000",
+            "statistics": {
+                "cancelled": FIRST["cancelled"],
+                "delay": {"family": "normal", "column": "delay", **DELAY, "lattice_bits": "24"},
+            },
+        },
+        ends=True,
+    ),
+    "no-rows": VectorSpec(
+        about="cells without any record, released like all others",
+        spec={
+            "privacy": ROW,
+            "groups": {"origin": ["nowhere", "elsewhere"]},
+            "statistics": {"cancelled": FIRST["cancelled"], "stops": FIRST["stops"]},
+        },
+        asked=_both("cancelled"),
+    ),
+}

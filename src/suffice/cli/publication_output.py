@@ -1,0 +1,128 @@
+"""What commands that publish have in common: options, and what they print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import messages, output
+from suffice.cli.options import check_draws
+from suffice.cli.terminal import in_line, say
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.pooling.release import Release
+    from suffice.publishing import Published
+    from suffice.storage.publications.publication import Publication
+
+ToOption = Annotated[
+    str | None,
+    typer.Option("--to", metavar="STORE", help="Where to publish; default: the store of the release."),
+]
+PublishToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--publish-to", metavar="STORE", help="Publish the answer in this store, in place of printing it."
+    ),
+]
+PublishTimeoutOption = Annotated[
+    float,
+    typer.Option("--publish-timeout", metavar="SECONDS", help="How long to retry a store that fails."),
+]
+
+
+def check_publication_draws(draws: int, seed: int | None) -> None:
+    """Refuse a number of draws or a seed that cannot be used; none are draws too."""
+    check_draws(draws or 1, seed)
+
+
+def print_published(found: Published, *, as_json: bool) -> None:
+    """Print a publication, and whether it was found or made."""
+    document = {"status": "published" if found.is_new else "found", **publication_document(found.publication)}
+    if as_json:
+        output.print_json(document)
+        return
+    if not found.is_new:
+        words = {
+            "unsigned": "unsigned",
+            "checked": "signature checked",
+            "not_checked": "signature not checked",
+        }
+        say(f"found: this was published before ({words[found.signature]}), and nothing was computed")
+    print_publication(document)
+
+
+def publish_model(
+    releases: Sequence[Release],
+    statistics: Sequence[str],
+    model: Mapping[str, Any],
+    to: str,
+    *,
+    out: object,
+    as_json: bool,
+    **terms: Any,
+) -> None:
+    """Publish what a model's command would print, and print the publication.
+
+    Raises
+    ------
+    UsageError
+        Where a local file is asked for as well: it would hold other draws.
+    """
+    if out is not None:
+        message = "--publish-to publishes the draws as well: leave --out and --plot out, or publish by itself"
+        raise UsageError(message)
+    from suffice.publication_asking import question_of  # noqa: PLC0415 - numpy is slow to import
+    from suffice.publishing import carry_out, destination, publications_of  # noqa: PLC0415 - as above
+
+    destination(to)
+
+    first, *series = releases
+    question = question_of(first, statistics, series=series, model=model, **terms)
+    publications = publications_of(question, to, notice=messages.notice)
+    print_published(carry_out(question, publications), as_json=as_json)
+
+
+def publication_document(publication: Publication) -> dict[str, Any]:
+    """Return a publication as JSON states it."""
+    stated = publication.manifest
+    return {
+        "publication_id": publication.publication_id,
+        "uri": publication.uri,
+        **{name: stated[name] for name in ("title", "created", "epsilon", "cost", "diagnostics")},
+        "signed_by": None if stated["signature"] is None else stated["signature"]["key_id"],
+        "request": stated["request"],
+        "files": [{**file, "uri": f"{publication.uri}/{file['path']}"} for file in stated["files"]],
+    }
+
+
+def print_publication(document: dict[str, Any]) -> None:
+    """Print what a publication is of, what it rests on, and its files."""
+    request = document["request"]
+    for name in ("title", "publication_id", "uri", "created"):
+        say(f"{name.replace('_', ' '):<16} {in_line(document[name])}")
+    for release in request["releases"]:
+        epsilon = document["epsilon"][release["release_id"]]
+        say(f"{'release':<16} {in_line(release['label'])} {release['release_id']}, epsilon {epsilon}")
+    say(f"{'cost':<16} {document['cost']}: what is published follows from releases alone")
+    for asked in request["statistics"]:
+        priors = "; ".join(
+            prior["prior"] if prior["name"] is None else f"{prior['name']}: {prior['prior']}"
+            for prior in asked["priors"]
+        )
+        say(f"{'statistic':<16} {in_line(asked['statistic'])}{', prior ' if priors else ''}{in_line(priors)}")
+        if asked["n_prior"] is not None:
+            say(f"{'prior of N':<16} {in_line(asked['n_prior'])}")
+    say(f"{'method':<16} {request['method']}")
+    say(f"{'intervals':<16} central, {100 * float(request['mass']):g} % posterior probability each")
+    say(f"{'draws':<16} {request['draws']} a cell, seed {request['seed']}")
+    say(f"{'signed by':<16} {document['signed_by'] or 'nobody'}")
+    for of, found in document["diagnostics"].items():
+        told = ", ".join(f"{name} {value}" for name, value in found.items())
+        say(f"{'diagnostics':<16} {in_line(f'{of}: {told}')}")
+    for file in document["files"]:
+        rows = "" if file["rows"] is None else f", {file['rows']} rows"
+        say(f"{file['role']:<16} {in_line(file['path'])}{rows}, {file['size']} bytes")

@@ -1,0 +1,169 @@
+"""``suffice publications``: what was published, shown, checked and fetched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.files import check_file, check_local
+from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicationKeyOption, StoreOption
+from suffice.cli.publication_output import print_publication, publication_document
+from suffice.cli.terminal import in_line, say
+from suffice.cli.trust import verify_publication_of
+from suffice.errors import StorageError, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from suffice.storage.publications.publication import Publication
+
+app = typer.Typer(
+    help="Publications: list, show, check and fetch them.", rich_markup_mode=None, no_args_is_help=True
+)
+
+PublicationArgument = Annotated[
+    str, typer.Argument(metavar="PUBLICATION", help="An id, or the path or URI of its folder.")
+]
+
+
+@app.command("list")
+def list_publications(
+    store: StoreOption = DEFAULT_STORE,
+    publication_keys: PublicationKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List what was published in a store; what cannot be read is named, and the status is 5."""
+    from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
+
+    publications = PublicationStore.open(store, publication_keys=publication_keys)
+    rows, problems = [], []
+    for publication_id in publications.ids():
+        try:
+            found = publications.find(publication_id)
+        except StoreError as error:
+            problems.append(f"{publication_id}: {error}")
+            continue
+        if found is not None:
+            stated = found.manifest
+            signature = stated["signature"]
+            rows.append(
+                {
+                    "publication_id": publication_id,
+                    "title": stated["title"],
+                    "kind": stated["request"]["kind"],
+                    "created": stated["created"],
+                    "files": len(stated["files"]),
+                    "signed_by": None if signature is None else signature["key_id"],
+                }
+            )
+    if as_json:
+        output.print_json({"uri": publications.uri, "publications": rows, "problems": problems})
+    else:
+        if rows:
+            output.print_rows(rows)
+        else:
+            say(f"no publications at {publications.uri}")
+        for problem in problems:
+            say(in_line(problem))
+    if problems:
+        raise typer.Exit(StorageError.exit_status)
+
+
+@app.command()
+def show(
+    publication: PublicationArgument,
+    store: StoreOption = DEFAULT_STORE,
+    publication_keys: PublicationKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a publication: what was asked, what it rests on, its files."""
+    document = publication_document(_opened(publication, store, publication_keys))
+    if as_json:
+        output.print_json(document)
+    else:
+        print_publication(document)
+
+
+@app.command()
+def verify(
+    publication: PublicationArgument,
+    store: StoreOption = DEFAULT_STORE,
+    publication_keys: PublicationKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a publication's manifest, its signature where one is demanded, and every file."""
+    from suffice.storage.publications.publication_store import locate_publication  # noqa: PLC0415
+
+    located = locate_publication(publication)
+    place, publication_id = (store, publication) if located is None else (located[0].parent.uri, located[1])
+    verify_publication_of(place, publication_id, publication_keys, as_json=as_json)
+
+
+@app.command()
+def fetch(
+    publication: PublicationArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new folder for its files.")],
+    store: StoreOption = DEFAULT_STORE,
+    publication_keys: PublicationKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a publication's files into a new folder, each checked before it is written."""
+    check_local("--out", out)
+    if _exists(out):
+        message = f"--out {out}: it exists, and is not replaced: name another place"
+        raise UsageError(message)
+    check_file("--out", out / "manifest.json", overwrite=False)
+    found = _opened(publication, store, publication_keys)
+    _copy(found, out)
+    written = [str(out / path) for path in (*(file.path for file in found.files), "manifest.json")]
+    if as_json:
+        output.print_json({"publication_id": found.publication_id, "files": written})
+    else:
+        for path in written:
+            say(f"wrote {path}")
+
+
+def _copy(found: Publication, out: Path) -> None:
+    """Write a publication's files, one in memory at a time, and the manifest last; nothing stays of a half.
+
+    Raises
+    ------
+    UsageError
+        Where the folder cannot be written.
+    PublicationCorruptError, StoreError
+        Where a file is missing, or is not what was published.
+    """
+    message = f"--out {out}: its files cannot be written"
+    try:
+        out.mkdir(parents=True)
+    except (OSError, ValueError):
+        raise UsageError(message) from None
+    try:
+        for file in found.files:
+            (out / file.path).write_bytes(found.read(file.name))
+        (out / "manifest.json").write_bytes(found.data)
+    except BaseException as error:
+        shutil.rmtree(out, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            raise UsageError(message) from None
+        raise
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:  # a path may hold what no file system takes
+        return False
+
+
+def _opened(reference: str, store: str, publication_keys: list[str] | None) -> Publication:
+    from suffice.storage.publications.publication_store import open_publication  # noqa: PLC0415
+
+    return open_publication(reference, store=store, publication_keys=publication_keys)

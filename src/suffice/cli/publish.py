@@ -1,0 +1,195 @@
+"""The command that publishes posteriors."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.cli import messages
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    AllowWithdrawnOption,
+    ClippingOption,
+    ClusterOption,
+    JsonOption,
+    MassOption,
+    MethodOption,
+    PredictorPriorOption,
+    PriorOfNOption,
+    PublicationKeyOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    SeedOption,
+    StoreOption,
+    WhereOption,
+    WithinUnitOption,
+    open_for_reading,
+    parse_pairs,
+    parse_prior_of_n,
+)
+from suffice.cli.priors_file import read_priors
+from suffice.cli.publication_output import (
+    PublishTimeoutOption,
+    ToOption,
+    check_publication_draws,
+    print_published,
+)
+from suffice.errors import UsageError
+from suffice.profile.settings import pinned_profile, setting
+
+if TYPE_CHECKING:
+    from suffice.pipeline.pooling.release import Release
+
+
+def publish(
+    release: ReleaseArgument,
+    statistics: Annotated[
+        list[str], typer.Argument(metavar="STATISTIC...", help="Statistics of the release.")
+    ],
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prior",
+            metavar="[STATISTIC=]PRIOR",
+            help='As "Beta(1, 9)", or "cancelled=Beta(1, 9)" for one of several statistics; may repeat.',
+        ),
+    ] = None,
+    priors: Annotated[
+        Path | None,
+        typer.Option(
+            "--priors",
+            metavar="FILE",
+            help="Several priors by name, in YAML, TOML or JSON: publishes a sensitivity table.",
+        ),
+    ] = None,
+    n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "modelled",
+    within_unit: WithinUnitOption = "modelled",
+    predictor_prior: PredictorPriorOption = None,
+    where: WhereOption = None,
+    method: MethodOption = "noise-aware",
+    disjoint: Annotated[
+        list[str] | None,
+        typer.Option("--disjoint", metavar="RELEASE", help="Pool with this one, of separate data; repeat."),
+    ] = None,
+    same_data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--same-data", metavar="RELEASE", help="Pool with this one, of the same data again; repeat."
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option("--compare", metavar="RELEASE", help="Publish how statistics changed to this one."),
+    ] = None,
+    roll_up: Annotated[
+        list[str] | None,
+        typer.Option("--roll-up", metavar="COLUMN", help="Merge cells over this group column; repeat."),
+    ] = None,
+    mass: MassOption = 0.95,
+    draws: Annotated[
+        int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
+    ] = 4000,
+    seed: SeedOption = None,
+    formats: Annotated[
+        str | None,
+        typer.Option(
+            "--formats",
+            metavar="FORMAT[,FORMAT...]",
+            help="Of parquet, csv, json, netcdf and card; default: parquet, and a card where it fits.",
+        ),
+    ] = None,
+    to: ToOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    publication_keys: PublicationKeyOption = None,
+    publish_timeout: PublishTimeoutOption = 600.0,
+    cluster: ClusterOption = "threads",
+    *,
+    vouched: Annotated[
+        bool, typer.Option("--vouched", help="You vouch for how the releases are related.")
+    ] = False,
+    allow_withdrawn: AllowWithdrawnOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish posteriors once, where anyone can read them; asking again finds them. Costs no privacy."""
+    check_publication_draws(draws, seed)
+    if prior and priors is not None:
+        message = (
+            "--prior and --priors: a posterior has one prior, a sensitivity table several; leave one out"
+        )
+        raise UsageError(message)
+    from suffice.publishing import carry_out, destination, publications_of  # noqa: PLC0415 - each imports its own
+
+    destination(to)
+    placed = setting("cluster", cluster, profile=pinned_profile()).value or cluster
+    chosen = None if formats is None else [name.strip() for name in formats.split(",")]
+    named = None if priors is None else read_priors(priors)
+    keys = parse_pairs("--where", where)
+    count_prior = parse_prior_of_n(n_prior)
+
+    def opened(*references: str) -> list[Release]:
+        return [
+            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            for reference in references
+        ]
+
+    (first,) = opened(release)
+    from suffice.publication_asking import question_of  # noqa: PLC0415 - each command imports what it needs
+
+    question = question_of(
+        first,
+        statistics,
+        disjoint=opened(*(disjoint or ())),
+        same_data=opened(*(same_data or ())),
+        compare=None if compare is None else opened(compare)[0],
+        roll_up=roll_up or (),
+        prior=_prior(prior, statistics),
+        priors=named,
+        n_prior=count_prior,
+        where=keys,
+        method=method,
+        clipping=clipping,
+        within_unit=within_unit,
+        predictor_prior=predictor_prior,
+        vouched=vouched,
+        mass=mass,
+        draws=draws,
+        seed=seed,
+        formats=chosen,
+    )
+    publications = publications_of(
+        question,
+        to,
+        publication_keys=publication_keys,
+        publish_timeout=publish_timeout,
+        notice=messages.notice,
+    )
+    progress = messages.cell_progress("posterior")
+    found = carry_out(question, publications, cluster=placed, progress=progress)
+    print_published(found, as_json=as_json)
+
+
+def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | str | None:
+    """Read repeated [STATISTIC=]PRIOR: one of all statistics, or one by statistic."""
+    if not given:
+        return None
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, prior = text.partition("=")
+        is_named = bool(equals) and name.strip() in statistics
+        if not is_named and len(given) > 1:
+            message = (
+                f"--prior {text}: of several priors each names its statistic, as "
+                f'"{statistics[0]}=Beta(1, 9)"; --priors FILE sets several side by side'
+            )
+            raise UsageError(message)
+        if not is_named:
+            return text
+        if name.strip() in found:
+            message = f"--prior {text}: {name.strip()} is given twice: state it once"
+            raise UsageError(message)
+        found[name.strip()] = prior
+    return found

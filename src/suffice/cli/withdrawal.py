@@ -1,0 +1,96 @@
+"""``suffice withdraw`` and ``suffice describe``: what is put beside a manifest, and changes nothing of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.files import new_file
+from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicKeyOption, ReleaseArgument, StoreOption
+from suffice.cli.terminal import say
+from suffice.errors import UsageError
+from suffice.profile.settings import pinned_profile, setting
+
+
+def withdraw(
+    release: ReleaseArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Why, in one line; every reader sees it.")],
+    store: StoreOption = DEFAULT_STORE,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Mark a faulty release for its readers, for good; it stays where it is, and stays charged."""
+    from suffice.storage.operations.withdrawing import withdraw as withdraw_release  # noqa: PLC0415 - each command imports its own
+    from suffice.storage.signatures.signing import signer_from_environment  # noqa: PLC0415
+
+    done = withdraw_release(
+        release,
+        reason=reason,
+        created=dt.datetime.now(dt.UTC),
+        store=store,
+        signer=signer_from_environment(),
+        allowed=_check_store,
+    )
+    if as_json:
+        output.print_json(
+            {
+                "release": done.label,
+                "release_id": done.release_id,
+                "uri": done.uri,
+                "status": done.status,
+                "withdrawal": done.withdrawal.to_dict(),
+            }
+        )
+    elif done.status == "withdrawn":
+        say(f"{done.label} (release {done.release_id}) is {done.withdrawal}")
+        say("it stays charged; readers are refused, unless they ask for it with --allow-withdrawn")
+    else:
+        say(f"{done.label} was withdrawn before, for the same reason: {done.withdrawal}")
+
+
+def describe(
+    release: ReleaseArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write them here; else beside the release's manifest."),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write datapackage.json and croissant.json, made of the manifest alone, where they are missing."""
+    from suffice.storage.operations.describing import describe_release, descriptions_of  # noqa: PLC0415
+
+    if out is None:
+        written = describe_release(release, store=store, public_keys=public_keys, allowed=_check_store)
+    else:
+        made = descriptions_of(release, store=store, public_keys=public_keys)
+        _make_folder(out)
+        written = {}
+        for name, data in made.items():
+            with new_file("--out", out / name, overwrite=False) as file:
+                file.write_bytes(data)
+            written[str(out / name)] = "written"
+    if as_json:
+        output.print_json({"files": [{"file": file, "status": status} for file, status in written.items()]})
+        return
+    for place, status in written.items():
+        say(f"{status.replace('_', ' ')}: {place}")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError):
+        message = f"--out {folder}: the folder cannot be made"
+        raise UsageError(message) from None
+
+
+def _check_store(uri: str) -> None:
+    """Refuse to write to a store that the deployment profile does not allow."""
+    setting("store", uri, profile=pinned_profile(), option="--store")

@@ -1,0 +1,6 @@
+"""Tables, draws and summaries as Parquet, netCDF, CSV and JSON that say where they come from.
+
+In: rows or draws, and what they were computed from.
+Out: files.
+May import: release_run and below.
+"""

@@ -1,0 +1,217 @@
+"""Where the numbers of a file come from, as every format that is written here states it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suffice.pipeline.posterior.method_text import method_text
+from suffice.pipeline.publication.releases import manifest_sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from suffice.pipeline.calibration.result import Calibration
+    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.models.state_comparison import StateComparison
+    from suffice.pipeline.pooling.prior_comparison import PriorComparison
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.posterior.posterior import Posterior
+
+ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
+SUMMARIES = "posterior summaries"
+DRAWS = "posterior draws"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSource:
+    """A release that numbers rest on.
+
+    Attributes
+    ----------
+    label, release_id, manifest_sha256 : str
+        Name and edition; 16 hex digits; of the manifest's bytes.
+    withdrawn : str or None
+        When, by whom and why it was withdrawn; None where it stands.
+    """
+
+    label: str
+    release_id: str
+    manifest_sha256: str
+    withdrawn: str | None = None
+
+    @classmethod
+    def of(cls, release: Release) -> ReleaseSource:
+        """Return what is stated of a release."""
+        return cls(
+            label=release.label,
+            release_id=release.release_id,
+            manifest_sha256=manifest_sha256(release),
+            withdrawn=None if release.withdrawn is None else str(release.withdrawn),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What the numbers of one file are, and what they were worked out from.
+
+    Attributes
+    ----------
+    what : str
+        ``ESTIMATES``, ``SUMMARIES``, ``DRAWS``, or another short text.
+    releases : tuple of ReleaseSource
+    statistic : str
+        Its name; several are separated by commas.
+    method : str or None
+        ``noise-aware``, or ``plug-in: not calibrated``; None of estimates.
+    prior, n_prior, predictor_prior : str or None
+        As text; None where there is none.
+    mass : float or None
+        Of the intervals.
+    draws, seed : int or None
+        Of posterior draws; no seed where they cannot be drawn again.
+    publication_id : str or None
+        Of what is published.
+    notes : tuple of str
+        What there is to say beside the numbers, a sentence each.
+    """
+
+    what: str
+    releases: tuple[ReleaseSource, ...]
+    statistic: str
+    method: str | None = None
+    prior: str | None = None
+    n_prior: str | None = None
+    predictor_prior: str | None = None
+    mass: float | None = None
+    draws: int | None = None
+    seed: int | None = None
+    publication_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON has it; what is not stated is left out."""
+        found = dataclasses.asdict(self)
+        releases = [
+            {name: value for name, value in release.items() if value is not None}
+            for release in found.pop("releases")
+        ]
+        stated = {name: value for name, value in found.items() if value not in (None, ())}
+        stated["notes"] = list(self.notes)
+        return {
+            "written_by": f"suffice {importlib.metadata.version('suffice')}",
+            "releases": releases,
+            **{name: value for name, value in stated.items() if value != []},
+        }
+
+    def text(self) -> str:
+        """Return the document as one line of JSON, as formats hold it whose metadata are text."""
+        return json.dumps(self.document(), ensure_ascii=False, sort_keys=True)
+
+    def attributes(self) -> dict[str, str]:
+        """Return name and text of everything, as netCDF holds it; ``source`` is the whole document."""
+        flat = {
+            name: str(value)
+            for name, value in self.document().items()
+            if name not in {"releases", "notes", "written_by"}
+        }
+        return {
+            **flat,
+            "release": ", ".join(release.label for release in self.releases),
+            "release_id": ", ".join(release.release_id for release in self.releases),
+            "manifest_sha256": ", ".join(release.manifest_sha256 for release in self.releases),
+            **self._withdrawn(),
+            "notes": "; ".join(self.notes),
+            "source": self.text(),
+        }
+
+    def _withdrawn(self) -> dict[str, str]:
+        told = [f"{release.label}: {release.withdrawn}" for release in self.releases if release.withdrawn]
+        return {"withdrawn": "; ".join(told)} if told else {}
+
+
+def posterior_source(
+    what: str,
+    releases: Iterable[Release],
+    posterior: Posterior,
+    *,
+    mass: float | None = None,
+    draws: int | None = None,
+    seed: int | None = None,
+) -> Source:
+    """Return the source of numbers that follow from one posterior."""
+    from suffice.pipeline.publication.answer import notes_of  # noqa: PLC0415 - numpy is slow to import
+
+    return Source(
+        what=what,
+        releases=tuple(map(ReleaseSource.of, releases)),
+        statistic=posterior.statistic,
+        method=method_text(posterior.method),
+        prior=str(posterior.prior),
+        n_prior=None if posterior.n_prior is None else str(posterior.n_prior),
+        predictor_prior=posterior.predictor_prior,
+        mass=mass,
+        draws=draws,
+        seed=seed,
+        notes=notes_of(posterior),
+    )
+
+
+def fit_source(
+    what: str,
+    releases: Iterable[Release],
+    found: HiddenMarkovFit | StateComparison,
+    *,
+    seed: int | None,
+) -> Source:
+    """Return the source of numbers of a hidden Markov model, or of a comparison of numbers of states."""
+    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415 - numpy is slow to import
+
+    if isinstance(found, HiddenMarkovFit):
+        settings, lines = found.settings, found.diagnostics.lines
+    else:
+        settings, lines = found.settings[0], []
+    priors = settings.priors
+    return Source(
+        what=what,
+        releases=tuple(map(ReleaseSource.of, releases)),
+        statistic=", ".join(feature.name for feature in found.table.features),
+        method=method_text(settings.method),
+        prior=f"transitions Dirichlet({priors.transitions:g}), emissions Dirichlet({priors.emissions:g})",
+        draws=settings.n_draws,
+        seed=seed,
+        notes=(*lines, *settings.lines),
+    )
+
+
+def comparison_source(release: Release, found: PriorComparison) -> Source:
+    """Return the source of a comparison of priors."""
+    return Source(
+        what="log evidence of priors",
+        releases=(ReleaseSource.of(release),),
+        statistic=found.statistic,
+        method="noise-aware",
+        prior="; ".join(found.priors),
+        n_prior=found.n_prior,
+    )
+
+
+def calibration_source(release: Release, statistic: str, found: Calibration, *, seed: int | None) -> Source:
+    """Return the source of a calibration, which simulates one release's statistic."""
+    return Source(
+        what="calibration by simulated releases",
+        releases=(ReleaseSource.of(release),),
+        statistic=statistic,
+        method=method_text(found.method),
+        prior=str(found.prior),
+        n_prior=str(found.n_prior),
+        seed=seed,
+    )
+
+
+def table_source(release: Release, statistic: str) -> Source:
+    """Return the source of a statistic's table."""
+    return Source(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=statistic)

@@ -1,0 +1,9 @@
+"""Pages that people read: the card of a posterior, the catalogue, and their design.
+
+In: releases, posteriors, publications.
+Out: HTML without any reference to elsewhere.
+May import: data_files and below.
+"""
+
+PUBLIC: dict[str, tuple[str, ...]] = {}
+"""What other rooms may import, by module; empty: the module as a whole."""

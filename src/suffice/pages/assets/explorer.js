@@ -1,0 +1,4911 @@
+// The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 121f5d6c5206b2f55b58c9d9373064cf5a21484ac6765a35f57b0c7c9be5f503
+(() => {
+  // explorer/contrast.js
+  var TAIL = 1e-8;
+  var POINTS = [500, 2e3, 8e3];
+  var LEAST_MASS = 1 - 1e-5;
+  function contrast(first, second, mass) {
+    const left = tabulated(first);
+    const right = tabulated(second);
+    if (left === null || right === null) return null;
+    const below = left.high - left.low < right.high - right.low ? (shift) => 1 - left.average((value) => right.below(value - shift)) : (shift) => right.average((value) => left.below(value + shift));
+    const ends2 = [(1 - mass) / 2, (1 + mass) / 2];
+    const reach2 = [left.low - right.high, left.high - right.low];
+    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share3) => solved(below, share3, ...reach2));
+    return {
+      greater: 1 - below(0),
+      difference: {
+        mean: first.mean - second.mean,
+        sd: Math.hypot(first.sd, second.sd),
+        median,
+        lower,
+        upper
+      },
+      ratio: ratio(left, right, ends2)
+    };
+  }
+  function ratio(left, right, ends2) {
+    if (right.low <= 0 || left.low < 0) return null;
+    const below = left.high / left.low < right.high / right.low ? (logarithm) => 1 - left.average((value) => right.below(value / Math.exp(logarithm))) : (logarithm) => right.average((value) => left.below(value * Math.exp(logarithm)));
+    const reach2 = [Math.log(Math.max(left.low, 1e-300) / right.high), Math.log(left.high / right.low)];
+    const [lower, median, upper] = [ends2[0], 0.5, ends2[1]].map((share3) => Math.exp(solved(below, share3, ...reach2)));
+    return { median, lower, upper };
+  }
+  function tabulated(law) {
+    const low = law.quantile(TAIL);
+    const high = law.quantile(1 - TAIL);
+    if (!(Number.isFinite(low) && Number.isFinite(high) && low < high)) return null;
+    for (const size of POINTS) {
+      const table2 = tabulatedAt(law, low, high, size);
+      if (Math.abs(table2.mass - 1) <= 1 - LEAST_MASS) return table2;
+    }
+    return null;
+  }
+  function tabulatedAt(law, low, high, size) {
+    const width2 = high - low;
+    const step = 1 / size;
+    const nodes = Array.from(
+      { length: size + 1 },
+      (_, index) => low + width2 * Math.sin(Math.PI * index / size / 2) ** 2
+    );
+    const densities = law.density(nodes);
+    const slopes = nodes.map((_, index) => densities[index] * width2 * (Math.PI / 2) * Math.sin(Math.PI * index / size));
+    slopes[0] = Math.max(0, 3 * slopes[1] - 3 * slopes[2] + slopes[3]);
+    slopes[size] = Math.max(0, 3 * slopes[size - 1] - 3 * slopes[size - 2] + slopes[size - 3]);
+    const cumulated = [0];
+    for (let index = 0; index < size; index += 1) {
+      const [before, from, to, after] = [-1, 0, 1, 2].map(
+        (offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]
+      );
+      cumulated.push(cumulated[index] + step / 24 * (13 * (from + to) - before - after));
+    }
+    const mass = cumulated[size];
+    return {
+      low,
+      high,
+      mass,
+      below(value) {
+        if (value <= low) return 0;
+        if (value >= high) return 1;
+        const at = 2 / Math.PI * Math.asin(Math.sqrt((value - low) / width2)) * size;
+        const index = Math.min(Math.floor(at), size - 1);
+        return hermite(cumulated, slopes, index, at - index, step) / mass;
+      },
+      average(of) {
+        let sum = (slopes[0] * of(nodes[0]) + slopes[size] * of(nodes[size])) / 2;
+        for (let index = 1; index < size; index += 1) sum += slopes[index] * of(nodes[index]);
+        return sum * step / mass;
+      }
+    };
+  }
+  function hermite(values, slopes, index, share3, step) {
+    const rest = 1 - share3;
+    return (1 + 2 * share3) * rest * rest * values[index] + share3 * rest * rest * step * slopes[index] + share3 * share3 * (3 - 2 * share3) * values[index + 1] - share3 * share3 * rest * step * slopes[index + 1];
+  }
+  function solved(increasing, value, low, high) {
+    for (let turn = 0; turn < 60; turn += 1) {
+      const middle = (low + high) / 2;
+      if (increasing(middle) < value) low = middle;
+      else high = middle;
+      if (high - low <= 1e-13 * Math.max(Math.abs(low), Math.abs(high))) break;
+    }
+    return (low + high) / 2;
+  }
+
+  // src/errors.js
+  var ReleaseError = class extends Error {
+    /**
+     * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `statistic`, `cell`, `prior`, `method`,
+     *   `clipping`, `resolution`, `usage`.
+     * @param {string} message Which rule, at which place, and what to do; at most 500 characters.
+     */
+    constructor(code, message) {
+      super(message.length > 500 ? `${message.slice(0, 497)}...` : message);
+      this.name = "ReleaseError";
+      this.code = code;
+    }
+  };
+  function shown(text) {
+    const plain = String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, "?");
+    return plain.length > 80 ? `${plain.slice(0, 77)}...` : plain;
+  }
+
+  // src/bytes.js
+  var K = new Uint32Array([
+    1116352408,
+    1899447441,
+    3049323471,
+    3921009573,
+    961987163,
+    1508970993,
+    2453635748,
+    2870763221,
+    3624381080,
+    310598401,
+    607225278,
+    1426881987,
+    1925078388,
+    2162078206,
+    2614888103,
+    3248222580,
+    3835390401,
+    4022224774,
+    264347078,
+    604807628,
+    770255983,
+    1249150122,
+    1555081692,
+    1996064986,
+    2554220882,
+    2821834349,
+    2952996808,
+    3210313671,
+    3336571891,
+    3584528711,
+    113926993,
+    338241895,
+    666307205,
+    773529912,
+    1294757372,
+    1396182291,
+    1695183700,
+    1986661051,
+    2177026350,
+    2456956037,
+    2730485921,
+    2820302411,
+    3259730800,
+    3345764771,
+    3516065817,
+    3600352804,
+    4094571909,
+    275423344,
+    430227734,
+    506948616,
+    659060556,
+    883997877,
+    958139571,
+    1322822218,
+    1537002063,
+    1747873779,
+    1955562222,
+    2024104815,
+    2227730452,
+    2361852424,
+    2428436474,
+    2756734187,
+    3204031479,
+    3329325298
+  ]);
+  function sha256(data) {
+    const state = new Uint32Array([
+      1779033703,
+      3144134277,
+      1013904242,
+      2773480762,
+      1359893119,
+      2600822924,
+      528734635,
+      1541459225
+    ]);
+    const words = new Uint32Array(64);
+    const whole = data.length - data.length % 64;
+    for (let at = 0; at < whole; at += 64) compress(state, words, data, at);
+    const rest = data.length - whole;
+    const tail = new Uint8Array(rest < 56 ? 64 : 128);
+    tail.set(data.subarray(whole));
+    tail[rest] = 128;
+    const view = new DataView(tail.buffer);
+    view.setUint32(tail.length - 8, Math.floor(data.length / 536870912));
+    view.setUint32(tail.length - 4, data.length * 8 >>> 0);
+    for (let at = 0; at < tail.length; at += 64) compress(state, words, tail, at);
+    return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");
+  }
+  function compress(state, words, data, at) {
+    for (let i = 0; i < 16; i += 1) {
+      const j = at + 4 * i;
+      words[i] = data[j] << 24 | data[j + 1] << 16 | data[j + 2] << 8 | data[j + 3];
+    }
+    for (let i = 16; i < 64; i += 1) {
+      const x = words[i - 15];
+      const y = words[i - 2];
+      const s0 = (x >>> 7 | x << 25) ^ (x >>> 18 | x << 14) ^ x >>> 3;
+      const s1 = (y >>> 17 | y << 15) ^ (y >>> 19 | y << 13) ^ y >>> 10;
+      words[i] = words[i - 16] + s0 + words[i - 7] + s1;
+    }
+    let [a, b, c, d, e, f, g, h] = state;
+    for (let i = 0; i < 64; i += 1) {
+      const s1 = (e >>> 6 | e << 26) ^ (e >>> 11 | e << 21) ^ (e >>> 25 | e << 7);
+      const first = h + s1 + (e & f ^ ~e & g) + K[i] + words[i] | 0;
+      const s0 = (a >>> 2 | a << 30) ^ (a >>> 13 | a << 19) ^ (a >>> 22 | a << 10);
+      const second = s0 + (a & b ^ a & c ^ b & c) | 0;
+      h = g;
+      g = f;
+      f = e;
+      e = d + first | 0;
+      d = c;
+      c = b;
+      b = a;
+      a = first + second | 0;
+    }
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
+    state[5] += f;
+    state[6] += g;
+    state[7] += h;
+  }
+  function encodeText(text) {
+    return new TextEncoder().encode(text);
+  }
+  function decodeText(data) {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
+  }
+  function decodeBase64(text) {
+    if (typeof text !== "string" || !/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) return null;
+    const binary = atob(text);
+    if (btoa(binary) !== text) return null;
+    return Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
+  }
+  function equalBytes(first, second) {
+    if (first.length !== second.length) return false;
+    for (let i = 0; i < first.length; i += 1) if (first[i] !== second[i]) return false;
+    return true;
+  }
+
+  // src/canonical_json.js
+  var DEEPEST = 64;
+  function encode(document2, depth = 0) {
+    if (depth > DEEPEST) throw new TypeError("too deep");
+    if (document2 === null || typeof document2 === "boolean") return String(document2);
+    if (typeof document2 === "number") {
+      if (!Number.isSafeInteger(document2) || Object.is(document2, -0)) throw new TypeError("no exact integer");
+      return String(document2);
+    }
+    if (typeof document2 === "string") {
+      if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(document2)) {
+        throw new TypeError("no text");
+      }
+      return JSON.stringify(document2);
+    }
+    if (Array.isArray(document2)) return `[${document2.map((entry) => encode(entry, depth + 1)).join(",")}]`;
+    const keys = Object.keys(document2).sort(byCodePoint);
+    return `{${keys.map((key) => `${encode(key, depth + 1)}:${encode(document2[key], depth + 1)}`).join(",")}}`;
+  }
+  function decode(data) {
+    try {
+      const document2 = JSON.parse(decodeText(data));
+      return equalBytes(encodeText(encode(document2)), data) ? document2 : null;
+    } catch {
+      return null;
+    }
+  }
+  function byCodePoint(first, second) {
+    const length = Math.min(first.length, second.length);
+    for (let i = 0; i < length; i += 1) {
+      const a = first.charCodeAt(i);
+      const b = second.charCodeAt(i);
+      if (a !== b) {
+        const high = (unit) => unit >= 55296 && unit <= 57343 ? unit + 65536 : unit;
+        return high(a) - high(b);
+      }
+    }
+    return first.length - second.length;
+  }
+
+  // src/exact.js
+  var LONGEST = 1200;
+  function rational(n, d = 1n) {
+    const sign = d < 0n ? -1n : 1n;
+    const common = gcd(n < 0n ? -n : n, d < 0n ? -d : d) || 1n;
+    return { n: sign * n / common, d: sign * d / common };
+  }
+  function gcd(a, b) {
+    while (b) [a, b] = [b, a % b];
+    return a;
+  }
+  function parseRational(text) {
+    if (typeof text !== "string" || text.length > LONGEST) return null;
+    const fraction = /^(-?\d+)\/(\d+)$/.exec(text);
+    if (fraction) return BigInt(fraction[2]) === 0n ? null : rational(BigInt(fraction[1]), BigInt(fraction[2]));
+    const decimal2 = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text);
+    if (!decimal2) return null;
+    const digits = decimal2[3] ?? "";
+    const size = BigInt(decimal2[2] + digits);
+    return rational(decimal2[1] ? -size : size, 10n ** BigInt(digits.length));
+  }
+  var add = (a, b) => rational(a.n * b.d + b.n * a.d, a.d * b.d);
+  var subtract = (a, b) => rational(a.n * b.d - b.n * a.d, a.d * b.d);
+  var multiply = (a, b) => rational(a.n * b.n, a.d * b.d);
+  var divide = (a, b) => rational(a.n * b.d, a.d * b.n);
+  function compare(a, b) {
+    const difference = a.n * b.d - b.n * a.d;
+    return difference < 0n ? -1 : Number(difference > 0n);
+  }
+  function toNumber({ n, d }) {
+    if (n === 0n) return 0;
+    const size = n < 0n ? -n : n;
+    const shift = 64 - (bits(size) - bits(d));
+    let quotient = shift >= 0 ? (size << BigInt(shift)) / d : size / (d << BigInt(-shift));
+    const left = shift >= 0 ? (size << BigInt(shift)) % d : size % (d << BigInt(-shift));
+    if (left) quotient |= 1n;
+    const value = Number(quotient);
+    const half = Math.trunc(-shift / 2);
+    const scaled2 = value * 2 ** half * 2 ** (-shift - half);
+    return n < 0n ? -scaled2 : scaled2;
+  }
+  function bits(size) {
+    return size.toString(16).length * 4;
+  }
+  function ofNumber(value) {
+    let exponent = 0;
+    let scaled2 = value;
+    while (!Number.isInteger(scaled2)) {
+      scaled2 *= 2;
+      exponent += 1;
+    }
+    return rational(BigInt(scaled2), 1n << BigInt(exponent));
+  }
+  function format({ n, d }) {
+    if (d === 1n) return String(n);
+    let rest = d;
+    let twos = 0;
+    let fives = 0;
+    while (rest % 2n === 0n) [rest, twos] = [rest / 2n, twos + 1];
+    while (rest % 5n === 0n) [rest, fives] = [rest / 5n, fives + 1];
+    if (rest !== 1n) return `${n}/${d}`;
+    const places = Math.max(twos, fives);
+    const size = (n < 0n ? -n : n) * 10n ** BigInt(places) / d;
+    const digits = String(size).padStart(places + 1, "0");
+    return `${n < 0n ? "-" : ""}${digits.slice(0, -places)}.${digits.slice(-places)}`;
+  }
+  var nextUp = (value) => neighbour(value, 1n);
+  var nextDown = (value) => neighbour(value, -1n);
+  function neighbour(value, step) {
+    const view = new DataView(new ArrayBuffer(8));
+    view.setFloat64(0, value);
+    view.setBigUint64(0, view.getBigUint64(0) + step);
+    return view.getFloat64(0);
+  }
+
+  // src/plan_values.js
+  function number(text, place) {
+    const found = parseRational(text);
+    if (found === null) throw refused(place, "it is no exact number");
+    return found;
+  }
+  function integer(text, place) {
+    const found = number(text, place);
+    if (found.d !== 1n) throw refused(place, "it is no whole number");
+    return found.n;
+  }
+  function refused(place, rule) {
+    return new ReleaseError("manifest", `the manifest is corrupt: ${place}: ${rule}`);
+  }
+  function onlyKeys(mapping, required, optional, place) {
+    const fits2 = isMapping(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
+    if (!fits2) throw refused(place, "its keys are not those that the format states");
+  }
+  function isMapping(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+
+  // src/domains.js
+  var MOST_CELLS = 1e7;
+  var MOST_LISTED = 1e5;
+  var DAY = 864e5;
+  function group(column, domain) {
+    const head = { column };
+    if (Array.isArray(domain)) {
+      const keys2 = keysOf(domain, column);
+      return { size: keys2.length, stated: { ...head, kind: "list", every: null, keys: keys2 } };
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => integer(end, `groups.${shown(column)}`));
+      const size = Number(last - first + 1n);
+      if (!(size >= 1 && size <= MOST_CELLS)) throw refused(`groups.${shown(column)}`, "it is no range");
+      return { size, stated: { ...head, kind: "range", first: String(first), last: String(last) } };
+    }
+    const keys = keysOf(domain, column);
+    return { size: keys.length, stated: { ...head, kind: "period", every: domain.every, keys } };
+  }
+  function keysOf(domain, place) {
+    const wrong = () => refused(shown(place), "it is no domain");
+    if (Array.isArray(domain)) {
+      if (domain.length === 0 || !domain.every((key) => typeof key === "string") || new Set(domain).size !== domain.length) {
+        throw wrong();
+      }
+      return domain;
+    }
+    if (domain?.range) {
+      const [first, last] = domain.range.map((end) => Number(integer(end, place)));
+      if (!(last >= first && last - first < MOST_LISTED)) throw wrong();
+      return Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
+    }
+    if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
+    const keys = [];
+    let start2 = periodStart(domain.from, domain.every);
+    for (let key = domain.from; keys.length < MOST_LISTED; key = label(start2, domain.every)) {
+      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
+      keys.push(key);
+      if (key === domain.to) return keys;
+      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
+      start2 = following(start2, domain.every);
+    }
+    throw wrong();
+  }
+  function periodStart(text, every) {
+    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every];
+    const found = parts?.exec(text);
+    if (!found) return null;
+    const [year, second = 1, third = 1] = found.slice(1).map(Number);
+    if (every === "week") {
+      const first = utc(year, 0, 4);
+      return first - (new Date(first).getUTCDay() + 6) % 7 * DAY + (second - 1) * 7 * DAY;
+    }
+    return utc(year, second - 1, third);
+  }
+  function label(start2, every) {
+    if (every === "week") {
+      const thursday = new Date(start2 + 3 * DAY);
+      const year = thursday.getUTCFullYear();
+      const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
+      return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
+    }
+    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every]);
+  }
+  function following(start2, every) {
+    if (every === "day" || every === "week") return start2 + (every === "day" ? 1 : 7) * DAY;
+    const date = new Date(start2);
+    return every === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
+  }
+  function utc(year, month, day) {
+    const date = /* @__PURE__ */ new Date(0);
+    date.setUTCFullYear(year, month, day);
+    return date.getTime();
+  }
+
+  // src/thrift.js
+  var DEEPEST2 = 12;
+  var [TRUE, FALSE, BYTE, I16, I32, I64, BINARY, LIST, STRUCT] = [1, 2, 3, 4, 5, 6, 8, 9, 12];
+  var ThriftReader = class {
+    constructor(data, position, end) {
+      this.data = data;
+      this.position = position;
+      this.end = end;
+      this.depth = 0;
+    }
+    /** A structure: a Map of its fields by number. */
+    struct() {
+      this.enter();
+      const fields = /* @__PURE__ */ new Map();
+      let number2 = 0;
+      for (let head = this.byte(); head !== 0; head = this.byte()) {
+        number2 = head >> 4 ? number2 + (head >> 4) : this.integer();
+        if (fields.has(number2)) throw malformed();
+        fields.set(number2, this.value(head & 15));
+      }
+      this.depth -= 1;
+      return fields;
+    }
+    enter() {
+      this.depth += 1;
+      if (this.depth > DEEPEST2) throw malformed();
+    }
+    value(kind) {
+      if (kind === TRUE || kind === FALSE) return kind === TRUE;
+      if (kind === BYTE) return this.byte();
+      if (kind === I16 || kind === I32 || kind === I64) return this.integer();
+      if (kind === BINARY) return this.bytes(this.unsigned());
+      if (kind === STRUCT) return this.struct();
+      if (kind !== LIST) throw malformed();
+      const head = this.byte();
+      const size = head >> 4 < 15 ? head >> 4 : this.unsigned();
+      if (size > this.end - this.position) throw malformed();
+      this.enter();
+      const found = [];
+      for (let i = 0; i < size; i += 1) found.push(this.element(head & 15));
+      this.depth -= 1;
+      return found;
+    }
+    element(kind) {
+      return kind === TRUE || kind === FALSE ? this.byte() === TRUE : this.value(kind);
+    }
+    byte() {
+      if (this.position >= this.end) throw malformed();
+      this.position += 1;
+      return this.data[this.position - 1];
+    }
+    bytes(size) {
+      if (size > this.end - this.position) throw malformed();
+      this.position += size;
+      return this.data.subarray(this.position - size, this.position);
+    }
+    /** Seven bits a byte, the lowest first; above 2^53 nothing that Parquet counts is real. */
+    unsigned() {
+      let number2 = 0;
+      for (let scale2 = 1; scale2 < 2 ** 64; scale2 *= 128) {
+        const byte = this.byte();
+        number2 += (byte & 127) * scale2;
+        if (byte < 128) {
+          if (!Number.isSafeInteger(number2)) throw malformed();
+          return number2;
+        }
+      }
+      throw malformed();
+    }
+    /** A signed number: its sign is the last bit. */
+    integer() {
+      const number2 = this.unsigned();
+      return number2 % 2 ? -(number2 + 1) / 2 : number2 / 2;
+    }
+  };
+  function malformed() {
+    return new RangeError("not in Thrift's compact form");
+  }
+
+  // src/parquet.js
+  var ROW_GROUP = 2 ** 20;
+  var PAGE_HEADER = 64;
+  var SMALLEST_PAGE = 2 ** 13;
+  var [INT64, DOUBLE, TEXT, FIXED] = [2, 5, 6, 7];
+  var [PLAIN, LEVELS] = [0, 3];
+  var MAGIC = encodeText("PAR1");
+  var LIMITS = {
+    int64: [-(2n ** 63n), 2n ** 63n - 1n],
+    "decimal128(38, 0)": [1n - 10n ** 38n, 10n ** 38n - 1n]
+  };
+  function readValues(data, statistic, groups) {
+    const refuse = (rule) => {
+      throw new ReleaseError("file", `the file of ${shown(statistic.name)} is corrupt: ${rule}`);
+    };
+    let found;
+    try {
+      found = layout(data, statistic, groups, refuse);
+    } catch (error) {
+      if (error instanceof ReleaseError) throw error;
+      refuse("it is no readable Parquet file, or not one of this format");
+    }
+    const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
+    const nRows = nCells * statistic.components.length;
+    const values = statistic.value_type === "int64" ? new BigInt64Array(nRows) : new Array(nRows);
+    const total = statistic.partition_total === null ? null : BigInt(statistic.partition_total);
+    const [lowest, highest3] = LIMITS[statistic.value_type];
+    let done = 0;
+    for (const { rows, spans } of found) {
+      const own = joined(data, spans.get("value"));
+      const size = statistic.value_type === "int64" ? 8 : 16;
+      const view = new DataView(own.buffer, own.byteOffset, own.length);
+      const estimates = joined(data, spans.get("estimate"));
+      const doubles = new DataView(estimates.buffer, estimates.byteOffset, estimates.length);
+      if (own.length !== size * rows || estimates.length !== 8 * rows) refuse("it does not hold each value once");
+      for (let row3 = 0; row3 < rows; row3 += 1) {
+        const value = size === 8 ? view.getBigInt64(8 * row3, true) : decimal(view, 16 * row3);
+        if (value < lowest || value > highest3) refuse("a value lies beyond the ends of its type");
+        values[done + row3] = value;
+        if (!Object.is(doubles.getFloat64(8 * row3, true), estimate(value, total))) {
+          refuse("its estimates do not follow from its values");
+        }
+      }
+      for (const [name, keys, position] of labels(statistic, groups)) {
+        if (!hasLabels(joined(data, spans.get(name)), keys, position, done, rows)) {
+          refuse(`its column ${shown(name)} is not the plan's`);
+        }
+      }
+      done += rows;
+    }
+    return values;
+  }
+  function decimal(view, at) {
+    return view.getBigInt64(at, false) << 64n | view.getBigUint64(at + 8, false);
+  }
+  function estimate(value, total) {
+    if (total === null) return Number(value);
+    const size = value < 0n ? -value : value;
+    if (size <= 9007199254740992n && total <= 9007199254740992n) return Number(value) / Number(total);
+    return toNumber(rational(value, total));
+  }
+  function* labels(statistic, groups) {
+    const width2 = statistic.components.length;
+    let inner = groups.reduce((product, group3) => product * group3.keys.length, 1);
+    for (const group3 of groups) {
+      inner /= group3.keys.length;
+      const step = inner * width2;
+      const keys = group3.kind === "range" ? group3.keys.map(int64) : group3.keys.map((key) => lengthAnd(String(key)));
+      yield [group3.column, keys, (row3) => Math.floor(row3 / step) % group3.keys.length];
+    }
+    yield ["component", statistic.components.map(lengthAnd), (row3) => row3 % width2];
+  }
+  function int64(number2) {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setBigInt64(0, BigInt(number2), true);
+    return bytes;
+  }
+  function lengthAnd(text) {
+    const written3 = encodeText(text);
+    const bytes = new Uint8Array(4 + written3.length);
+    new DataView(bytes.buffer).setUint32(0, written3.length, true);
+    bytes.set(written3, 4);
+    return bytes;
+  }
+  function hasLabels(bytes, keys, position, start2, rows) {
+    let at = 0;
+    for (let row3 = start2; row3 < start2 + rows; row3 += 1) {
+      const key = keys[position(row3)];
+      if (at + key.length > bytes.length) return false;
+      for (let i = 0; i < key.length; i += 1) if (bytes[at + i] !== key[i]) return false;
+      at += key.length;
+    }
+    return at === bytes.length;
+  }
+  function joined(data, spans) {
+    if (spans.length === 1) return data.subarray(...spans[0]);
+    const bytes = new Uint8Array(spans.reduce((sum, [start2, end]) => sum + end - start2, 0));
+    let at = 0;
+    for (const [start2, end] of spans) {
+      bytes.set(data.subarray(start2, end), at);
+      at += end - start2;
+    }
+    return bytes;
+  }
+  function columnSizes(statistic, groups) {
+    const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
+    const width2 = statistic.components.length;
+    const texts = (keys) => keys.reduce((sum, key) => sum + 4 + encodeText(String(key)).length, 0);
+    const sizes = /* @__PURE__ */ new Map();
+    for (const group3 of groups) {
+      const cells = group3.kind === "range" ? 8 * nCells : nCells / group3.keys.length * texts(group3.keys);
+      sizes.set(group3.column, width2 * cells);
+    }
+    sizes.set("component", nCells * texts(statistic.components));
+    sizes.set("value", (statistic.value_type === "int64" ? 8 : 16) * nCells * width2);
+    sizes.set("estimate", 8 * nCells * width2);
+    return sizes;
+  }
+  function fileSizes(statistic, groups) {
+    const sizes = columnSizes(statistic, groups);
+    const values = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+    const rowGroups = rowGroupCount(statistic, groups);
+    const headers = PAGE_HEADER * (rowGroups * sizes.size + Math.floor(values / SMALLEST_PAGE));
+    return [12 + values, 12 + values + headers + largestFooter(sizes, rowGroups)];
+  }
+  function rowGroupCount(statistic, groups) {
+    const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
+    return Math.ceil(nCells * statistic.components.length / ROW_GROUP);
+  }
+  function largestFooter(sizes, rowGroups) {
+    const names = [...sizes.keys()].reduce((sum, name) => sum + encodeText(name).length, 0);
+    return 1024 + 64 * sizes.size + names + rowGroups * (64 + 128 * sizes.size + names);
+  }
+  function layout(data, statistic, groups, refuse) {
+    const sizes = columnSizes(statistic, groups);
+    const [least, greatest] = fileSizes(statistic, groups);
+    if (data.length < least || data.length > greatest) refuse("its size is not the plan's");
+    if (!equalBytes(data.subarray(0, 4), MAGIC) || !equalBytes(data.subarray(-4), MAGIC)) {
+      refuse("it is no readable Parquet file");
+    }
+    const end = data.length - 8;
+    const footer = end - new DataView(data.buffer, data.byteOffset + end, 4).getUint32(0, true);
+    if (footer < Math.max(4, end - largestFooter(sizes, rowGroupCount(statistic, groups)))) {
+      refuse("its footer is larger than the plan's");
+    }
+    const reader = new ThriftReader(data, footer, end);
+    const metadata = reader.struct();
+    if (!only(metadata, [1, 2, 3, 4], [6, 7]) || reader.position !== end) {
+      refuse("its footer says more than the plan's");
+    }
+    const kinds = columnKinds(statistic, groups);
+    const [root2, ...fields] = metadata.get(2);
+    const declares = fields.length === kinds.size && root2.get(5) === kinds.size;
+    if (!declares || ![...kinds].every(([name, kind], i) => isDeclared(fields[i], name, kind))) {
+      refuse("its columns are not the plan's");
+    }
+    const nRows = statistic.components.length * groups.reduce((product, group3) => product * group3.keys.length, 1);
+    const declared = metadata.get(4);
+    if (metadata.get(3) !== nRows || declared.length !== rowGroupCount(statistic, groups)) {
+      refuse("its rows or row groups are not the plan's");
+    }
+    let position = 4;
+    const found = declared.map((group3, index) => {
+      const rows = Math.min(ROW_GROUP, nRows - index * ROW_GROUP);
+      if (group3.get(3) !== rows) refuse("its rows or row groups are not the plan's");
+      if (!only(group3, [1, 2, 3], [5, 6, 7])) refuse("its row groups say more than the plan's");
+      const chunks = group3.get(1);
+      if (chunks.length !== kinds.size) refuse("its columns are not the plan's");
+      const spans = /* @__PURE__ */ new Map();
+      [...kinds].forEach(([name, kind], i) => {
+        const size = chunkSize(chunks[i], name, kind[0], rows, position);
+        if (size === null || size <= 0 || size > footer - position) {
+          refuse(`its column ${shown(name)} is compressed, encoded, or out of place`);
+        }
+        spans.set(name, pages(data, position, position + size, rows, refuse));
+        position += size;
+      });
+      return { rows, spans };
+    });
+    if (position !== footer) refuse("it holds bytes of no column");
+    for (const [name, size] of sizes) {
+      const held = found.reduce((sum, { spans }) => sum + spans.get(name).reduce((s, [a, b]) => s + b - a, 0), 0);
+      if (held !== size) refuse("it does not hold each value once and nothing else");
+    }
+    return found;
+  }
+  function columnKinds(statistic, groups) {
+    const kinds = new Map(groups.map((group3) => [group3.column, group3.kind === "range" ? [INT64] : [TEXT]]));
+    kinds.set("component", [TEXT]);
+    kinds.set("value", statistic.value_type === "int64" ? [INT64] : [FIXED, 16, 0, 38]);
+    kinds.set("estimate", [DOUBLE]);
+    return kinds;
+  }
+  function isDeclared(entry, name, kind) {
+    const lengths = [2, 7, 8].filter((number2) => entry.has(number2)).map((number2) => entry.get(number2));
+    return entry.get(3) === 0 && !entry.has(5) && decodeText(entry.get(4)) === name && entry.get(1) === kind[0] && lengths.length === kind.length - 1 && lengths.every((value, i) => value === kind[i + 1]);
+  }
+  function chunkSize(chunk, name, kind, rows, position) {
+    const column = chunk.get(3);
+    if (!only(chunk, [3], [2]) || !only(column, [1, 2, 3, 4, 5, 6, 7, 9], [13, 16])) return null;
+    const path = column.get(3);
+    const asExpected = column.get(1) === kind && path.length === 1 && decodeText(path[0]) === name && column.get(4) === 0 && column.get(5) === rows && column.get(9) === position && column.get(6) === column.get(7) && column.get(2).every((encoding) => encoding === PLAIN || encoding === LEVELS);
+    return asExpected && Number.isInteger(column.get(7)) ? column.get(7) : null;
+  }
+  function pages(data, start2, end, rows, refuse) {
+    const spans = [];
+    let [position, left] = [start2, rows];
+    while (position < end && left > 0) {
+      const reader = new ThriftReader(data, position, Math.min(end, position + PAGE_HEADER));
+      const page = reader.struct();
+      const size = page.get(3);
+      const values = page.get(5);
+      const statistics = values.get(5);
+      const plain = only(page, [1, 2, 3, 5], []) && page.get(1) === 0 && page.get(2) === size && values.get(2) === PLAIN;
+      if (!plain || !only(values, [1, 2, 3, 4], [5]) || statistics !== void 0 && statistics.size > 0) {
+        refuse("a page of it is compressed, encoded, or not of the plan's kind");
+      }
+      if (size < 1 || values.get(1) < 1) refuse("a page of it is empty");
+      spans.push([reader.position, reader.position + size]);
+      position = reader.position + size;
+      left -= values.get(1);
+      if (left > 0 && size < SMALLEST_PAGE) refuse("its pages are too small");
+    }
+    if (position !== end || left !== 0) refuse("its pages are not the plan's");
+    return spans;
+  }
+  function only(fields, required, optional) {
+    if (!required.every((number2) => fields.has(number2))) return false;
+    return [...fields.keys()].every((number2) => required.includes(number2) || optional.includes(number2));
+  }
+
+  // src/blocks.js
+  var ONE = rational(1n);
+  var ZERO = rational(0n);
+  var KEYS = {
+    bernoulli: ["nulls"],
+    categorical: ["categories", "other"],
+    normal: ["nulls", "lower", "upper", "lattice_bits"],
+    lognormal: ["nulls", "lower", "upper", "lattice_bits"],
+    binomial: ["nulls", "trials"],
+    poisson: ["nulls", "upper"],
+    geometric: ["nulls", "upper"],
+    negative_binomial: ["nulls", "successes", "upper"],
+    exponential: ["nulls", "upper", "lattice_bits"],
+    gamma: ["nulls", "shape", "upper", "lattice_bits"],
+    weibull: ["nulls", "shape", "upper", "lattice_bits"],
+    pareto: ["nulls", "minimum", "upper", "lattice_bits"],
+    laplace: ["nulls", "location", "half_range", "lattice_bits"],
+    normal_known_mean: ["nulls", "mean", "half_range", "lattice_bits"],
+    normal_known_variance: ["nulls", "variance", "lower", "upper", "lattice_bits"]
+  };
+  var OF_UNITS = ["bernoulli", "categorical", "poisson", "normal"];
+  var NUMBERS = ["location", "mean"];
+  var WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
+  var OF_MOMENTS = ["normal", "lognormal"];
+  function checkEntry(entry, { unit }, place) {
+    const { family, nulls, other } = entry;
+    const optional = [...OF_MOMENTS.includes(family) ? ["moment_weight"] : [], ...WITHIN_UNIT.includes(family) ? ["within_unit"] : []];
+    onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
+    if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
+    const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
+    if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
+    if (entry.within_unit !== void 0 && (entry.within_unit !== true || unit === null || isUnits)) {
+      throw refused(`${place}.within_unit`, "this statistic has none");
+    }
+    if (KEYS[family].includes("nulls") && nulls !== "drop") {
+      onlyKeys(nulls, ["value"], [], `${place}.nulls`);
+      number(nulls.value, `${place}.nulls`);
+    }
+    for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
+    if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
+  }
+  var BLOCKS = {
+    bernoulli(entry, mayBeMinimal) {
+      const parameters = parametersOf({});
+      if (mayBeMinimal && entry.nulls !== "drop") {
+        return {
+          components: ["true"],
+          largest: 1n,
+          minimalL1: 1n,
+          parameters,
+          quantities: [
+            { name: "n", coefficients: [ZERO], ofPublicN: ONE },
+            { name: "total", coefficients: [ONE] }
+          ]
+        };
+      }
+      return {
+        components: ["false", "true"],
+        largest: 1n,
+        recordL1: 1n,
+        parameters,
+        quantities: [
+          { name: "n", coefficients: [ONE, ONE] },
+          { name: "total", coefficients: [ZERO, ONE] }
+        ]
+      };
+    },
+    categorical(entry, mayBeMinimal) {
+      const names = [...keysOf(entry.categories, "categories").map(String), ...entry.other ? ["other"] : []];
+      return {
+        components: names,
+        largest: 1n,
+        recordL1: 1n,
+        minimalL1: mayBeMinimal && entry.other ? 2n : void 0,
+        parameters: parametersOf({ categories: names }),
+        quantities: names.map((category, k) => ({
+          name: "count",
+          category,
+          coefficients: names.map((_, i) => i === k ? ONE : ZERO)
+        }))
+      };
+    },
+    normal: (entry, mayBeMinimal) => moments(entry, mayBeMinimal, number(entry.lower, "lower"), number(entry.upper, "upper")),
+    lognormal(entry, mayBeMinimal, stated, place) {
+      const [lower, upper] = ["lower", "upper"].map((end) => nearly(stated, end, Math.log(toNumber(number(entry[end], end))), 2 ** -32, place));
+      return moments(entry, mayBeMinimal, lower, upper);
+    },
+    binomial: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.trials }),
+    poisson: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper }),
+    geometric: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper }),
+    negative_binomial: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { counts: entry.upper, constants: { successes: entry.successes } }),
+    exponential: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.upper, "upper") }),
+    gamma: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.upper, "upper"), constants: { shape: entry.shape } }),
+    weibull(entry, mayBeMinimal, stated, place) {
+      const power = toNumber(number(entry.upper, "upper")) ** toNumber(number(entry.shape, "shape"));
+      return oneSum(entry, mayBeMinimal, { upper: nearly(stated, "upper", power, 1e-13, place) });
+    },
+    pareto(entry, mayBeMinimal, stated, place) {
+      const ratio2 = divide(number(entry.upper, "upper"), number(entry.minimum, "minimum"));
+      return oneSum(entry, mayBeMinimal, { upper: nearly(stated, "upper", Math.log(toNumber(ratio2)), 2 ** -32, place) });
+    },
+    laplace: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, { upper: number(entry.half_range, "half_range") }),
+    normal_known_mean(entry, mayBeMinimal) {
+      const half = number(entry.half_range, "half_range");
+      return oneSum(entry, mayBeMinimal, { upper: multiply(half, half) });
+    },
+    normal_known_variance: (entry, mayBeMinimal) => oneSum(entry, mayBeMinimal, {
+      lower: number(entry.lower, "lower"),
+      upper: number(entry.upper, "upper"),
+      constants: { variance: entry.variance }
+    })
+  };
+  function moments(entry, mayBeMinimal, lower, upper) {
+    const bits2 = bitsOf(entry);
+    const steps = 1n << BigInt(bits2);
+    const half = rational(1n, 2n);
+    const centre = multiply(add(lower, upper), half);
+    const step = divide(multiply(subtract(upper, lower), half), rational(steps));
+    const parameters = parametersOf({ lower, upper, bits: bits2 });
+    const inUnits = (n, total, squares, ofN) => {
+      const map = (a, b, c) => n.map((_, i) => add(add(multiply(a, n[i]), multiply(b, total[i])), multiply(c, squares[i])));
+      return [
+        { name: "n", coefficients: n, ofPublicN: ofN },
+        { name: "total", coefficients: map(centre, step, ZERO), ofPublicN: multiply(centre, ofN) },
+        {
+          name: "total_of_squares",
+          coefficients: map(multiply(centre, centre), multiply(rational(2n), multiply(centre, step)), multiply(step, step)),
+          ofPublicN: multiply(multiply(centre, centre), ofN)
+        }
+      ];
+    };
+    if (mayBeMinimal && entry.nulls !== "drop") {
+      const weight = entry.moment_weight === void 0 ? rational(2n) : number(entry.moment_weight, "moment_weight");
+      const factor = divide(rational(steps), weight);
+      if (weight.n <= 0n || factor.d !== 1n) throw refused("moment_weight", "it does not fit the lattice");
+      const inner = add(divide(ONE, weight), rational(2n));
+      const bound = multiply(rational(steps * steps, 4n), multiply(inner, inner));
+      const shift = bitLength(factor.n) - bitLength(steps);
+      const exponent = shift ? `(m${shift > 0 ? "+" : ""}${shift})` : "m";
+      return {
+        components: [`2^${exponent} sum(X)`, "sum(X^2)"],
+        largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
+        minimalL1: bound.n / bound.d,
+        weight,
+        parameters,
+        quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE)
+      };
+    }
+    const record = rational(1n, 4n * steps * steps);
+    const unit = rational(1n, 4n * steps);
+    const quarter = rational(1n, 4n);
+    const minus = (one) => subtract(ZERO, one);
+    return {
+      components: ["sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)"],
+      largest: 4n * steps * steps,
+      recordL1: 4n * steps * steps,
+      parameters,
+      quantities: inUnits(
+        [record, record, record],
+        [minus(unit), ZERO, unit],
+        [quarter, minus(quarter), quarter],
+        ZERO
+      )
+    };
+  }
+  function oneSum(entry, mayBeMinimal, { counts, lower, upper, constants }) {
+    const isCount2 = counts !== void 0;
+    const bits2 = isCount2 ? null : bitsOf(entry);
+    const steps = isCount2 ? integer(counts, "upper") : 1n << BigInt(bits2);
+    if (steps < 1n) throw refused("upper", "it is no count");
+    const [low, high] = [lower ?? ZERO, upper ?? rational(steps)];
+    const lowest = lower === void 0 ? 0n : -steps;
+    const width2 = steps - lowest;
+    const [value, bound] = isCount2 ? ["x", "C"] : ["X", "M"];
+    const known = constants && Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, format(number(text, name))]));
+    const parameters = parametersOf({ lower: low, upper: high, bits: bits2, constants: known });
+    if (mayBeMinimal && entry.nulls !== "drop") {
+      const step = divide(subtract(high, low), rational(width2));
+      return {
+        components: [`sum(${value})`],
+        largest: steps,
+        minimalL1: width2,
+        parameters,
+        quantities: [
+          { name: "n", coefficients: [ZERO], ofPublicN: ONE },
+          { name: "total", coefficients: [step], ofPublicN: subtract(low, multiply(step, rational(lowest))) }
+        ]
+      };
+    }
+    return {
+      components: [lowest ? `sum(${bound} + ${value})` : `sum(${value})`, `sum(${bound} - ${value})`],
+      largest: width2,
+      recordL1: width2,
+      parameters,
+      quantities: [
+        { name: "n", coefficients: [rational(1n, width2), rational(1n, width2)] },
+        { name: "total", coefficients: [divide(high, rational(width2)), divide(low, rational(width2))] }
+      ]
+    };
+  }
+  function parametersOf({ categories = [], lower = null, upper = null, bits: bits2 = null, constants }) {
+    return {
+      categories,
+      lower: lower && format(lower),
+      upper: upper && format(upper),
+      lattice_bits: bits2,
+      ...constants ? { constants } : {}
+    };
+  }
+  function bitsOf(entry) {
+    const bits2 = Number(integer(entry.lattice_bits, "lattice_bits"));
+    if (!(bits2 >= 2 && bits2 <= 24)) throw refused("lattice_bits", "it is out of range");
+    return bits2;
+  }
+  function nearly(stated, end, value, off, place) {
+    const bound = number(stated.parameters?.[end], `${place}.parameters.${end}`);
+    if (!(Math.abs(toNumber(bound) - value) <= off * Math.max(Math.abs(value), 1))) {
+      throw refused(`${place}.parameters.${end}`, "it contradicts the plan that was charged");
+    }
+    return bound;
+  }
+  function bitLength(size) {
+    return size.toString(2).length;
+  }
+
+  // src/plan.js
+  var ZERO2 = rational(0n);
+  var NOISE_REACH = rational(64n);
+  var LARGEST_SCALE = 2 ** 55;
+  var MOST_CELLS2 = 1e7;
+  var MOST_COMPONENTS = 65536;
+  function derive(plan, order) {
+    const { privacy } = plan;
+    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
+    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+    const unit = privacy.unit === "row" ? null : privacy.unit;
+    if (unit !== null) {
+      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
+    }
+    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
+    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+    const replaces = privacy.neighboring === "replace_one";
+    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
+    const epsilon = number(privacy.epsilon, "privacy.epsilon");
+    if (compare(epsilon, ZERO2) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
+    const cells = groups.reduce((product, { size }) => product * size, 1);
+    if (cells > MOST_CELLS2) throw refused("groups", "there are too many cells");
+    const entries = ordered(plan.statistics, order.statistics, "statistics");
+    checkVariables(plan.statistics, order.variables);
+    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
+    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+    const terms = {
+      replaces,
+      unit,
+      maxRows,
+      mayBeMinimal,
+      hasGroups: groups.length > 0,
+      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
+    };
+    const statistics = entries.map(([name, entry]) => {
+      const own = divide(multiply(epsilon, share(name, entry)), shares2);
+      return { name, entry, epsilon: own, terms };
+    });
+    return {
+      heading: {
+        name: plan.name,
+        dataset: plan.dataset,
+        epsilon: format(epsilon),
+        neighboring: privacy.neighboring,
+        unit: unit ? `column:${unit.column}` : "row",
+        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
+        max_total_rows: Number(plan.max_total_rows),
+        cells,
+        groups: groups.map(({ stated }) => stated)
+      },
+      statistics
+    };
+  }
+  function statisticFields({ name, entry, epsilon, terms }, stated) {
+    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
+    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
+    const isKnown = isComputedAgain(entry);
+    const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
+    const place = `statistics.${shown(name)}`;
+    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
+    if (isKnown) {
+      const block2 = make(entry, terms.mayBeMinimal, stated, place);
+      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
+      const ofRecord = block2.recordL1;
+      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+      l1 = block2.minimalL1 ?? ofRecord * times;
+      const { scale: scale2, text } = leastScale(l1, epsilon);
+      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
+      Object.assign(fields, {
+        columns: [entry.column],
+        rows_of: sentence(entry, terms),
+        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
+        components: block2.components,
+        l1_sensitivity: String(l1),
+        scale: text,
+        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
+        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
+        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
+        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
+        parameters: block2.parameters
+      });
+      return fields;
+    }
+    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
+    fields.scale = leastScale(l1, epsilon).text;
+    return fields;
+  }
+  function isComputedAgain({ family, within_unit: within2 }) {
+    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
+  }
+  function leastScale(l1, epsilon) {
+    let down = toNumber(epsilon);
+    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
+    const exact = divide(rational(l1), ofNumber(down));
+    let scale2 = toNumber(exact);
+    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
+    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
+    return { scale: scale2, text: format(ofNumber(scale2)) };
+  }
+  function share(name, entry) {
+    const found = number(entry?.share, `statistics.${shown(name)}.share`);
+    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
+      throw refused(`statistics.${shown(name)}.share`, "it is no share");
+    }
+    return found;
+  }
+  function sentence(entry, { unit, maxRows, hasGroups }) {
+    if (unit === null) return null;
+    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+    if (entry.family === "normal") {
+      const where = hasGroups ? " in one cell" : "";
+      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
+    }
+    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
+  }
+  function quantity({ name, category = null, coefficients, ofPublicN = ZERO2 }, components) {
+    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
+    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
+  }
+  function ordered(mapping, names, place) {
+    const keys = Object.keys(mapping ?? {});
+    if (!Array.isArray(names) || names.length !== keys.length || !names.every((name) => Object.hasOwn(mapping, name)) || new Set(names).size !== names.length) {
+      throw refused(`declared_order.${place}`, "its names are not those of the plan");
+    }
+    return names.map((name) => [name, mapping[name]]);
+  }
+  function checkVariables(statistics, variables) {
+    if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
+    const seen = /* @__PURE__ */ new Set();
+    for (const [name, key, names, ...more] of variables) {
+      const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
+      const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
+      if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused("declared_order.variables", "its names are not those of the plan");
+      seen.add(`${name} ${key}`);
+      ordered(entry[key], names, "variables");
+    }
+  }
+
+  // src/special.js
+  var HALF_LOG_TWO_PI = 0.9189385332046728;
+  var LANCZOS = [
+    0.9999999999998099,
+    676.5203681218851,
+    -1259.1392167224028,
+    771.3234287776531,
+    -176.6150291621406,
+    12.507343278686905,
+    -0.13857109526572012,
+    9984369578019572e-21,
+    15056327351493116e-23
+  ];
+  function logGamma(x) {
+    if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x);
+    if (x > 15) return (x - 0.5) * Math.log(x) - x + HALF_LOG_TWO_PI + stirlingSeries(x);
+    let sum = LANCZOS[0];
+    for (let i = 1; i < 9; i += 1) sum += LANCZOS[i] / (x - 1 + i);
+    const t = x + 6.5;
+    return HALF_LOG_TWO_PI + (x - 0.5) * Math.log(t) - t + Math.log(sum);
+  }
+  function stirlingSeries(x) {
+    const y = 1 / (x * x);
+    return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y * (1 / 1188 - y * 691 / 360360))))) / x;
+  }
+  function stirlingError(x) {
+    if (x > 15) return stirlingSeries(x);
+    return logGamma(x + 1) - (x + 0.5) * Math.log(x) + x - HALF_LOG_TWO_PI;
+  }
+  function deviance(x, m) {
+    const difference = x - m;
+    if (Math.abs(difference) < 0.1 * (x + m)) {
+      const v = difference / (x + m);
+      const square = v * v;
+      let power = 2 * x * v * square;
+      let sum = difference * v;
+      for (let odd = 3; odd < 2e3; odd += 2) {
+        const next = sum + power / odd;
+        if (next === sum) return next;
+        sum = next;
+        power *= square;
+      }
+    }
+    return x * Math.log(x / m) + m - x;
+  }
+  function logPoisson(x, m) {
+    if (x === 0) return -m;
+    return -stirlingError(x) - deviance(x, m) - 0.5 * Math.log(x) - HALF_LOG_TWO_PI;
+  }
+  function logBinomial(x, n, p, q) {
+    const rest = n - x;
+    if (x <= 0) return x < 0 ? -Infinity : p < 0.1 ? n * Math.log1p(-p) : n * Math.log(q);
+    if (rest <= 0) return rest < 0 ? -Infinity : q < 0.1 ? n * Math.log1p(-q) : n * Math.log(p);
+    return stirlingError(n) - stirlingError(x) - stirlingError(rest) - deviance(x, n * p) - deviance(rest, n * q) + 0.5 * Math.log(n / (x * rest)) - HALF_LOG_TWO_PI;
+  }
+  function logBeta(a, b) {
+    const small = Math.min(a, b);
+    const large = Math.max(a, b);
+    if (large < 15) return logGamma(a) + logGamma(b) - logGamma(a + b);
+    const ratio2 = stirlingSeries(large) - stirlingSeries(large + small) - (large - 0.5) * Math.log1p(small / large) - small * Math.log(large + small) + small;
+    return logGamma(small) + ratio2;
+  }
+  function harmonic(n) {
+    if (n < 64) {
+      let sum = 0;
+      for (let i = 1; i <= n; i += 1) sum += 1 / i;
+      return sum;
+    }
+    const y = 1 / (n * n);
+    return Math.log(n) + 0.5772156649015329 + 1 / (2 * n) - y * (1 / 12 - y * (1 / 120 - y / 252));
+  }
+
+  // src/totals.js
+  var LOG_TWO_PI = Math.log(2 * Math.PI);
+  var BinomialTotal = class {
+    constructor(trials) {
+      this.support = "integers";
+      this.trials = trials;
+    }
+    given(logit) {
+      this.logit = logit;
+      this.p = 1 / (1 + Math.exp(-logit));
+      this.q = 1 / (1 + Math.exp(logit));
+      this.odds = Math.exp(logit);
+      this.perRow = this.trials * this.p;
+      this.variancePerRow = this.trials * this.p * this.q;
+    }
+    at(n) {
+      this.most = this.trials * n;
+    }
+    log(x) {
+      return logBinomial(x, this.most, this.p, this.q);
+    }
+    ratio(x) {
+      return (this.most - x) / (x + 1) * this.odds;
+    }
+    mode(s) {
+      return this.most / (1 + Math.exp(-(this.logit + s)));
+    }
+    slope(x, s) {
+      return Math.log((this.most - x + 0.5) / (x + 0.5)) + this.logit + s;
+    }
+    curvature(x) {
+      return 1 / (x + 0.5) + 1 / (this.most - x + 0.5);
+    }
+  };
+  var PoissonTotal = class {
+    constructor() {
+      this.support = "integers";
+      this.most = Infinity;
+    }
+    given(logRate) {
+      this.rate = Math.exp(logRate);
+      this.perRow = this.rate;
+      this.variancePerRow = this.rate;
+    }
+    at(n) {
+      this.mean = n * this.rate;
+    }
+    log(x) {
+      return logPoisson(x, this.mean);
+    }
+    ratio(x) {
+      return this.mean / (x + 1);
+    }
+    mode(s) {
+      return this.mean * Math.exp(s);
+    }
+    slope(x, s) {
+      return Math.log(this.mean / (x + 0.5)) + s;
+    }
+    curvature(x) {
+      return 1 / (x + 0.5);
+    }
+  };
+  var NegativeBinomialTotal = class {
+    constructor(successes2) {
+      this.support = "integers";
+      this.most = Infinity;
+      this.successes = successes2;
+    }
+    given(logit) {
+      this.p = 1 / (1 + Math.exp(-logit));
+      this.q = 1 / (1 + Math.exp(logit));
+      this.logQ = logit > 0 ? -logit - Math.log1p(Math.exp(-logit)) : -Math.log1p(Math.exp(logit));
+      this.perRow = this.successes * this.q / this.p;
+      this.variancePerRow = this.perRow / this.p;
+    }
+    at(n) {
+      this.r = this.successes * n;
+    }
+    log(x) {
+      if (x === 0) return this.q < 0.1 ? this.r * Math.log1p(-this.q) : this.r * Math.log(this.p);
+      return logBinomial(x, this.r + x, this.q, this.p) - Math.log1p(x / this.r);
+    }
+    ratio(x) {
+      return (x + this.r) / (x + 1) * this.q;
+    }
+    mode(s) {
+      const q = this.q * Math.exp(s);
+      return q >= 1 ? Infinity : Math.max(this.r - 1, 0) * q / (1 - q);
+    }
+    slope(x, s) {
+      return Math.log((x + this.r) / (x + 1)) + this.logQ + s;
+    }
+    curvature(x) {
+      return Math.max(1 / (x + 1) - 1 / (x + this.r), 0);
+    }
+  };
+  var GammaTotal = class {
+    constructor(shape, step) {
+      this.support = "positive";
+      this.shape = shape;
+      this.logStep = Math.log(step);
+    }
+    given(logRate) {
+      this.logRate = logRate + this.logStep;
+      this.rate = Math.exp(this.logRate);
+      this.perRow = this.shape / this.rate;
+      this.variancePerRow = this.perRow / this.rate;
+    }
+    at(n) {
+      this.k = this.shape * n;
+      this.logK = Math.log(this.k);
+      this.logGammaOfNext = this.k < 1e6 ? logGamma(this.k + 1) : 0;
+    }
+    log(x) {
+      const reach2 = x + this.logRate;
+      if (reach2 < -650) return this.k * reach2 - this.logGammaOfNext + this.logK;
+      return logPoisson(this.k, Math.exp(reach2)) + this.logK;
+    }
+    mode(s) {
+      const rate2 = this.rate - s;
+      return rate2 > 0 ? Math.log(this.k / rate2) : Infinity;
+    }
+    slope(x, s) {
+      return this.k - (this.rate - s) * Math.exp(x);
+    }
+    curvature(x, s) {
+      return Math.max((this.rate - s) * Math.exp(x), 0);
+    }
+  };
+  var NormalTotal = class {
+    constructor(variance, lower, step) {
+      this.support = "real";
+      this.lower = lower;
+      this.step = step;
+      this.variancePerRow = variance / step / step;
+    }
+    given(mean) {
+      this.perRow = (mean - this.lower) / this.step;
+    }
+    at(n) {
+      this.mean = n * this.perRow;
+      this.variance = n * this.variancePerRow;
+      this.constant = -0.5 * (Math.log(this.variance) + LOG_TWO_PI);
+    }
+    log(x) {
+      const difference = x - this.mean;
+      return this.constant - 0.5 * difference * difference / this.variance;
+    }
+    mode(s) {
+      return this.mean + this.variance * s;
+    }
+    slope(x, s) {
+      return (this.mean - x) / this.variance + s;
+    }
+    curvature() {
+      return 1 / this.variance;
+    }
+  };
+
+  // src/clipping.js
+  var NEGLIGIBLE = 0.01;
+  var LONGEST2 = 1e6;
+  function poissonShift(rate2, upper) {
+    return excess(rate2, upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1));
+  }
+  function failuresShift(probability, upper, successes2) {
+    const failure = 1 - probability;
+    const mean = successes2 * failure / probability;
+    const log = (x) => x === 0 ? successes2 * Math.log(probability) : logBinomial(x, successes2 + x, failure, probability) - Math.log1p(x / successes2);
+    const lost = excess(mean, upper, log, (x) => (x + successes2) / (x + 1) * failure);
+    return successes2 / (successes2 + mean - lost) - probability;
+  }
+  function excess(mean, upper, log, ratio2) {
+    const isLow = mean < upper;
+    let x = isLow ? upper + 1 : upper - 1;
+    let probability = Math.exp(log(x));
+    let sum = 0;
+    for (let steps = 0; steps < LONGEST2 && x >= 0; steps += 1) {
+      const term = Math.abs(x - upper) * probability;
+      sum += term;
+      if (term < 1e-14 * sum || term === 0 && steps > 100) break;
+      if (isLow) probability *= ratio2(x);
+      else if (x > 0) probability /= ratio2(x - 1);
+      x += isLow ? 1 : -1;
+    }
+    return isLow ? sum : mean - upper + sum;
+  }
+
+  // src/families.js
+  var beta = (a, b) => `Beta(${a}, ${b})`;
+  var failures = (successes2) => ({
+    parameter: "probability",
+    prior: "Beta",
+    defaultPrior: () => beta(1, 1),
+    total: (known) => new NegativeBinomialTotal(successes2(known)),
+    update: ([a, b], n, total, known) => [a + successes2(known) * n, b + total],
+    clippingShift: (value, known) => failuresShift(value, known.upper, successes2(known))
+  });
+  var rate = (parameter, shape = () => 1) => ({
+    parameter,
+    prior: "Gamma",
+    defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
+    total: (known, step) => new GammaTotal(shape(known), step),
+    update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
+  });
+  var scale = (parameter, share3 = 1) => ({
+    parameter,
+    prior: "InverseGamma",
+    defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
+    // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
+    total: (_known, step) => new ReversedGammaTotal(share3, step),
+    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
+  });
+  var ReversedGammaTotal = class extends GammaTotal {
+    given(logScale) {
+      super.given(Math.log(this.shape) - logScale);
+    }
+  };
+  var successes = (trials) => ({
+    parameter: "probability",
+    prior: "Beta",
+    defaultPrior: () => beta(1, 1),
+    total: (known) => new BinomialTotal(trials(known)),
+    isBounded: true,
+    update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
+  });
+  var ONE_SUM = {
+    bernoulli: successes(() => 1),
+    binomial: successes((known) => known.upper),
+    poisson: {
+      parameter: "rate",
+      prior: "Gamma",
+      defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
+      total: () => new PoissonTotal(),
+      update: ([a, b], n, total) => [a + total, b + n],
+      clippingShift: (value, known) => poissonShift(value, known.upper)
+    },
+    geometric: failures(() => 1),
+    negative_binomial: failures((known) => known.constants.successes),
+    exponential: rate("rate"),
+    gamma: rate("rate", (known) => known.constants.shape),
+    weibull: rate("rate"),
+    pareto: rate("shape"),
+    laplace: scale("scale"),
+    normal_known_mean: scale("variance", 0.5),
+    normal_known_variance: {
+      parameter: "mean",
+      prior: "Normal",
+      defaultPrior: ({ lower, upper }) => `Normal(${(lower + upper) / 2}, ${(upper - lower) / 4})`,
+      total: (known, step) => new NormalTotal(known.constants.variance, known.lower, step),
+      update: ([loc, sd], n, total, known) => {
+        const { variance } = known.constants;
+        const rows = variance / sd / sd;
+        return [(rows * loc + total) / (rows + n), Math.sqrt(variance / (rows + n))];
+      }
+    }
+  };
+  function knownOf(statistic) {
+    const { lower, upper, constants = {} } = statistic.parameters;
+    const number2 = (text) => text === null || text === void 0 ? 0 : toNumber(parseRational(text));
+    return {
+      lower: number2(lower),
+      upper: number2(upper),
+      constants: Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, number2(text)]))
+    };
+  }
+  function noisySums(statistic, values, n) {
+    const scale2 = toNumber(parseRational(statistic.scale));
+    if (statistic.family === "bernoulli") {
+      const [first, second] = statistic.design === "minimal" ? values : [values[1], values[0]];
+      return { values: [first, second].filter((value) => value !== void 0).map(Number), scale: scale2, reach: 1, step: 1 };
+    }
+    const known = knownOf(statistic);
+    if (statistic.design === "minimal") {
+      const total = statistic.quantities.find((quantity2) => quantity2.name === "total");
+      const step = parseRational(Object.values(total.coefficients)[0]);
+      const atZero = parseRational(total.public_n_coefficient);
+      const lower = parseRational(statistic.parameters.lower ?? "0");
+      const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
+      const lowest = shift / (lower.d * atZero.d * step.n);
+      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
+      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
+    }
+    const reach2 = Number(statistic.partition_total);
+    return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
+  }
+
+  // src/rules.js
+  function polynomials(m, n, y) {
+    const values = new Float64Array(m + 1);
+    values[0] = 1;
+    let before = 0;
+    for (let k = 0; k < m; k += 1) {
+      const next = root(k + 1, n);
+      values[k + 1] = (y * values[k] - before * (k ? values[k - 1] : 0)) / next;
+      before = next;
+    }
+    return values;
+  }
+  function root(k, n) {
+    const finite = n === Infinity ? 1 : 1 - k * k / (n * n);
+    return Math.sqrt(k * k * finite / (4 * k * k - 1));
+  }
+  var gaussRules = /* @__PURE__ */ new Map();
+  function gauss(m) {
+    if (!gaussRules.has(m)) {
+      const nodes = new Float64Array(m);
+      for (let i = 0; i < m; i += 1) {
+        let y = -Math.cos(Math.PI * (i + 0.75) / (m + 0.5));
+        for (let step = 0; step < 50; step += 1) {
+          let [p, q] = [1, y];
+          for (let k = 2; k <= m; k += 1) [p, q] = [q, ((2 * k - 1) * y * q - (k - 1) * p) / k];
+          const change = q * (y * y - 1) / (m * (y * q - p));
+          y -= change;
+          if (Math.abs(change) < 1e-16) break;
+        }
+        nodes[i] = y;
+      }
+      const table2 = Array.from(nodes, (y) => polynomials(m, Infinity, y).subarray(0, m));
+      const weights = Float64Array.from(table2, (row3) => 1 / row3.reduce((sum, value) => sum + value * value, 0));
+      gaussRules.set(m, { nodes, weights, table: table2 });
+    }
+    return gaussRules.get(m);
+  }
+  var gramRules = /* @__PURE__ */ new Map();
+  function gram(m, n) {
+    if (n > 1e6) return gauss(m);
+    const key = m * 2 ** 21 + n;
+    if (gramRules.has(key)) return gramRules.get(key);
+    const nodes = Float64Array.from(gauss(m).nodes);
+    const weights = new Float64Array(m);
+    for (let i = 0; i < m; i += 1) {
+      let y = nodes[i];
+      for (let step = 0; step < 60; step += 1) {
+        const { value, slope } = lastPolynomial(m, n, y);
+        let others2 = 0;
+        for (let j = 0; j < i; j += 1) others2 += 1 / (y - nodes[j]);
+        const change = value / (slope - value * others2);
+        y -= change;
+        if (Math.abs(change) < 1e-15) break;
+      }
+      nodes[i] = y;
+    }
+    nodes.sort();
+    for (let i = 0; i < m; i += 1) {
+      const row3 = polynomials(m, n, nodes[i]);
+      let squares = 0;
+      for (let k = 0; k < m; k += 1) squares += row3[k] * row3[k];
+      weights[i] = 1 / squares;
+    }
+    if (gramRules.size > 2e4) gramRules.clear();
+    gramRules.set(key, { nodes, weights });
+    return gramRules.get(key);
+  }
+  function lastPolynomial(m, n, y) {
+    let [before, value, beforeSlope, slope, last] = [0, 1, 0, 0, 0];
+    for (let k = 0; k < m; k += 1) {
+      const next = root(k + 1, n);
+      const following2 = (y * value - last * before) / next;
+      const followingSlope = (value + y * slope - last * beforeSlope) / next;
+      [before, value, beforeSlope, slope, last] = [value, following2, slope, followingSlope, next];
+    }
+    return { value, slope };
+  }
+  var sumRules = /* @__PURE__ */ new Map();
+  function sumRule(m, n) {
+    const key = m * 2 ** 40 + n;
+    if (n < 2 ** 40 && sumRules.has(key)) return sumRules.get(key);
+    const { nodes: ideal } = gauss(m);
+    const nodes = Float64Array.from(ideal, (y) => Math.round((n * (y + 1) - 1) / 2));
+    for (let i = 1; i < m; i += 1) if (nodes[i] <= nodes[i - 1]) nodes[i] = nodes[i - 1] + 1;
+    for (let i = m - 1, last = n - 1; i >= 0; i -= 1, last -= 1) if (nodes[i] > last) nodes[i] = last;
+    const matrix = Array.from(nodes, (node) => polynomials(m, n, (2 * node + 1) / n - 1).subarray(0, m));
+    const solve = (unit) => transposedSolve(matrix, unit);
+    const rule = { nodes, weights: solve(0), tails: [solve(m - 1), solve(m - 2)] };
+    if (n < 2 ** 40) {
+      if (sumRules.size > 4096) sumRules.clear();
+      sumRules.set(key, rule);
+    }
+    return rule;
+  }
+  function transposedSolve(matrix, unit) {
+    const m = matrix.length;
+    const a = Array.from({ length: m }, (_, i) => Float64Array.from({ length: m + 1 }, (__, j) => j < m ? matrix[j][i] : Number(i === unit)));
+    for (let column = 0; column < m; column += 1) {
+      let pivot = column;
+      for (let row3 = column + 1; row3 < m; row3 += 1) {
+        if (Math.abs(a[row3][column]) > Math.abs(a[pivot][column])) pivot = row3;
+      }
+      [a[column], a[pivot]] = [a[pivot], a[column]];
+      for (let row3 = column + 1; row3 < m; row3 += 1) {
+        const factor = a[row3][column] / a[column][column];
+        for (let j = column; j <= m; j += 1) a[row3][j] -= factor * a[column][j];
+      }
+    }
+    const x = new Float64Array(m);
+    for (let row3 = m - 1; row3 >= 0; row3 -= 1) {
+      let sum = a[row3][m];
+      for (let j = row3 + 1; j < m; j += 1) sum -= a[row3][j] * x[j];
+      x[row3] = sum / a[row3][row3];
+    }
+    return x;
+  }
+  function legendre(values) {
+    const { weights, table: table2 } = gauss(values.length);
+    const found = new Float64Array(values.length);
+    for (let i = 0; i < values.length; i += 1) {
+      const weighted = values[i] * weights[i];
+      for (let k = 0; k < values.length; k += 1) found[k] += weighted * table2[i][k];
+    }
+    return found;
+  }
+  function expansionAt(coefficients, y) {
+    const values = polynomials(coefficients.length, Infinity, y);
+    let sum = 0;
+    for (let k = 0; k < coefficients.length; k += 1) sum += coefficients[k] * values[k];
+    return sum;
+  }
+  function expansionIntegral(coefficients, y) {
+    const m = coefficients.length;
+    const values = polynomials(m + 1, Infinity, y);
+    const plain = (k) => values[k] / Math.sqrt(2 * k + 1);
+    let sum = coefficients[0] * (y + 1) / 2;
+    for (let k = 1; k < m; k += 1) {
+      sum += coefficients[k] * (plain(k + 1) - plain(k - 1)) / (2 * Math.sqrt(2 * k + 1));
+    }
+    return sum;
+  }
+
+  // src/likelihood.js
+  var LEFT_OUT = 24;
+  var NODES = 12;
+  var FURTHER_NODES = 10;
+  var [FIRST_FALL, FALL] = [10, 15];
+  var TOLERANCE = 1e-9;
+  var MOST_STEPS = 1600;
+  var Likelihood = class {
+    /**
+     * @param {object} total A distribution of totals, as in totals.js.
+     * @param {{values: number[], scale: number, reach: number}} noisy The released sum A, and unless N is
+     *   public R N - A, in steps; the noise's scale; R.
+     * @param {object} nPrior `low`, `high`, `log(n)`.
+     */
+    constructor(total, noisy, nPrior) {
+      this.total = total;
+      [this.first, this.second] = noisy.values;
+      this.rate = 1 / noisy.scale;
+      this.reach = noisy.reach;
+      this.nPrior = nPrior;
+      this.hint = null;
+      this.cache = /* @__PURE__ */ new Map();
+    }
+    /** Log likelihood at a position on the parameter's line, up to a constant. */
+    at(position) {
+      const known = this.cache.get(position);
+      if (known !== void 0) return known;
+      this.total.given(position);
+      const value = this.sumOverN();
+      if (this.cache.size < 2e4) this.cache.set(position, value);
+      return value;
+    }
+    /** Log of the term of N = 0, where the total is 0 with probability one. */
+    get ofNone() {
+      if (this.nPrior.low > 0) return -Infinity;
+      const second = this.second === void 0 ? 0 : Math.abs(this.second);
+      return this.nPrior.log(0) - this.rate * (Math.abs(this.first) + second);
+    }
+    sumOverN() {
+      const { low, high } = this.nPrior;
+      const first = Math.max(low, 1);
+      const none = this.ofNone;
+      if (high < first) return none;
+      const known = /* @__PURE__ */ new Map();
+      const term = (n) => {
+        let value = known.get(n);
+        if (value === void 0) {
+          value = this.nPrior.log(n) + this.sumOverTotals(n);
+          known.set(n, value);
+        }
+        return value;
+      };
+      const some = first === high ? term(first) : this.sumOfTerms(term, first, high);
+      return logAdd(some, none);
+    }
+    sumOfTerms(term, low, high) {
+      const inside2 = (n) => Math.min(Math.max(Math.round(n), low), high);
+      const { perRow, variancePerRow } = this.total;
+      const second = this.second ?? 0;
+      const crossing = (this.first + second) / this.reach;
+      const near = [crossing, this.first / perRow, second / (this.reach - perRow)].filter(Number.isFinite);
+      let centre = this.hint ?? inside2(crossing);
+      for (const n of [...near.map(inside2), low]) if (term(n) > term(centre)) centre = n;
+      centre = mode(term, centre, low, high, inside2(1 / (this.rate * this.reach)));
+      this.hint = centre;
+      const top = term(centre);
+      const step = Math.max(1, Math.round(4 / (this.rate * this.reach)));
+      const from = edge(term, centre, low, top - LEFT_OUT, step);
+      const to = edge(term, centre, high, top - LEFT_OUT, step);
+      const sorted = this.breaks(from, centre, to, near);
+      let blocks = sorted.slice(1).map((end, i) => block(term, sorted[i], end - sorted[i], top));
+      for (let round = 0; round < 60; round += 1) {
+        const sum = blocks.reduce((all, one) => all + one.sum, 0);
+        if (blocks.every((one) => one.error <= TOLERANCE * sum)) break;
+        blocks = blocks.flatMap((one) => {
+          if (one.error <= TOLERANCE * sum) return [one];
+          const half = Math.floor(one.n / 2);
+          return [block(term, one.start, half, top), block(term, one.start + half, one.n - half, top)];
+        });
+      }
+      return top + Math.log(blocks.reduce((all, one) => all + one.sum, 0));
+    }
+    /** Where sums over N are cut: finely about the kinks of the noise, as wide as totals smooth them. */
+    breaks(from, centre, to, near) {
+      const { perRow, variancePerRow } = this.total;
+      const found = /* @__PURE__ */ new Set([from, to + 1]);
+      const cut = (n) => {
+        const at = Math.floor(n) + 1;
+        if (at > from && at <= to) found.add(at);
+      };
+      cut(near[0]);
+      for (const kink of near.slice(1)) {
+        const width2 = Math.sqrt(Math.max(kink, 1) * variancePerRow) / Math.max(perRow, 1e-300);
+        for (const away of [-6, -2, 2, 6]) cut(kink + away * width2);
+      }
+      const longest = 20 / (this.rate * this.reach);
+      for (const direction of [-1, 1]) {
+        let n = centre;
+        cut(n);
+        for (let stride = longest / 2; n > from && n < to; stride *= 1.6) {
+          n += direction * Math.min(stride, 4 * (direction > 0 ? n : n / 5));
+          cut(n);
+          if (direction < 0 && n < 4 * NODES) break;
+        }
+      }
+      const sorted = [...found].sort((a, b) => a - b);
+      return sorted.filter((at, i) => i === 0 || i === sorted.length - 1 || at - sorted[i - 1] > NODES / 2);
+    }
+    /** Log of the sum over A of its density times that of the noise; N >= 1. */
+    sumOverTotals(n) {
+      const { total, rate: rate2 } = this;
+      total.at(n);
+      this.left = this.reach * n;
+      const isSum = total.support === "integers";
+      const least = total.support === "real" ? -Infinity : 0;
+      const most = isSum ? total.most : Infinity;
+      const kinks = this.second === void 0 ? [this.first] : [this.first, this.reach * n - this.second];
+      kinks.sort((a, b) => a - b);
+      const pieces = [];
+      let start2 = least;
+      for (let i = 0; i <= kinks.length; i += 1) {
+        const end = i < kinks.length ? Math.min(isSum ? Math.floor(kinks[i]) : kinks[i], most) : most;
+        if (isSum ? end >= start2 : end > start2) {
+          pieces.push(this.piece(start2, end, rate2 * (kinks.length - 2 * i)));
+          start2 = isSum ? end + 1 : end;
+        }
+      }
+      let top = -Infinity;
+      for (const piece of pieces) top = Math.max(top, piece.top);
+      if (top === -Infinity) return top;
+      let sum = 0;
+      for (const piece of pieces) if (piece.top > top - LEFT_OUT) sum += this.sumOfPiece(piece, top);
+      return top + Math.log(sum);
+    }
+    /** A range of totals between kinks: in positions, and where in it the weight is highest. */
+    piece(start2, end, slope) {
+      const { total } = this;
+      const positive = total.support === "positive";
+      const [from, to] = positive ? [Math.log(start2), Math.log(end)] : [start2, end];
+      let mode2 = Math.min(Math.max(total.mode(slope), from), to);
+      if (total.support === "integers") mode2 = Math.round(mode2);
+      const piece = { from, to, slope, mode: mode2, top: 0 };
+      piece.top = this.weight(mode2);
+      return piece;
+    }
+    weight(position) {
+      const { total } = this;
+      const amount = total.support === "positive" ? Math.exp(position) : position;
+      return total.log(position) - this.distance(amount);
+    }
+    /** How far the released sums lie from a total, in scales of the noise. */
+    distance(amount) {
+      const second = this.second === void 0 ? 0 : Math.abs(this.second - this.left + amount);
+      return this.rate * (Math.abs(this.first - amount) + second);
+    }
+    sumOfPiece({ from, to, slope, mode: mode2, top: own }, top) {
+      const isSum = this.total.support === "integers";
+      if (isSum) {
+        const steep = Math.abs(this.total.slope(mode2, slope));
+        const bend = this.total.curvature(mode2, slope);
+        const steps = 2 * LEFT_OUT / (steep + Math.sqrt(steep * steep + 2 * bend * LEFT_OUT) || Number.MIN_VALUE);
+        if (Math.min(2 * steps, to - from) < MOST_STEPS) return this.walk(mode2, from, to, slope, Math.exp(own - top));
+      }
+      return this.march(mode2, to, 1, slope, own, top) + (mode2 > from ? this.march(isSum ? mode2 - 1 : mode2, from, -1, slope, own, top) : 0);
+    }
+    /** Sum whole numbers from a mode to both ends, each term from the one before, until little is left. */
+    walk(mode2, from, to, slope, own) {
+      const { total } = this;
+      const least = own * Math.exp(-LEFT_OUT);
+      const tilt = Math.exp(slope);
+      let sum = own;
+      let term = own;
+      for (let x = mode2; x < to && term > least; x += 1) {
+        term *= total.ratio(x) * tilt;
+        sum += term;
+      }
+      term = own;
+      for (let x = mode2 - 1; x >= from && term > least; x -= 1) {
+        term /= total.ratio(x) * tilt;
+        sum += term;
+      }
+      return sum;
+    }
+    /** Sum from a position towards an end, panel by panel, until little is left. */
+    march(start2, end, direction, slope, own, top) {
+      const { total } = this;
+      const isSum = total.support === "integers";
+      const floor = own - LEFT_OUT;
+      let [sum, position, here] = [0, start2, this.weight(start2)];
+      for (let panel = 0; panel < 400; panel += 1) {
+        const left = direction * (end - position) + Number(isSum);
+        if (!(left > 0) || here < floor) break;
+        const fall = panel ? FALL : FIRST_FALL;
+        const steep = Math.max(-direction * total.slope(position, slope), 0);
+        const bend = total.curvature(position, slope);
+        let length = 2 * fall / (steep + Math.sqrt(steep * steep + 2 * bend * fall) || Number.MIN_VALUE);
+        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES);
+        length = Math.min(length, left);
+        for (let shorter = 0; shorter < 30; shorter += 1) {
+          if (isSum && length <= 2 * NODES) break;
+          const last = this.weight(position + direction * (isSum ? length - 1 : length));
+          if (here - last < 1.5 * fall) break;
+          length *= 0.7;
+          if (isSum) length = Math.max(Math.floor(length), 2 * NODES);
+        }
+        if (isSum && length <= 2 * NODES) {
+          for (let i = 0; i < length; i += 1) sum += Math.exp(this.weight(position + direction * i) - top);
+        } else {
+          const count2 = panel ? FURTHER_NODES : NODES;
+          const { nodes, weights } = gram(count2, isSum ? length : Infinity);
+          let part = 0;
+          for (let i = 0; i < count2; i += 1) {
+            const away = (length * (nodes[i] + 1) - Number(isSum)) / 2;
+            part += weights[i] * Math.exp(this.weight(position + direction * away) - top);
+          }
+          sum += length * part;
+        }
+        position += direction * length;
+        if (isSum && direction * (end - position) < 0) break;
+        here = this.weight(position);
+      }
+      return sum;
+    }
+  };
+  function logAdd(a, b) {
+    const top = Math.max(a, b);
+    return top === -Infinity ? top : top + Math.log1p(Math.exp(Math.min(a, b) - top));
+  }
+  function mode(term, start2, low, high, step) {
+    let [a, centre, b] = [start2, start2, start2];
+    for (let stride = Math.max(step, 1); b < high; stride *= 2) {
+      const next = Math.min(b + stride, high);
+      if (term(next) <= term(centre)) {
+        b = next;
+        break;
+      }
+      [a, centre, b] = [centre, next, next];
+    }
+    for (let stride = Math.max(step, 1); a === centre && a > low; stride *= 2) {
+      const next = Math.max(a - stride, low);
+      if (term(next) <= term(centre)) {
+        a = next;
+        break;
+      }
+      [a, centre, b] = [next, next, centre];
+    }
+    while (b - a > 2) {
+      const top = term(centre);
+      if (top - term(a) < 0.5 && top - term(b) < 0.5) break;
+      const inner = b - centre > centre - a ? centre + Math.ceil(0.38 * (b - centre)) : centre - Math.ceil(0.38 * (centre - a));
+      if (inner === centre || inner === a || inner === b) break;
+      if (term(inner) > top) {
+        if (inner > centre) a = centre;
+        else b = centre;
+        centre = inner;
+      } else if (inner > centre) b = inner;
+      else a = inner;
+    }
+    return centre;
+  }
+  function edge(term, centre, end, level, step) {
+    const direction = Math.sign(end - centre);
+    if (direction === 0) return centre;
+    let [inner, stride] = [centre, step];
+    let outer = centre;
+    while (outer !== end) {
+      const next = direction > 0 ? Math.min(centre + stride, end) : Math.max(centre - stride, end);
+      outer = next;
+      if (term(next) < level) break;
+      inner = next;
+      stride *= 2;
+    }
+    if (term(outer) >= level) return outer;
+    while (Math.abs(outer - inner) > Math.max(1, Math.abs(inner - centre) / 8)) {
+      const middle = Math.round((inner + outer) / 2);
+      if (middle === inner || middle === outer) break;
+      if (term(middle) < level) outer = middle;
+      else inner = middle;
+    }
+    return outer;
+  }
+  function block(term, start2, n, top) {
+    let sum = 0;
+    if (n <= NODES + 4) {
+      for (let i = 0; i < n; i += 1) sum += Math.exp(term(start2 + i) - top);
+      return { start: start2, n, sum, error: 0 };
+    }
+    const { nodes, weights, tails } = sumRule(NODES, n);
+    let [last, before] = [0, 0];
+    for (let i = 0; i < NODES; i += 1) {
+      const value = Math.exp(term(start2 + nodes[i]) - top);
+      sum += weights[i] * value;
+      last += tails[0][i] * value;
+      before += tails[1][i] * value;
+    }
+    return { start: start2, n, sum: n * sum, error: n * (Math.abs(last) + Math.abs(before)) };
+  }
+
+  // src/line.js
+  var NODES2 = 16;
+  var LEFT_OUT2 = 28;
+  var TOLERANCE2 = 1e-8;
+  var MOST_PANELS = 3e3;
+  var LINES = {
+    probability: {
+      value: (t) => 1 / (1 + Math.exp(-t)),
+      position: (value) => Math.log(value) - Math.log1p(-value),
+      logSlope: (t) => -Math.abs(t) - 2 * Math.log1p(Math.exp(-Math.abs(t))),
+      contains: (value) => value > 0 && value < 1,
+      growth: 0
+    },
+    positive: {
+      value: Math.exp,
+      position: Math.log,
+      logSlope: (t) => t,
+      contains: (value) => value > 0 && value < Infinity,
+      growth: 1
+    },
+    real: {
+      value: (t) => t,
+      position: (value) => value,
+      logSlope: () => 0,
+      contains: Number.isFinite,
+      growth: 0
+    }
+  };
+  var LineDistribution = class _LineDistribution {
+    constructor(line2, panels, total, logMass) {
+      this.line = line2;
+      this.panels = panels;
+      this.total = total;
+      this.logMass = logMass;
+    }
+    /**
+     * @param {object} line One of `LINES`.
+     * @param {(t: number) => number} log Log density along the line, with respect to t; any constant.
+     * @param {{at: number, width: number}[]} starts Near each of its modes, and about how wide that is.
+     */
+    static of(line2, log, starts) {
+      const peaks = apart(starts.map((start2) => peak(log, start2)));
+      const top = Math.max(...peaks.map((one) => one.top));
+      if (!Number.isFinite(top)) {
+        throw new ReleaseError("resolution", "prior and released values are too far apart to be resolved");
+      }
+      const high = peaks[peaks.length - 1];
+      const from = reach(log, peaks[0], -1, top, 0);
+      const density = reach(log, high, 1, top, 0);
+      const moments2 = [1, 2].map((power) => line2.growth ? reach(log, high, 1, top, power) : density);
+      const to = Math.max(density, ...moments2.filter(Number.isFinite));
+      const breaks = /* @__PURE__ */ new Set([from, to]);
+      for (const { at, left, right } of peaks) {
+        for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
+      }
+      const panels = resolve(log, [...breaks].sort((a, b) => a - b), top);
+      const mass = panels.reduce((sum, one) => sum + one.mass, 0);
+      const found = new _LineDistribution(line2, panels, mass, top + Math.log(mass));
+      [found.mean, found.sd] = [Infinity, Infinity];
+      if (moments2[0] < Infinity) found.mean = found.average((value) => value);
+      if (moments2[1] < Infinity) found.sd = Math.sqrt(found.average((value) => (value - found.mean) ** 2));
+      return found;
+    }
+    /** The average of a function of the parameter. */
+    average(of) {
+      let sum = 0;
+      const { nodes, weights } = gauss(NODES2);
+      for (const { start: start2, length, values } of this.panels) {
+        for (let i = 0; i < NODES2; i += 1) {
+          if (values[i] > 0) {
+            const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
+            sum += length * weights[i] * values[i] / this.total * of(value);
+          }
+        }
+      }
+      return sum;
+    }
+    /** The probability below a value. */
+    below(value) {
+      if (!this.line.contains(value)) return value <= 0 || value === -Infinity ? 0 : 1;
+      const t = this.line.position(value);
+      let sum = 0;
+      for (const panel of this.panels) {
+        if (t >= panel.start + panel.length) sum += panel.mass;
+        else {
+          if (t > panel.start) sum += panel.length * expansionIntegral(panel.expansion, relative(panel, t));
+          break;
+        }
+      }
+      return Math.min(Math.max(sum / this.total, 0), 1);
+    }
+    /** The value below which a share lies. */
+    quantile(share3) {
+      let wanted = share3 * this.total;
+      const last = this.panels[this.panels.length - 1];
+      const panel = this.panels.find((one) => {
+        if (wanted <= one.mass || one === last) return true;
+        wanted -= one.mass;
+        return false;
+      });
+      let [low, high] = [-1, 1];
+      for (let step = 0; step < 60; step += 1) {
+        const middle = (low + high) / 2;
+        if (panel.length * expansionIntegral(panel.expansion, middle) < wanted) low = middle;
+        else high = middle;
+      }
+      return this.line.value(panel.start + panel.length * (low + 1) / 2);
+    }
+    /** The density at a value. */
+    density(value) {
+      if (!this.line.contains(value)) return 0;
+      const t = this.line.position(value);
+      const panel = this.panels.find((one) => t >= one.start && t <= one.start + one.length);
+      if (!panel) return 0;
+      const along = Math.max(expansionAt(panel.expansion, relative(panel, t)), 0);
+      return along / this.total * Math.exp(-this.line.logSlope(t));
+    }
+  };
+  function relative(panel, t) {
+    return 2 * (t - panel.start) / panel.length - 1;
+  }
+  function peak(log, { at: start2, width: width2 }) {
+    let [a, centre, b] = [start2, start2, start2];
+    let top = log(centre);
+    if (top === -Infinity) return { at: centre, top, left: width2, right: width2 };
+    const better = (t) => {
+      const value = log(t);
+      if (!(value > top)) return false;
+      [centre, top] = [t, value];
+      return true;
+    };
+    for (let stride = width2, n = 0; n < 200; n += 1, stride *= 2) {
+      b = centre + stride;
+      const before = centre;
+      if (!better(b)) break;
+      a = before;
+    }
+    if (a === centre) {
+      for (let stride = width2, n = 0; n < 200; n += 1, stride *= 2) {
+        a = centre - stride;
+        const before = centre;
+        if (!better(a)) break;
+        b = before;
+      }
+    }
+    for (let n = 0; n < 100; n += 1) {
+      if (top - log(a) < 0.5 && top - log(b) < 0.5) break;
+      if (b - a < 1e-13 * (1 + Math.abs(centre))) break;
+      const right = b - centre > centre - a;
+      const inner = right ? centre + 0.382 * (b - centre) : centre - 0.382 * (centre - a);
+      const before = centre;
+      if (better(inner)) {
+        if (right) a = before;
+        else b = before;
+      } else if (right) b = inner;
+      else a = inner;
+    }
+    const side = (direction) => {
+      let distance = Math.max(direction * ((direction > 0 ? b : a) - centre), 1e-12 * (1 + Math.abs(centre)));
+      for (let n = 0; n < 200 && top - log(centre + direction * distance) < 2; n += 1) distance *= 1.7;
+      for (let n = 0; n < 200 && top - log(centre + direction * distance) > 5; n += 1) distance *= 0.7;
+      return distance;
+    };
+    return { at: centre, top, left: side(-1), right: side(1) };
+  }
+  function apart(peaks) {
+    const sorted = peaks.sort((a, b) => a.at - b.at);
+    return sorted.filter((one, i) => i === 0 || one.at - sorted[i - 1].at > one.left / 2);
+  }
+  function reach(log, { at, left, right }, direction, top, power) {
+    let distance = 3 * (direction > 0 ? right : left);
+    let before = log(at + direction * distance);
+    for (let n = 0; n < 400; n += 1) {
+      const here = log(at + direction * distance);
+      if (here + power * distance < top - LEFT_OUT2 || here === -Infinity) return at + direction * distance;
+      const step = distance * 0.4;
+      const slope = n ? (here - before) / (distance - distance / 1.4) : -Infinity;
+      if (power && here < top - LEFT_OUT2 && slope + power > -1e-6) return Infinity;
+      before = here;
+      distance += step;
+    }
+    return power ? Infinity : at + direction * distance;
+  }
+  function resolve(log, breaks, top) {
+    let panels = breaks.slice(1).map((end, i) => panelOf(log, breaks[i], end - breaks[i], top));
+    for (let round = 0; round < 60; round += 1) {
+      const mass = panels.reduce((sum, one) => sum + one.mass, 0);
+      const isFine = (one) => one.error <= TOLERANCE2 * mass;
+      if (panels.every(isFine)) return panels;
+      if (panels.length > MOST_PANELS) break;
+      panels = panels.flatMap((one) => {
+        if (isFine(one)) return [one];
+        const half = one.length / 2;
+        return [panelOf(log, one.start, half, top), panelOf(log, one.start + half, half, top)];
+      });
+    }
+    throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
+  }
+  function panelOf(log, start2, length, top) {
+    const { nodes, weights } = gauss(NODES2);
+    const values = Float64Array.from(nodes, (y) => Math.exp(log(start2 + length * (y + 1) / 2) - top));
+    const expansion = legendre(values);
+    let mass = 0;
+    for (let i = 0; i < NODES2; i += 1) mass += weights[i] * values[i];
+    const error = length * (Math.abs(expansion[NODES2 - 1]) + Math.abs(expansion[NODES2 - 2]));
+    return { start: start2, length, values, expansion, mass: length * mass, error };
+  }
+
+  // src/priors.js
+  var LOG_TWO_PI2 = Math.log(2 * Math.PI);
+  var KINDS = {
+    Beta: {
+      names: ["concentration1", "concentration0"],
+      line: "probability",
+      of(a, b) {
+        const constant = -logBeta(a, b);
+        return {
+          log: (t) => constant - a * softplus(-t) - b * softplus(t),
+          start: { at: Math.log(a / b), width: Math.sqrt(1 / a + 1 / b) }
+        };
+      }
+    },
+    Gamma: {
+      names: ["concentration", "rate"],
+      line: "positive",
+      of(a, rate2) {
+        const constant = a * Math.log(rate2) - logGamma(a);
+        return {
+          log: (t) => constant + a * t - rate2 * Math.exp(t),
+          start: { at: Math.log(a / rate2), width: Math.sqrt(1 / a) }
+        };
+      }
+    },
+    InverseGamma: {
+      names: ["concentration", "scale"],
+      line: "positive",
+      of(a, scale2) {
+        const constant = a * Math.log(scale2) - logGamma(a);
+        return {
+          log: (t) => constant - a * t - scale2 * Math.exp(-t),
+          start: { at: Math.log(scale2 / a), width: Math.sqrt(1 / a) }
+        };
+      }
+    },
+    Normal: {
+      names: ["loc", "scale"],
+      line: "real",
+      ofAnySign: ["loc"],
+      of(loc, scale2) {
+        const constant = -Math.log(scale2) - LOG_TWO_PI2 / 2;
+        return {
+          log: (t) => constant - 0.5 * ((t - loc) / scale2) ** 2,
+          start: { at: loc, width: scale2 }
+        };
+      }
+    }
+  };
+  function softplus(t) {
+    return Math.max(t, 0) + Math.log1p(Math.exp(-Math.abs(t)));
+  }
+  var LIMITS2 = {
+    concentration: [1e-3, 1e9],
+    concentration1: [1e-3, 1e9],
+    concentration0: [1e-3, 1e9],
+    rate: [1e-40, 1e40],
+    scale: [1e-40, 1e40]
+  };
+  function parsePrior(text, kind) {
+    const call = parseCall(text);
+    if (call.name === "Mixture") {
+      if (call.keywords.length || call.args.length === 0 || call.args.length % 2) {
+        throw refused2(text, "Mixture takes weights and priors in turn");
+      }
+      const components = [];
+      for (let i = 0; i < call.args.length; i += 2) {
+        const weight = call.args[i];
+        if (typeof weight !== "number" || !(weight > 0) || !Number.isFinite(weight)) {
+          throw refused2(text, "every weight must be a finite number above 0");
+        }
+        if (typeof call.args[i + 1] !== "object") throw refused2(text, "Mixture takes weights and priors in turn");
+        components.push({ weight, ...component(call.args[i + 1], kind, text) });
+      }
+      return mixture(components);
+    }
+    return mixture([{ weight: 1, ...component(call, kind, text) }]);
+  }
+  function mixture(components) {
+    const sum = components.reduce((all, { weight }) => all + weight, 0);
+    const parts = components.map((one) => ({ ...one, logShare: Math.log(one.weight / sum) }));
+    const text = parts.length === 1 ? parts[0].text : `Mixture(${parts.map((one) => `${one.weight}, ${one.text}`).join(", ")})`;
+    const log = (t) => {
+      if (parts.length === 1) return parts[0].log(t);
+      const terms = parts.map((one) => one.logShare + one.log(t));
+      const top = Math.max(...terms);
+      return top === -Infinity ? top : top + Math.log(terms.reduce((all, term) => all + Math.exp(term - top), 0));
+    };
+    return { text, line: parts[0].line, components: parts, log };
+  }
+  function component(call, kind, text) {
+    if (call.name !== kind) throw refused2(text, `this family takes ${kind}, or a Mixture of such`);
+    const { names, ofAnySign = [], line: line2, of } = KINDS[kind];
+    const given = new Map(call.args.map((value, i) => [names[i], value]));
+    for (const [name, value] of call.keywords) {
+      if (given.has(name)) throw refused2(text, "every number is given once");
+      given.set(name, value);
+    }
+    if (given.size !== names.length || !names.every((name) => given.has(name))) {
+      throw refused2(text, `${kind} takes exactly (${names.join(", ")})`);
+    }
+    const numbers = names.map((name) => {
+      const value = given.get(name);
+      if (typeof value !== "number" || !Number.isFinite(value)) throw refused2(text, `${name} must be a number`);
+      const [low, high] = LIMITS2[name] ?? [-Infinity, Infinity];
+      if (!ofAnySign.includes(name) && (value < low || value > high)) {
+        throw refused2(text, `${name} must lie in ${low}..${high}`);
+      }
+      return value;
+    });
+    return { text: `${kind}(${numbers.map(String).join(", ")})`, numbers, line: line2, ...of(...numbers) };
+  }
+  function conjugate(kind, numbers) {
+    return KINDS[kind].of(...numbers);
+  }
+  function parseDirichlet(text, size) {
+    const call = parseCall(text);
+    if (call.name !== "Dirichlet" || call.keywords.length || call.args.length === 0) {
+      throw refused2(text, "this family takes Dirichlet with one number, or one for each category");
+    }
+    const numbers = call.args;
+    if (!numbers.every((value) => typeof value === "number" && value >= 1e-6 && value <= 1e9)) {
+      throw refused2(text, "every concentration must lie in 1e-6..1e9");
+    }
+    if (numbers.length !== 1 && numbers.length !== size) throw refused2(text, `there are ${size} categories`);
+    const concentrations = numbers.length === 1 ? new Array(size).fill(numbers[0]) : numbers;
+    return { text: `Dirichlet(${numbers.map(String).join(", ")})`, concentrations };
+  }
+  function parseNPrior(given) {
+    const text = String(given).trim();
+    const whole = (value) => Number.isSafeInteger(value) && value >= 0 && value <= 1e15;
+    if (/^\d{1,16}$/.test(text) && whole(Number(text))) return fixed(Number(text));
+    const rule = "a prior of N is a whole number, Uniform(lower, upper) or Reciprocal(max)";
+    const { name, args, keywords } = parseCall(text);
+    const names = { Reciprocal: ["max"], Uniform: ["lower", "upper"] }[name];
+    if (!names) throw refused2(text, rule);
+    const byName = new Map([...args.map((value, i) => [names[i], value]), ...keywords]);
+    const values = names.map((key) => byName.get(key));
+    if (byName.size !== names.length || args.length + keywords.length !== names.length || !values.every(whole)) {
+      throw refused2(text, `${rule}, of whole numbers up to 10^15`);
+    }
+    if (name === "Reciprocal") return reciprocal(values[0]);
+    if (values[0] > values[1]) throw refused2(text, "lower must be at most upper");
+    const logSize = Math.log(values[1] - values[0] + 1);
+    return { text: `Uniform(${values[0]}, ${values[1]})`, low: values[0], high: values[1], log: () => -logSize };
+  }
+  function fixed(n) {
+    return { text: String(n), low: n, high: n, log: () => 0 };
+  }
+  function reciprocal(max) {
+    const logTotal = Math.log(harmonic(max + 1));
+    return { text: `Reciprocal(${max})`, low: 0, high: max, log: (n) => -Math.log1p(n) - logTotal };
+  }
+  function parseCall(text) {
+    if (typeof text !== "string" || text.length > 2e4) throw refused2("", "a prior is a text such as Beta(1, 9)");
+    const tokens = text.match(/[A-Za-z_][A-Za-z_0-9]*|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[(),=]|\S/g) ?? [];
+    let at = 0;
+    const wrong = () => refused2(text, "write a name with its numbers, as in Beta(1, 9)");
+    const take = (expected) => {
+      if (tokens[at] !== expected) throw wrong();
+      at += 1;
+    };
+    const argument = (depth) => {
+      const token = tokens[at] ?? "";
+      if (/^[A-Za-z_]/.test(token)) return call(depth + 1);
+      const value = Number(token);
+      if (!/^[-+.\d]/.test(token) || Number.isNaN(value)) throw wrong();
+      at += 1;
+      return value;
+    };
+    const call = (depth) => {
+      const name = tokens[at] ?? "";
+      if (depth > 2 || !/^[A-Za-z_]/.test(name)) throw wrong();
+      at += 1;
+      take("(");
+      const [args, keywords] = [[], []];
+      while (tokens[at] !== ")") {
+        if (tokens[at + 1] === "=") {
+          const key = tokens[at];
+          at += 2;
+          keywords.push([key, argument(depth)]);
+        } else if (keywords.length) throw wrong();
+        else args.push(argument(depth));
+        if (tokens[at] === ",") at += 1;
+        else if (tokens[at] !== ")") throw wrong();
+      }
+      take(")");
+      return { name, args, keywords };
+    };
+    const found = call(0);
+    if (at !== tokens.length) throw wrong();
+    return found;
+  }
+  function refused2(text, rule) {
+    return new ReleaseError("prior", `the prior ${shown(text)}: ${rule}`);
+  }
+
+  // src/posterior.js
+  var NOISE_AWARE = "noise-aware";
+  var PLUG_IN = "plug-in";
+  var LEAST_SHARE = 1e-11;
+  function oneSumPosterior(statistic, values, release, options) {
+    const family = ONE_SUM[statistic.family];
+    const known = knownOf(statistic);
+    const prior = parsePrior(options.prior ?? family.defaultPrior(known), family.prior);
+    const line2 = LINES[prior.line];
+    const nPrior = nPriorOf(statistic, release, options);
+    const noisy = noisySums(statistic, values, release.n);
+    const exact = projected(statistic, noisy, known, release.n);
+    const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
+    const starts = updated.map((one) => one.start);
+    const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf);
+    const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
+    return new Posterior({
+      parameters: [family.parameter],
+      prior: prior.text,
+      nPrior: nPrior?.text ?? null,
+      method: options.method,
+      clipping,
+      marginals: [{ line: line2, distribution, prior }]
+    });
+  }
+  function plugIn(line2, prior, updated, starts) {
+    const [first] = prior.components;
+    const log = prior.components.length === 1 ? updated[0].log : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
+    return LineDistribution.of(line2, log, starts);
+  }
+  function clippingOf(family, known, distribution, { method, clipping = "modelled" }, name) {
+    if (clipping !== "modelled" && clipping !== "ignored") {
+      throw new ReleaseError("usage", "clipping is modelled or ignored");
+    }
+    if (family.isBounded) return null;
+    if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
+    const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
+    if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
+    throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+  }
+  function noiseAware(line2, prior, starts, nPrior, likelihoodOf) {
+    const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts);
+    const likelihood = likelihoodOf(nPrior);
+    const distribution = of(likelihood);
+    const ofNone = likelihood.ofNone - distribution.logMass;
+    if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
+    return of(likelihoodOf({ ...nPrior, low: 1 }));
+  }
+  function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
+    if (family === "bernoulli" && design !== "minimal") {
+      const [total, rest] = [Math.max(first, 0), Math.max(second, 0)];
+      return { n: total + rest, total };
+    }
+    const n = design === "minimal" ? publicN : Math.max((first + second) / reach2, 0);
+    const most = Math.max(reach2 * n, 0);
+    const amount = Math.min(Math.max(first, 0), most);
+    return { n, total: lower * n + step * amount };
+  }
+  function nPriorOf(statistic, release, { nPrior, method }) {
+    const name = shown(statistic.name);
+    if (method === PLUG_IN) {
+      if (nPrior !== void 0) throw new ReleaseError("usage", `${name}: plug-in takes the noisy N for exact: leave nPrior out`);
+      return null;
+    }
+    if (statistic.design === "minimal") {
+      if (nPrior !== void 0) throw new ReleaseError("usage", `${name}: its N is public: leave nPrior out`);
+      return fixed(release.n);
+    }
+    return nPrior === void 0 ? reciprocal(release.maxTotalRows) : parseNPrior(nPrior);
+  }
+  var Posterior = class {
+    constructor({ parameters, prior, nPrior, method, clipping, marginals }) {
+      this.parameters = parameters;
+      this.prior = prior;
+      this.nPrior = nPrior;
+      this.method = method;
+      this.clipping = clipping;
+      this.marginals = marginals;
+    }
+    /** The mean; infinite where there is none. */
+    mean(parameter) {
+      return this.marginal(parameter).distribution.mean;
+    }
+    /** The standard deviation; infinite where there is none. */
+    sd(parameter) {
+      return this.marginal(parameter).distribution.sd;
+    }
+    /** The value below which a share p lies, 0 < p < 1. */
+    quantile(p, parameter) {
+      if (!(p > 0 && p < 1)) throw new ReleaseError("usage", "a share lies between 0 and 1");
+      return this.marginal(parameter).distribution.quantile(p);
+    }
+    /** The ends of the central interval of a mass, 0 < mass < 1. */
+    interval(mass, parameter) {
+      if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+      return [this.quantile((1 - mass) / 2, parameter), this.quantile((1 + mass) / 2, parameter)];
+    }
+    /** The probability below a value. */
+    probabilityBelow(value, parameter) {
+      return this.marginal(parameter).distribution.below(value);
+    }
+    /** Densities at values. */
+    density(parameter, xs) {
+      const { distribution } = this.marginal(parameter);
+      return Float64Array.from(xs, (x) => distribution.density(x));
+    }
+    /** The prior's densities at values. */
+    priorDensity(parameter, xs) {
+      const { line: line2, prior } = this.marginal(parameter);
+      return Float64Array.from(xs, (x) => {
+        if (!line2.contains(x)) return 0;
+        const t = line2.position(x);
+        return Math.exp(prior.log(t) - line2.logSlope(t));
+      });
+    }
+    marginal(parameter) {
+      const at = parameter === void 0 && this.parameters.length === 1 ? 0 : this.parameters.indexOf(parameter);
+      if (at < 0) {
+        const known = this.parameters.slice(0, 8).map(shown).join(", ");
+        throw new ReleaseError("usage", `there is no parameter ${shown(parameter)}: there are ${known}`);
+      }
+      const found = this.marginals[at];
+      if (!found.distribution) found.distribution = found.make();
+      return found;
+    }
+  };
+
+  // src/counts.js
+  var WINDOW = 27;
+  var LEAST_EDGE = 1e-11;
+  var MOST_STEPS2 = 4e9;
+  function countsPosterior(statistic, values, release, options) {
+    const categories = statistic.parameters.categories;
+    const counts = values.map(Number);
+    const prior = parseDirichlet(options.prior ?? "Dirichlet(1)", categories.length);
+    const nPrior = nPriorOf(statistic, release, options);
+    const alpha = prior.concentrations;
+    const sum = alpha.reduce((all, one) => all + one, 0);
+    const marginalPrior = alpha.map((own) => conjugate("Beta", [own, sum - own]));
+    const line2 = LINES.probability;
+    let makes;
+    if (options.method === PLUG_IN) {
+      const exact = statistic.design === "minimal" ? onSimplex(counts, release.n) : counts.map((one) => Math.max(one, 0));
+      const total = exact.reduce((all, one) => all + one, 0);
+      makes = alpha.map((own, k) => () => {
+        const { log, start: start2 } = conjugate("Beta", [own + exact[k], sum - own + total - exact[k]]);
+        return LineDistribution.of(line2, log, [start2]);
+      });
+    } else {
+      const scale2 = toNumber(parseRational(statistic.scale));
+      const rows = new LatentCounts(counts, scale2, alpha, nPrior, shown(statistic.name));
+      makes = alpha.map((own, k) => () => {
+        const likelihood = new CountLikelihood(rows, k, nPrior);
+        const exact = Math.max(counts[k], 0);
+        const rest = counts.reduce((all, one) => all + Math.max(one, 0), 0) - exact;
+        const { start: start2 } = conjugate("Beta", [own + exact, sum - own + rest]);
+        return LineDistribution.of(line2, (t) => marginalPrior[k].log(t) + likelihood.at(t), [start2]);
+      });
+    }
+    return new Posterior({
+      parameters: categories.map((category) => `probability[${category}]`),
+      prior: prior.text,
+      nPrior: nPrior?.text ?? null,
+      method: options.method,
+      clipping: null,
+      marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make }))
+    });
+  }
+  var LatentCounts = class {
+    constructor(counts, scale2, alpha, nPrior, name) {
+      Object.assign(this, { counts, scale: scale2, alpha, nPrior, name });
+      this.sum = alpha.reduce((all, one) => all + one, 0);
+      for (let reach2 = WINDOW * scale2 + 8; ; reach2 *= 2) {
+        this.rows = counts.map((count2, k) => this.row(count2, alpha[k], reach2));
+        this.rest = others(this.rows, (steps) => {
+          if (steps > MOST_STEPS2) throw unresolved(name);
+        });
+        if (this.holdAll()) break;
+      }
+    }
+    /** Gamma(alpha + c) / c! times the noise, at consecutive counts, over its largest value. */
+    row(count2, alpha, reach2) {
+      const start2 = Math.max(0, Math.floor(count2 - reach2));
+      const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
+      const logs = new Float64Array(end - start2 + 1);
+      for (let i = 0; i < logs.length; i += 1) {
+        logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / this.scale;
+      }
+      return { start: start2, ...scaled(logs) };
+    }
+    /** Whether hardly any of the posterior lies at the ends of a window. */
+    holdAll() {
+      return this.rows.every((row3, k) => {
+        const rest = this.rest[k];
+        const of = (i) => {
+          let all = 0;
+          for (let m = 0; m < rest.values.length; m += 1) {
+            all += rest.values[m] * Math.exp(this.logOfN(row3.start + i + rest.start + m));
+          }
+          return row3.values[i] * all;
+        };
+        const size = row3.values.length;
+        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row3.start, 0), size - 1);
+        const inner = [0, kink, ...Array.from({ length: 15 }, (_, i) => Math.round((i + 1) * (size - 1) / 16))].map(of);
+        const most = Math.max(...inner);
+        const first = row3.start === 0 ? 0 : of(0);
+        return first <= LEAST_EDGE * most && of(size - 1) <= LEAST_EDGE * most;
+      });
+    }
+    /** Log of prior(N) N! / Gamma(sum of concentrations + N), relative to that of the noisy total. */
+    logOfN(n) {
+      if (n < this.nPrior.low || n > this.nPrior.high) return -Infinity;
+      this.reference ??= logRising(this.sum, Math.max(this.counts.reduce((all, one) => all + Math.max(one, 0), 0), 0));
+      return this.nPrior.log(n) - logRising(this.sum, n) + this.reference;
+    }
+  };
+  function logRising(a, c) {
+    if (a === 1 || c === 0) return 0;
+    if (c < 1e6) return logGamma(a + c) - logGamma(c + 1) - logGamma(a);
+    const x = a + c;
+    const y = c + 1;
+    return (x - 0.5) * Math.log1p((a - 1) / y) + (a - 1) * Math.log(y) - (a - 1) + (1 / x - 1 / y) / 12 - logGamma(a);
+  }
+  function scaled(logs) {
+    let top = -Infinity;
+    for (const one of logs) top = Math.max(top, one);
+    return { values: logs.map((one) => Math.exp(one - top)) };
+  }
+  function others(rows, count2) {
+    const one = { start: 0, values: Float64Array.of(1) };
+    let steps = 0;
+    const joined2 = (a, b) => {
+      steps += a.values.length * b.values.length;
+      count2(steps);
+      return convolved(a, b);
+    };
+    const before = [one];
+    for (const row3 of rows.slice(0, -1)) before.push(joined2(before[before.length - 1], row3));
+    const rest = new Array(rows.length);
+    let after = one;
+    for (let k = rows.length - 1; k >= 0; k -= 1) {
+      rest[k] = joined2(before[k], after);
+      if (k) after = joined2(after, rows[k]);
+    }
+    return rest;
+  }
+  function convolved(a, b) {
+    const [long, short] = a.values.length > b.values.length ? [a, b] : [b, a];
+    const values = new Float64Array(long.values.length + short.values.length - 1);
+    for (let i = 0; i < short.values.length; i += 1) {
+      const weight = short.values[i];
+      if (weight > 0) for (let j = 0; j < long.values.length; j += 1) values[i + j] += weight * long.values[j];
+    }
+    let top = 0;
+    for (const value of values) top = Math.max(top, value);
+    for (let i = 0; i < values.length; i += 1) values[i] /= top;
+    return { start: a.start + b.start, values };
+  }
+  var CountLikelihood = class extends Likelihood {
+    constructor(rows, k, nPrior) {
+      const { start: start2, values } = rows.rest[k];
+      const noise = { values: [rows.counts[k], start2 + highest(values)], scale: rows.scale, reach: 1 };
+      super(new BinomialTotal(1), noise, nPrior);
+      this.start = Math.max(0, rows.rows[k].start);
+      this.end = this.start + rows.rows[k].values.length - 1;
+      this.restStart = start2;
+      this.restEnd = start2 + values.length - 1;
+      const rest = rows.sum - rows.alpha[k];
+      this.logs = Float64Array.from(values, (value, i) => Math.log(value) - logRising(rest, start2 + i));
+      this.ratios = Float64Array.from({ length: values.length - 1 }, (_, i) => Math.exp(this.logs[i + 1] - this.logs[i]));
+    }
+    get ofNone() {
+      if (this.nPrior.low > 0 || this.start > 0 || this.restStart > 0) return -Infinity;
+      return this.nPrior.log(0) - this.rate * Math.abs(this.first) + this.logs[0];
+    }
+    sumOverTotals(n) {
+      const { total, restStart, logs, ratios, first } = this;
+      const from = Math.max(this.start, n - this.restEnd);
+      const to = Math.min(this.end, n - restStart);
+      if (from > to) return -1e300;
+      total.at(n);
+      const up = Math.exp(this.rate);
+      const down = 1 / up;
+      const ratio2 = (x) => total.ratio(x) * (x < first ? up : down) / ratios[n - x - 1 - restStart];
+      let [low, high] = [from, to];
+      while (low < high) {
+        const middle = Math.floor((low + high) / 2);
+        if (ratio2(middle) > 1) low = middle + 1;
+        else high = middle;
+      }
+      let sum = 1;
+      let term = 1;
+      for (let x = low; x < to && term > 1e-18; x += 1) {
+        term *= ratio2(x);
+        sum += term;
+      }
+      term = 1;
+      for (let x = low - 1; x >= from && term > 1e-18; x -= 1) {
+        term /= ratio2(x);
+        sum += term;
+      }
+      return total.log(low) - this.rate * Math.abs(first - low) + logs[n - low - restStart] + Math.log(sum);
+    }
+  };
+  function highest(values) {
+    let best = 0;
+    for (let i = 1; i < values.length; i += 1) if (values[i] > values[best]) best = i;
+    return best;
+  }
+  function onSimplex(counts, n) {
+    const sorted = [...counts].sort((a, b) => b - a);
+    let [sum, shift] = [0, 0];
+    sorted.forEach((count2, i) => {
+      sum += count2;
+      if (count2 - (sum - n) / (i + 1) > 0) shift = (sum - n) / (i + 1);
+    });
+    return counts.map((count2) => Math.max(count2 - shift, 0));
+  }
+  function unresolved(name) {
+    return new ReleaseError("resolution", `${name}: noise hides too many counts for this reader; a published posterior can be read`);
+  }
+
+  // src/tabulated.js
+  var MOST_KEPT = 8;
+  var SLICE = 12;
+  var NODES3 = 24;
+  var FIRST = 6;
+  var TOLERANCE3 = 3e-12;
+  var MOST_HALVINGS = 8;
+  var MOST_KNOWN = 5e4;
+  var ANGLES = Array.from({ length: NODES3 }, (_, i) => Math.PI * (i + 0.5) / NODES3);
+  var POINTS2 = ANGLES.map(Math.cos);
+  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
+  var SliceEnded = class extends Error {
+  };
+  var slice = { end: Infinity };
+  async function inSlices(work, pause) {
+    for (; ; ) {
+      slice.end = performance.now() + SLICE;
+      try {
+        return work();
+      } catch (error) {
+        if (!(error instanceof SliceEnded)) throw error;
+      } finally {
+        slice.end = Infinity;
+      }
+      await pause();
+    }
+  }
+  var KeptLikelihoods = class {
+    constructor() {
+      this.kept = /* @__PURE__ */ new Map();
+      this.asked = /* @__PURE__ */ new Set();
+    }
+    of(key, width2, make) {
+      const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
+      this.kept.delete(key);
+      this.kept.set(key, found);
+      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      this.asked.add(found);
+      return found;
+    }
+    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
+    finish() {
+      for (const likelihood of this.asked) likelihood.isAskedAgain = true;
+      this.asked.clear();
+    }
+  };
+  var TabulatedLikelihood = class {
+    /**
+     * @param {{at: function(number): number, ofNone: number}} likelihood
+     * @param {number} width About how wide its mode is.
+     */
+    constructor(likelihood, width2) {
+      this.likelihood = likelihood;
+      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
+      this.panels = /* @__PURE__ */ new Map();
+      this.known = /* @__PURE__ */ new Map();
+      this.isAskedAgain = false;
+    }
+    get ofNone() {
+      return this.likelihood.ofNone;
+    }
+    /** The log likelihood at a position on the parameter's line. */
+    at(position) {
+      if (!this.isAskedAgain) return this.direct(position);
+      const index = Math.floor(position / this.width);
+      let panel = this.panels.get(index);
+      if (panel === void 0) {
+        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
+        this.panels.set(index, panel);
+      }
+      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
+      if (panel.values !== null) return interpolated(panel, position);
+      panel.asked.add(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+        return this.direct(position);
+      this.fill(panel);
+      return this.at(position);
+    }
+    fill(panel) {
+      const { start: start2, length, depth } = panel;
+      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
+      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE3) {
+        panel.values = values;
+        return;
+      }
+      const half = (from) => ({
+        start: from,
+        length: length / 2,
+        depth: depth + 1,
+        asked: /* @__PURE__ */ new Set(),
+        values: null,
+        halves: null
+      });
+      panel.halves = [half(start2), half(start2 + length / 2)];
+    }
+    direct(position) {
+      const known = this.known.get(position);
+      if (known !== void 0) return known;
+      if (performance.now() > slice.end) throw new SliceEnded();
+      const value = this.likelihood.at(position);
+      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+      return value;
+    }
+  };
+  function interpolated({ start: start2, length, values }, position) {
+    const at = 2 * (position - start2) / length - 1;
+    let [above, below] = [0, 0];
+    for (let i = 0; i < NODES3; i += 1) {
+      const away = at - POINTS2[i];
+      if (away === 0) return values[i];
+      above += WEIGHTS[i] / away * values[i];
+      below += WEIGHTS[i] / away;
+    }
+    return above / below;
+  }
+  function lastCoefficients(values) {
+    let largest = 0;
+    for (const order of [NODES3 - 1, NODES3 - 2, NODES3 - 3]) {
+      let sum = 0;
+      for (let i = 0; i < NODES3; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
+      largest = Math.max(largest, Math.abs(2 * sum / NODES3));
+    }
+    return largest;
+  }
+
+  // src/release.js
+  var Release = class {
+    constructor(manifest, files, signatureStatus, wanted, withdrawal) {
+      this.manifest = manifest;
+      this.signatureStatus = signatureStatus;
+      this.withdrawal = withdrawal;
+      this.groups = groupsOf(manifest);
+      this.nCells = manifest.cells;
+      this.values = /* @__PURE__ */ new Map();
+      this.kept = new KeptLikelihoods();
+      manifest.statistics.forEach((statistic, i) => {
+        if (!wanted.has(statistic.name)) return;
+        this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
+      });
+    }
+    get name() {
+      return this.manifest.name;
+    }
+    get releaseId() {
+      return this.manifest.release_id;
+    }
+    /** The statistics, in declared order. */
+    get statistics() {
+      return this.manifest.statistics.map((entry) => ({
+        name: entry.name,
+        family: entry.family,
+        columns: entry.columns,
+        components: entry.components,
+        epsilon: entry.epsilon,
+        scale: entry.scale,
+        rowsOf: entry.rows_of,
+        isComputedAgain: isComputedAgain(entry),
+        hasPosterior: hasPosterior(entry)
+      }));
+    }
+    /** The cells: one object of group keys each, in order; one empty object where there are no groups. */
+    cells(statistic) {
+      if (statistic !== void 0) this.entry(statistic);
+      return Array.from({ length: this.nCells }, (_, index) => this.cellAt(index));
+    }
+    cellAt(index) {
+      const keys = /* @__PURE__ */ Object.create(null);
+      let inner = this.nCells;
+      for (const { column, keys: all } of this.groups) {
+        inner /= all.length;
+        keys[column] = all[Math.floor(index / inner) % all.length];
+      }
+      return keys;
+    }
+    /**
+     * Estimates of a statistic's quantities with the standard deviations of their noise.
+     *
+     * @param {string} statistic
+     * @param {Record<string, string | number>} [where] Keys that cells must have.
+     */
+    table(statistic, where = {}) {
+      const entry = this.entry(statistic);
+      const values = this.values.get(statistic);
+      const width2 = entry.components.length;
+      const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
+      const rows = [];
+      const maps = entry.quantities.map((quantity2) => ({ quantity: quantity2, ...mapOf(quantity2, entry.components) }));
+      for (const index of this.selected(where)) {
+        for (const { quantity: quantity2, weights, ofPublicN, norm } of maps) {
+          let [numerator, denominator] = [ofPublicN.n * BigInt(this.manifest.n ?? 0), ofPublicN.d];
+          for (const [component2, weight] of weights) {
+            const product = weight.n * values[index * width2 + component2];
+            numerator = numerator * weight.d + product * denominator;
+            denominator *= weight.d;
+          }
+          rows.push({
+            cell: this.cellAt(index),
+            quantity: quantity2.name,
+            category: quantity2.category,
+            component: quantity2.component ?? null,
+            labels: quantity2.labels ?? [],
+            estimate: toNumber({ n: numerator, d: denominator }),
+            noiseSd: noise * norm
+          });
+        }
+      }
+      return rows;
+    }
+    /**
+     * The exact posterior of one cell.
+     *
+     * @param {string} statistic
+     * @param {{prior?: string, nPrior?: string | number, where?: Record<string, string | number>,
+     *   method?: string}} [options] By default the family's prior, the release's prior of N, and `noise-aware`.
+     */
+    posterior(statistic, options = {}) {
+      const entry = this.entry(statistic);
+      const method = options.method ?? NOISE_AWARE;
+      if (method !== NOISE_AWARE && method !== PLUG_IN) {
+        throw new ReleaseError("method", `there is no method ${shown(method)}: choose ${NOISE_AWARE} or ${PLUG_IN}`);
+      }
+      const selected = this.selected(options.where ?? {});
+      if (selected.length !== 1) {
+        throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
+      }
+      if (!hasPosterior(entry)) {
+        const why = entry.within_unit === void 0 ? "" : " whose rows of a unit are alike";
+        throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
+      }
+      const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
+      const width2 = entry.components.length;
+      const values = [...this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2)];
+      const { n, max_total_rows: maxTotalRows } = this.manifest;
+      const found = compute(entry, values, { n, maxTotalRows }, {
+        ...options,
+        method,
+        kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
+      });
+      this.kept.finish();
+      return found;
+    }
+    /**
+     * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
+     *
+     * @param {string} statistic
+     * @param {object} options As of `posterior`.
+     * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
+     */
+    posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+      return inSlices(() => this.posterior(statistic, options), pause);
+    }
+    entry(statistic) {
+      const found = this.manifest.statistics.find(({ name }) => name === statistic);
+      if (!found) {
+        const known = this.manifest.statistics.slice(0, 8).map(({ name }) => shown(name)).join(", ");
+        throw new ReleaseError("statistic", `there is no statistic ${shown(statistic)}: there are ${known}`);
+      }
+      if (!this.values.has(statistic)) throw new ReleaseError("usage", `${shown(statistic)} was not read: name it in statistics`);
+      return found;
+    }
+    /** Positions of the cells that have the given keys. */
+    selected(where) {
+      const wanted = Object.entries(where).map(([column, key]) => {
+        const group3 = this.groups.find((one) => one.column === column);
+        if (!group3) throw new ReleaseError("cell", `there is no group ${shown(column)}`);
+        const at = group3.keys.findIndex((one) => String(one) === String(key));
+        if (at < 0) throw new ReleaseError("cell", `${shown(column)} has no key ${shown(key)}`);
+        return [column, at];
+      });
+      let positions = [0];
+      for (const { column, keys } of this.groups) {
+        const only2 = wanted.find(([name]) => name === column);
+        const own = only2 ? [only2[1]] : keys.map((_, i) => i);
+        positions = positions.flatMap((position) => own.map((at) => position * keys.length + at));
+      }
+      return positions;
+    }
+  };
+  function hasPosterior({ family, within_unit: within2 }) {
+    return within2 === void 0 && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+  }
+  function mapOf(quantity2, components) {
+    const weights = Object.entries(quantity2.coefficients).map(([name, text]) => [
+      components.indexOf(name),
+      parseRational(text)
+    ]);
+    const squares = weights.reduce((sum, [, weight]) => sum + toNumber(weight) ** 2, 0);
+    return { weights, ofPublicN: parseRational(quantity2.public_n_coefficient), norm: Math.sqrt(squares) };
+  }
+  function discreteLaplaceSd(scale2) {
+    const half = 0.5 / scale2;
+    return half < 700 ? 1 / (Math.SQRT2 * Math.sinh(half)) : 0;
+  }
+  function groupsOf(manifest) {
+    return manifest.groups.map((group3) => {
+      if (group3.kind !== "range") return { column: group3.column, kind: group3.kind, keys: group3.keys };
+      const [first, last] = [Number(group3.first), Number(group3.last)];
+      return { column: group3.column, kind: "range", keys: Array.from({ length: last - first + 1 }, (_, i) => first + i) };
+    });
+  }
+
+  // src/manifest.js
+  var LARGEST_MANIFEST = 24 * 2 ** 20;
+  var HEX16 = /^[0-9a-f]{16}$/;
+  var HEX32 = /^[0-9a-f]{32}$/;
+  var HEX64 = /^[0-9a-f]{64}$/;
+  var VERSION = /^[A-Za-z0-9.+!_-]{1,64}$/;
+  var NAME = /^[a-z0-9][a-z0-9_.-]{0,62}$/;
+  var STATISTIC = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+  var MOST_AMENDMENTS = 99;
+  var STATED = {
+    format_version: (value) => value === 1,
+    window: (value) => typeof value === "string",
+    amends: (value) => value === null || isAmendment(value),
+    release_id: isText(HEX16),
+    created: isText(/^\d{4}-\d{2}-\d{2}T\d{2}Z$/),
+    n: (value) => value === null || isCount(value),
+    input_verified: (value) => typeof value === "boolean",
+    declared_order: isMapping2,
+    files: Array.isArray,
+    ledger_id: isText(HEX32),
+    drawing_sequence: (value) => isCount(value) && value > 0,
+    drawing_hash: isText(HEX64),
+    versions: (value) => isMapping2(value) && Object.entries(value).every((pair) => pair.every(isText(VERSION))),
+    checksum: isText(HEX64),
+    signature: (value) => value === null || isSignature(value),
+    plan: isMapping2,
+    plan_hash: isText(HEX64),
+    statistics: Array.isArray
+  };
+  function checkManifest(manifest) {
+    if (!isMapping2(manifest) || manifest.format_version !== 1) {
+      throw corrupt("it is of another format than 1, which this reader reads");
+    }
+    if (manifest.checksum !== sha256(encodeText(encode({ ...manifest, checksum: null, signature: null })))) {
+      throw corrupt("its checksum does not fit");
+    }
+    for (const [field, fits2] of Object.entries(STATED)) {
+      if (!Object.hasOwn(manifest, field) || !fits2(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
+    }
+    const { plan } = manifest;
+    if (manifest.plan_hash !== sha256(encodeText(encode(plan)))) throw differs("plan_hash");
+    if (plan.format_version !== "1" || !isMapping2(plan.privacy) || !isMapping2(plan.groups) || !isMapping2(plan.statistics)) {
+      throw corrupt("plan: no spec could have this plan");
+    }
+    let derived;
+    try {
+      derived = derive(plan, manifest.declared_order);
+      checkDerived(manifest, derived);
+    } catch (error) {
+      if (error instanceof ReleaseError) throw error;
+      throw corrupt("plan: no spec could have this plan");
+    }
+    checkStated(manifest, derived);
+  }
+  function checkDerived(manifest, { heading: heading2, statistics }) {
+    for (const [field, value] of Object.entries(heading2)) same(manifest[field], value, field);
+    for (const field of Object.keys(manifest)) {
+      if (!Object.hasOwn(STATED, field) && !Object.hasOwn(heading2, field)) throw corrupt(`${shown(field)}: the format has no such field`);
+    }
+    if (!NAME.test(manifest.name) || !NAME.test(manifest.dataset)) throw corrupt("name: it is no name");
+    if (manifest.statistics.length !== statistics.length) throw differs("statistics");
+    statistics.forEach((statistic, i) => {
+      const stated = manifest.statistics[i];
+      const place = `statistics.${shown(statistic.name)}`;
+      if (!STATISTIC.test(statistic.name) || !isMapping2(stated)) throw differs(place);
+      const fields = statisticFields(statistic, stated);
+      for (const [field, value] of Object.entries(fields)) same(stated[field], value, `${place}.${field}`);
+      if (Object.hasOwn(fields, "quantities")) {
+        for (const field of Object.keys(stated)) if (!Object.hasOwn(fields, field)) throw differs(`${place}.${shown(field)}`);
+      } else checkUnknown(stated, statistic, place);
+    });
+  }
+  function checkUnknown(stated, { terms }, place) {
+    const { components, quantities, design, partition_total: total } = stated;
+    const isList = Array.isArray(components) && components.every((name) => typeof name === "string");
+    if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
+    if (!["partition_of_unity", "bounded", "minimal"].includes(design)) throw differs(`${place}.design`);
+    if (!["int64", "decimal128(38, 0)"].includes(stated.value_type)) throw differs(`${place}.value_type`);
+    if (total !== null && design !== "partition_of_unity") throw differs(`${place}.partition_total`);
+    if (design === "minimal" && !terms.mayBeMinimal) throw differs(`${place}.design`);
+    if (total !== null) {
+      const size = parseRational(total);
+      if (size === null || size.d !== 1n || size.n < 1n) throw differs(`${place}.partition_total`);
+      if (size.n * (terms.replaces ? 2n : 1n) > BigInt(stated.l1_sensitivity)) throw differs(`${place}.l1_sensitivity`);
+    }
+    const isMap = (map) => isMapping2(map) && isMapping2(map.coefficients) && typeof map.name === "string" && parseRational(map.public_n_coefficient) !== null && Object.entries(map.coefficients).every(([name, text]) => components.includes(name) && parseRational(text) !== null);
+    if (!Array.isArray(quantities) || !quantities.every(isMap)) throw differs(`${place}.quantities`);
+    if (!isMapping2(stated.parameters)) throw differs(`${place}.parameters`);
+  }
+  function checkStated(manifest, { heading: heading2 }) {
+    const { plan, window, amends, files, statistics } = manifest;
+    const { every } = plan.window ?? {};
+    const start2 = every === void 0 ? null : periodStart(window, every);
+    if (plan.window === null ? window !== "all" : start2 === null || label(start2, every) !== window) {
+      throw corrupt("window: the plan has no such window");
+    }
+    if (amends !== null && plan.window === null) throw corrupt("amends: the plan has no windows, so that none is amended");
+    if (amends?.release_id === manifest.release_id) throw corrupt("amends: no release replaces itself");
+    const isPublic = statistics.some(({ design }) => design === "minimal");
+    if (manifest.n !== null !== isPublic) throw corrupt("n: it is stated exactly where the plan makes it public");
+    const { variables, ...order } = manifest.declared_order;
+    if (Object.keys(order).length !== 2 || !Array.isArray(variables)) throw differs("declared_order");
+    if (files.length !== statistics.length) throw differs("files");
+    const groups = groupsOf(manifest);
+    files.forEach((file, i) => {
+      const statistic = statistics[i];
+      const place = `files.${i}`;
+      const isFile = isMapping2(file) && Object.keys(file).length === 5 && isCount(file.size) && isText(HEX64)(file.sha256);
+      if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
+      same(file.statistic, statistic.name, `${place}.statistic`);
+      same(file.path, `${statistic.name}.parquet`, `${place}.path`);
+      same(file.rows, heading2.cells * statistic.components.length, `${place}.rows`);
+      const [least, greatest] = fileSizes(statistic, groups);
+      if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
+    });
+  }
+  function checkFiles(manifest, files, wanted) {
+    for (const file of manifest.files) {
+      if (!wanted.has(file.statistic)) continue;
+      const data = files.get(file.path);
+      const name = shown(file.path);
+      if (!(data instanceof Uint8Array)) throw new ReleaseError("file", `the file ${name} is missing`);
+      if (data.length !== file.size) throw new ReleaseError("file", `the file ${name} has another size than the manifest states`);
+      if (sha256(data) !== file.sha256) {
+        throw new ReleaseError("file", `the file ${name} is not the one of the manifest: its SHA-256 differs`);
+      }
+    }
+  }
+  function same(found, expected, place) {
+    if (found === void 0 || encode(found) !== encode(expected)) throw differs(place);
+  }
+  function isText(pattern) {
+    return (value) => typeof value === "string" && pattern.test(value);
+  }
+  function isMapping2(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+  function isCount(value) {
+    return Number.isSafeInteger(value) && value >= 0;
+  }
+  function isAmendment(value) {
+    const { number: number2, release_id: id, manifest_sha256: hash } = value;
+    return Object.keys(value).length === 3 && number2 >= 1 && number2 <= MOST_AMENDMENTS && HEX16.test(id) && HEX64.test(hash);
+  }
+  function isSignature(value) {
+    const { algorithm, key_id: id, value: text } = value;
+    return Object.keys(value).length === 3 && algorithm === "ed25519" && HEX16.test(id) && decodeBase64(text)?.length === 64;
+  }
+  function differs(place) {
+    return corrupt(`${place}: it contradicts the plan that was charged, or the format`);
+  }
+  function corrupt(rule) {
+    return new ReleaseError("manifest", `the manifest is corrupt: ${rule}`);
+  }
+
+  // src/signature.js
+  var PEM = /^-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----\s*$/;
+  var PREFIX = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0];
+  var RELEASE = { name: "release", prefix: "" };
+  async function checkSignature(manifest, publicKeys, kind = RELEASE) {
+    const { signature } = manifest;
+    if (publicKeys === void 0 || publicKeys === null) return signature === null ? "unsigned" : "not_checked";
+    const keys = publicKeys.map(rawKey);
+    if (keys.length === 0 || keys.includes(null)) throw refused3("a pinned public key is no Ed25519 key in PEM or base64");
+    if (signature === null) throw refused3(`the ${kind.name} is not signed, and a signature is demanded`);
+    const candidates = keys.filter((key) => keyId(key) === signature.key_id);
+    if (candidates.length === 0) throw refused3(`the ${kind.name} is signed with the key ${signature.key_id}, which is not pinned`);
+    const value = decodeBase64(signature.value);
+    const message = encodeText(kind.prefix + encode({ ...manifest, signature: null }));
+    for (const key of candidates) if (await fits(key, value, message)) return "checked";
+    throw refused3(`the ${kind.name}'s signature is wrong: ${signature.key_id} did not sign this manifest`);
+  }
+  function keyId(raw) {
+    return sha256(raw).slice(0, 16);
+  }
+  function rawKey(text) {
+    if (typeof text !== "string") return null;
+    const pem = PEM.exec(text.trim());
+    const bytes = decodeBase64(pem ? pem[1].replace(/\s/g, "") : text.trim());
+    if (bytes === null) return null;
+    if (!pem) return bytes.length === 32 ? bytes : null;
+    return bytes.length === 44 && PREFIX.every((byte, i) => bytes[i] === byte) ? bytes.subarray(12) : null;
+  }
+  async function fits(key, value, message) {
+    const subtle = globalThis.crypto?.subtle;
+    try {
+      const imported = await subtle.importKey("raw", key, { name: "Ed25519" }, false, ["verify"]);
+      return await subtle.verify({ name: "Ed25519" }, imported, value, message);
+    } catch {
+      throw refused3("cannot check signatures here: this browser has no Ed25519 in WebCrypto");
+    }
+  }
+  function refused3(message) {
+    return new ReleaseError("signature", message);
+  }
+
+  // src/reading.js
+  var LARGEST_WITHDRAWAL = 8 * 2 ** 10;
+  async function readRelease(manifestBytes, files, { publicKeys, statistics, withdrawn } = {}) {
+    if (!(manifestBytes instanceof Uint8Array) || manifestBytes.length > LARGEST_MANIFEST) {
+      throw new ReleaseError("manifest", `the manifest is corrupt: it has more than ${LARGEST_MANIFEST} bytes, or is none`);
+    }
+    const manifest = decode(manifestBytes);
+    if (manifest === null) throw new ReleaseError("manifest", "the manifest is corrupt: it is not in canonical form");
+    checkManifest(manifest);
+    const status = await checkSignature(manifest, publicKeys);
+    const given = files instanceof Map ? files : new Map(Object.entries(files));
+    const withdrawal = readWithdrawal(given.get("withdrawn.json"), manifest, manifestBytes);
+    if (withdrawal !== null && withdrawn !== true) {
+      throw new ReleaseError("withdrawn", `the release was withdrawn: ${shown(withdrawal.reason)}; withdrawn: true reads it all the same`);
+    }
+    const wanted = new Set(statistics ?? manifest.statistics.map(({ name }) => name));
+    checkFiles(manifest, given, wanted);
+    return new Release(manifest, given, status, wanted, withdrawal);
+  }
+  function readWithdrawal(bytes, manifest, manifestBytes) {
+    if (bytes === void 0) return null;
+    const found = bytes instanceof Uint8Array && bytes.length <= LARGEST_WITHDRAWAL ? decode(bytes) : null;
+    const fits2 = found?.format_version === 1 && found.release_id === manifest.release_id && found.manifest_sha256 === sha256(manifestBytes) && typeof found.reason === "string";
+    if (!fits2) throw new ReleaseError("withdrawn", "withdrawn.json stands beside the manifest, and is no withdrawal of this release");
+    return { reason: found.reason, created: found.created };
+  }
+
+  // explorer/state.js
+  var MARK = "#explorer&";
+  var MASS = 0.95;
+  function firstQuestion(page) {
+    return {
+      statistic: page.statistics[0].name,
+      cell: page.groups.map((group3) => group3.key(0)),
+      versus: null,
+      prior: "",
+      nPrior: "",
+      mass: MASS,
+      shown: "",
+      whole: false
+    };
+  }
+  function toHash(question) {
+    const fields = new URLSearchParams();
+    fields.set("statistic", question.statistic);
+    for (const key of question.cell) fields.append("cell", key);
+    for (const key of question.versus ?? []) fields.append("versus", key);
+    if (question.prior) fields.set("prior", question.prior);
+    if (question.nPrior) fields.set("n-prior", question.nPrior);
+    if (question.mass !== MASS) fields.set("mass", String(question.mass));
+    if (question.shown) fields.set("show", question.shown);
+    if (question.whole) fields.set("whole", "yes");
+    return MARK + fields.toString();
+  }
+  function fromHash(hash, page, base) {
+    if (!hash.startsWith(MARK)) return base;
+    const fields = new URLSearchParams(hash.slice(MARK.length));
+    const statistic = fields.get("statistic");
+    const cell = cellOf(fields.getAll("cell"), page);
+    const versus = cellOf(fields.getAll("versus"), page);
+    const mass = Number(fields.get("mass"));
+    return {
+      ...base,
+      statistic: page.statistics.some(({ name }) => name === statistic) ? statistic : base.statistic,
+      cell: cell ?? base.cell,
+      versus: page.groups.length > 0 ? versus : null,
+      prior: (fields.get("prior") ?? "").slice(0, 2e3),
+      nPrior: (fields.get("n-prior") ?? "").slice(0, 200),
+      mass: mass > 0 && mass < 1 ? mass : base.mass,
+      shown: fields.get("show") ?? "",
+      whole: fields.get("whole") === "yes"
+    };
+  }
+  function whereOf(page, keys) {
+    return Object.fromEntries(page.groups.map(({ column }, index) => [column, keys[index]]));
+  }
+  function inWords(page, keys) {
+    return page.groups.map(({ column }, index) => `${column}=${keys[index]}`).join(", ");
+  }
+  function cellOf(keys, page) {
+    if (keys.length !== page.groups.length || keys.length === 0) return null;
+    return page.groups.every((group3, index) => group3.has(keys[index])) ? keys : null;
+  }
+
+  // explorer/reading.js
+  var MOST_KEPT2 = 60;
+  function reading(page) {
+    const opened = /* @__PURE__ */ new Map();
+    const kept2 = /* @__PURE__ */ new Map();
+    function release(statistic) {
+      if (!opened.has(statistic)) {
+        const path = page.pathOf(statistic);
+        opened.set(statistic, readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] }));
+      }
+      return opened.get(statistic);
+    }
+    return {
+      /** The posterior of one cell; throws what the reader throws. */
+      async posterior(statistic, cell, { prior, nPrior, method }, pause) {
+        const key = JSON.stringify([statistic, cell, prior, nPrior, method]);
+        if (!kept2.has(key)) {
+          const asked = { method, where: whereOf(page, cell) };
+          if (prior) asked.prior = prior;
+          if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
+          const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
+          if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
+          kept2.set(key, found);
+        }
+        return kept2.get(key);
+      },
+      entries: entriesOf,
+      /** What was released of one cell: quantities with the standard deviations of their noise. */
+      async table(statistic, cell) {
+        return (await release(statistic)).table(statistic, whereOf(page, cell));
+      }
+    };
+  }
+  function entriesOf(posterior, statistic) {
+    return posterior.parameters.map((key, index) => {
+      const [, parameter, category] = /^(\w+)\[(.*)\]$/s.exec(key) ?? [null, key, null];
+      return {
+        key,
+        index,
+        parameter,
+        category,
+        label: category ?? parameter,
+        title: `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+        support: supportOf(parameter)
+      };
+    });
+  }
+  function lawOf(posterior, { key }) {
+    return {
+      mean: posterior.mean(key),
+      sd: posterior.sd(key),
+      quantile: (share3) => posterior.quantile(share3, key),
+      density: (points) => posterior.density(key, points),
+      priorDensity: (points) => posterior.priorDensity(key, points)
+    };
+  }
+  function supportOf(parameter) {
+    if (parameter === "probability") return [0, 1];
+    return /mean|loc/.test(parameter) ? [-Infinity, Infinity] : [0, Infinity];
+  }
+
+  // explorer/answering.js
+  var NOISE_AWARE2 = "noise-aware";
+  var PLUG_IN2 = "plug-in";
+  var PATIENCE = 80;
+  var Overtaken = class extends Error {
+  };
+  async function answer(reader, statistic, question, isOvertaken, show) {
+    const { cell, versus, prior, nPrior, mass } = question;
+    const pause = async () => {
+      await nextTask();
+      if (isOvertaken()) throw new Overtaken();
+      if (first !== null && performance.now() > patience) {
+        show(first);
+        first = null;
+      }
+    };
+    const patience = performance.now() + PATIENCE;
+    let first = null;
+    const posterior = (keys, method) => reader.posterior(statistic.name, keys, { prior, nPrior, method }, pause);
+    const plugIn2 = await posterior(cell, PLUG_IN2);
+    await pause();
+    const entries = entriesOf(plugIn2, statistic);
+    const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
+    const side = (kind, of) => {
+      const law = lawOf(of, entry);
+      return { kind, law, interval: [(1 - mass) / 2, (1 + mass) / 2].map(law.quantile) };
+    };
+    const known = { question, statistic, entries, entry, contrast: void 0 };
+    const ignoring = side(PLUG_IN2, plugIn2);
+    const { priorDensity } = ignoring.law;
+    first = {
+      ...known,
+      sides: [ignoring],
+      priorDensity,
+      prior: plugIn2.prior,
+      nPrior: null,
+      posterior: plugIn2,
+      released: []
+    };
+    const aware = await posterior(cell, NOISE_AWARE2);
+    first = null;
+    await pause();
+    const sides = [side(NOISE_AWARE2, aware)];
+    const terms = { prior: aware.prior, nPrior: aware.nPrior };
+    const released = await reader.table(statistic.name, cell);
+    const whole = { ...known, ...terms, posterior: aware, priorDensity, released };
+    await pause();
+    if (versus === null) {
+      show({ ...whole, sides: [...sides, ignoring] });
+      return;
+    }
+    const other = await posterior(versus, NOISE_AWARE2);
+    await pause();
+    sides.push(side("versus", other));
+    show({ ...whole, sides });
+    await pause();
+    show({ ...whole, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
+  }
+  function nextTask() {
+    return new Promise((resume) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        port1.close();
+        resume();
+      };
+      port2.postMessage(null);
+    });
+  }
+
+  // explorer/axis.js
+  function aroundPosteriors(laws, support) {
+    const low = Math.min(...laws.map((law) => law.quantile(1e-3)));
+    const high = Math.max(...laws.map((law) => law.quantile(0.999)));
+    return within([low - (high - low) * 0.3, high + (high - low) * 0.3], support);
+  }
+  function aroundPrior(priorDensity, laws, support) {
+    const narrow = aroundPosteriors(laws, support);
+    if (support[0] === 0 && support[1] === 1) return support;
+    const centre = laws[0].mean;
+    const scale2 = laws[0].sd || 1;
+    const nodes = Array.from({ length: 3001 }, (_, index) => centre + scale2 * Math.sinh((index - 1500) / 60));
+    const possible = nodes.filter((node) => node > support[0] && node < support[1]);
+    const densities = priorDensity(possible);
+    const masses = possible.map((node, index) => index === 0 ? 0 : (node - possible[index - 1]) * densities[index]);
+    const total = masses.reduce((sum, mass) => sum + (Number.isFinite(mass) ? mass : 0), 0);
+    if (!(total > 0)) return narrow;
+    const [low, high] = [0.01, 0.98].map((share3) => {
+      let sum = 0;
+      return possible.find((_, index) => (sum += Number.isFinite(masses[index]) ? masses[index] : 0) >= share3 * total);
+    });
+    return within([Math.min(low, narrow[0]), Math.max(high, narrow[1])], support);
+  }
+  function settled(shown2, wanted) {
+    if (shown2 === null) return wanted;
+    const fits2 = wanted[0] >= shown2[0] && wanted[1] <= shown2[1];
+    return fits2 && wanted[1] - wanted[0] > (shown2[1] - shown2[0]) / 3 ? shown2 : wanted;
+  }
+  function pointsOf([low, high], size = 600) {
+    return Array.from({ length: size + 1 }, (_, index) => low + (high - low) * index / size);
+  }
+  function inside(points, support) {
+    const least = (points.at(-1) - points[0]) * 1e-6;
+    return points.map((point) => Math.min(Math.max(point, support[0] + least), support[1] - least));
+  }
+  function within([low, high], support) {
+    return [Math.max(low, support[0]), Math.min(high, support[1])];
+  }
+
+  // explorer/dom.js
+  var SVG = "http://www.w3.org/2000/svg";
+  function element(tag, attributes = {}, ...children) {
+    return filled(document.createElement(tag), attributes, children);
+  }
+  function svg(tag, attributes = {}, ...children) {
+    return filled(document.createElementNS(SVG, tag), attributes, children);
+  }
+  function replace(node, ...children) {
+    node.replaceChildren(...kept(children));
+    return node;
+  }
+  function freshId(name) {
+    count += 1;
+    return `explorer-${name}-${count}`;
+  }
+  var count = 0;
+  function filled(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (typeof value === "function") node.addEventListener(name, value);
+      else if (value === true) node.setAttribute(name, "");
+      else if (value !== null && value !== void 0 && value !== false) node.setAttribute(name, String(value));
+    }
+    node.append(...kept(children));
+    return node;
+  }
+  function kept(children) {
+    return children.flat(Infinity).filter((child) => child !== null && child !== void 0 && child !== false);
+  }
+
+  // explorer/lines.js
+  function pythonText(text) {
+    let written3 = "";
+    for (const character of text) {
+      const code = character.codePointAt(0);
+      if (character === "\\" || character === '"') written3 += `\\${character}`;
+      else if (code >= 32 && code < 127) written3 += character;
+      else if (code < 256) written3 += `\\x${code.toString(16).padStart(2, "0")}`;
+      else if (code < 65536) written3 += `\\u${code.toString(16).padStart(4, "0")}`;
+      else written3 += `\\U${code.toString(16).padStart(8, "0")}`;
+    }
+    return `"${written3}"`;
+  }
+  function shellWord(text) {
+    return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+  }
+  function pythonLines(page, question, name) {
+    const terms = [pythonText(question.statistic)];
+    if (question.prior) terms.push(`prior=${pythonText(question.prior)}`);
+    if (question.nPrior) terms.push(`n_prior=${pythonText(question.nPrior)}`);
+    const posterior = (keys) => `release.posterior(${[...terms, ...whereTerm(page, keys)].join(", ")})`;
+    const parameter = pythonText(name);
+    const lines = ["import suffice", "", `release = suffice.open_release(${pythonText(page.uri)})`];
+    if (question.versus === null) {
+      lines.push(`posterior = ${posterior(question.cell)}`);
+      lines.push(`print(posterior.mean(${parameter}), posterior.sd(${parameter}))`);
+      lines.push(`print(posterior.credible_interval(${parameter}, ${question.mass}))`);
+      return lines.join("\n");
+    }
+    const alike = page.groups.map((_, index) => question.cell[index] === question.versus[index]);
+    const sides = [question.cell, question.versus].map((keys) => pythonMapping(page, keys, (index) => !alike[index]));
+    if (alike.includes(true)) terms.push(`where=${pythonMapping(page, question.cell, (index) => alike[index])}`);
+    lines.push(`posterior = release.posterior(${terms.join(", ")})`);
+    lines.push(`difference = posterior.difference(${parameter}, ${sides.join(", ")})`);
+    lines.push("print(difference.mean, difference.sd)");
+    lines.push(`print(difference.credible_interval(${question.mass}), difference.probability())`);
+    return lines.join("\n");
+  }
+  function commandLine(page, question) {
+    return commandWords(page, question).join(" ");
+  }
+  function commandWords(page, question) {
+    const words = ["suffice", "posterior", page.uri, question.statistic];
+    page.groups.forEach(({ column }, index) => {
+      words.push("--where", `${column}=${question.cell[index]}`);
+      const other = question.versus?.[index] ?? question.cell[index];
+      if (other !== question.cell[index]) words.push("--versus", `${column}=${other}`);
+    });
+    if (question.prior) words.push("--prior", question.prior);
+    if (question.nPrior) words.push("--n-prior", question.nPrior);
+    words.push("--mass", String(question.mass));
+    return words.map(shellWord);
+  }
+  function whereTerm(page, keys) {
+    return page.groups.length === 0 ? [] : [`where=${pythonMapping(page, keys, () => true)}`];
+  }
+  function pythonMapping(page, keys, isNamed) {
+    const pairs = page.groups.map(({ column }, index) => isNamed(index) ? `${pythonText(column)}: ${pythonText(keys[index])}` : null).filter((pair) => pair !== null);
+    return `{${pairs.join(", ")}}`;
+  }
+
+  // explorer/downloads.js
+  function offer(name, file, type, make) {
+    const press = () => {
+      const address = URL.createObjectURL(new Blob([make()], { type }));
+      const link = element("a", { href: address, download: file.replaceAll(/[^A-Za-z0-9._-]/g, "_") });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(address), 1e4);
+    };
+    return element("button", { type: "button", click: press }, name);
+  }
+  function asJson(page, answer2) {
+    return `${JSON.stringify({ source: sourceOf(page, answer2), ...numbersOf(page, answer2), densities: densitiesOf(answer2) }, null, 2)}
+`;
+  }
+  function asCsv(page, answer2) {
+    const { rows } = numbersOf(page, answer2);
+    const source = sourceOf(page, answer2);
+    const said = {
+      release: source.release,
+      release_id: source.release_id,
+      statistic: source.statistic,
+      prior: source.prior,
+      n_prior: source.n_prior,
+      mass: source.mass
+    };
+    const groups = page.groups.map(({ column }) => column);
+    const heads = [...groups, "parameter", "category", "method", "mean", "sd", "lower", "upper", ...Object.keys(said)];
+    const lines = rows.map((row3) => [
+      ...groups.map((column) => row3.cell[column]),
+      ...[row3.parameter, row3.category, row3.method, row3.mean, row3.sd, row3.lower, row3.upper],
+      ...Object.values(said)
+    ]);
+    return [heads, ...lines].map((line2) => line2.map(csvField).join(",")).join("\r\n") + "\r\n";
+  }
+  function sourceOf(page, { statistic, prior, nPrior, question, sides, entry }) {
+    return {
+      release: page.label,
+      release_id: page.releaseId,
+      uri: page.uri,
+      epsilon: page.epsilon,
+      cost: "0",
+      statistic: statistic.name,
+      family: statistic.family,
+      methods: [...new Set(sides.map(({ kind }) => methodOf(kind)))],
+      prior,
+      n_prior: nPrior,
+      mass: question.mass,
+      computed_by: "the explorer of the release's page, by quadrature",
+      python: pythonLines(page, question, entry.parameter),
+      command: commandLine(page, question)
+    };
+  }
+  function numbersOf(page, { entry, question, sides, contrast: contrast2 }) {
+    const rows = sides.map(({ kind, law, interval }) => ({
+      cell: whereOf(page, kind === "versus" ? question.versus : question.cell),
+      parameter: entry.parameter,
+      category: entry.category,
+      method: methodOf(kind),
+      mean: law.mean,
+      sd: law.sd,
+      lower: interval[0],
+      upper: interval[1]
+    }));
+    return contrast2 ? { rows, comparison: contrast2 } : { rows };
+  }
+  function densitiesOf({ curves: { points, curves }, question }) {
+    const named = (kind) => kind === "noise-aware" && question.versus !== null ? "first" : kind === "versus" ? "second" : kind;
+    return { value: points, ...Object.fromEntries(curves.map(({ kind, densities }) => [named(kind), [...densities]])) };
+  }
+  function methodOf(kind) {
+    return kind === "plug-in" ? "plug-in" : "noise-aware";
+  }
+  var RUN = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]/;
+  var NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+  function csvField(value) {
+    if (value === null || value === void 0) return "";
+    const given = String(value);
+    const text = typeof value === "string" && RUN.test(given) && !NUMBER.test(given) ? `'${given}` : given;
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }
+
+  // explorer/numbers.js
+  function written(value, digits = 4) {
+    if (value === null || value === void 0 || !Number.isFinite(value)) return "\u2013";
+    if (value === 0) return "0";
+    const size = Math.abs(value);
+    if (size >= 1e9 || size < 1e-5) return value.toExponential(digits - 1);
+    const rounded2 = Number(value.toPrecision(digits));
+    const decimals = digits - 1 - Math.floor(Math.log10(Math.abs(rounded2)));
+    return decimals <= 0 ? value.toFixed(0) : rounded2.toFixed(Math.min(decimals, 20));
+  }
+  function brief(value, digits = 4) {
+    const text = written(value, digits);
+    return /^-?\d+\.\d*$/.test(text) ? text.replace(/\.?0+$/, "") : text;
+  }
+  function rounded(value, digits = 4) {
+    return value === 0 ? 0 : Number(value.toPrecision(digits));
+  }
+  function ticks(low, high, most = 6) {
+    const rough = (high - low) / most;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((multiple) => multiple * power >= rough * 0.999);
+    const values = [];
+    for (let index = Math.ceil(low / step - 1e-9); index * step <= high + step * 1e-9; index += 1) {
+      values.push(index * step);
+    }
+    const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    const largest = Math.max(Math.abs(low), Math.abs(high));
+    const write = (value) => {
+      if (value === 0) return "0";
+      return largest >= 1e7 || decimals > 7 ? brief(value, 6) : value.toFixed(decimals);
+    };
+    return { values, write };
+  }
+
+  // explorer/picture.js
+  var [HIGHEST, BEYOND] = [1.8, 3];
+  var MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
+  function draw(node, { points, range, axis, title, description, width: width2, curves }) {
+    const height = width2 < 480 ? 250 : 330;
+    const inner = { width: width2 - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
+    const bottom = MARGIN.top + inner.height;
+    const x = (value) => MARGIN.left + (value - range[0]) / (range[1] - range[0]) * inner.width;
+    const top = highest2(curves);
+    const y = (density) => bottom - Math.min(density / top, BEYOND) * inner.height * 0.94;
+    node.setAttribute("viewBox", `0 0 ${width2} ${height}`);
+    replace(
+      node,
+      svg("title", {}, title),
+      svg("desc", {}, description),
+      axisOf(range, x, bottom, axis, width2),
+      curves.map((curve) => shade(curve, points, x, y, bottom)),
+      curves.map((curve) => svg("path", { class: `curve curve-${curve.kind}`, d: line(points, curve.densities, x, y) })),
+      curves.filter(({ interval }) => interval !== null).map((curve, row3) => bar(curve, range, x, bottom - 5 - row3 * 9))
+    );
+  }
+  function highest2(curves) {
+    const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
+    const aware = of(curves.filter(({ interval }) => interval !== null));
+    const posterior = of(curves.filter(({ kind }) => kind !== "prior"));
+    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of(curves) || 1;
+  }
+  function axisOf(range, x, bottom, name, width2) {
+    const { values, write } = ticks(...range, width2 < 480 ? 4 : 7);
+    return svg(
+      "g",
+      { class: "axis", "aria-hidden": "true" },
+      svg("line", { x1: x(range[0]), x2: x(range[1]), y1: bottom, y2: bottom }),
+      values.map((value) => [
+        svg("line", { class: "tick", x1: x(value), x2: x(value), y1: bottom, y2: bottom + 5 }),
+        svg("text", { x: x(value), y: bottom + 20, "text-anchor": anchor(x(value), width2) }, write(value))
+      ]),
+      svg("text", { class: "axis-name", x: width2 / 2, y: bottom + 40, "text-anchor": "middle" }, name)
+    );
+  }
+  function anchor(position, width2) {
+    if (position < 30) return "start";
+    return position > width2 - 30 ? "end" : "middle";
+  }
+  function shade({ kind, densities, interval }, points, x, y, bottom) {
+    if (interval === null) return null;
+    const inside2 = points.flatMap(
+      (point, index) => point >= interval[0] && point <= interval[1] ? [[point, densities[index]]] : []
+    );
+    if (inside2.length < 2) return null;
+    const ends2 = [inside2[0], inside2.at(-1)].map(([point]) => x(point).toFixed(2));
+    const top = inside2.map(([point, density]) => `${x(point).toFixed(2)},${y(density).toFixed(2)}`);
+    return svg("path", {
+      class: `shade shade-${kind}`,
+      d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z`
+    });
+  }
+  function bar({ kind, interval, mean }, range, x, at) {
+    const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
+    return svg(
+      "g",
+      { class: `bar bar-${kind}`, "aria-hidden": "true" },
+      svg("line", { x1: low, x2: high, y1: at, y2: at }),
+      mean !== null && mean >= range[0] && mean <= range[1] ? svg("circle", { cx: x(mean), cy: at, r: 4 }) : null
+    );
+  }
+  function line(points, densities, x, y) {
+    let path = "";
+    let isDrawing = false;
+    points.forEach((point, index) => {
+      if (!Number.isFinite(densities[index])) {
+        isDrawing = false;
+        return;
+      }
+      path += `${isDrawing ? "L" : "M"}${x(point).toFixed(2)},${y(densities[index]).toFixed(2)}`;
+      isDrawing = true;
+    });
+    return path;
+  }
+  function sample(kind) {
+    return svg(
+      "svg",
+      { class: "sample", viewBox: "0 0 32 10", width: 32, height: 10, "aria-hidden": "true", focusable: "false" },
+      svg("path", { class: `curve curve-${kind}`, d: "M1,5L31,5" })
+    );
+  }
+
+  // explorer/released.js
+  var MOST_ROWS = 200;
+  function releasedTable(rows) {
+    const shown2 = rows.slice(0, MOST_ROWS);
+    const caption = shown2.length < rows.length ? `What was released: the first ${MOST_ROWS} of ${rows.length} numbers` : "What was released";
+    const heads = ["", "estimate", "standard deviation of its noise"];
+    return element(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+      element(
+        "table",
+        {},
+        element("caption", {}, caption),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((name) => name ? element("th", { scope: "col" }, name) : element("td"))
+          )
+        ),
+        element("tbody", {}, shown2.map(row))
+      )
+    );
+  }
+  function row({ quantity: quantity2, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
+    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
+      (part) => part !== null && part !== ""
+    );
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, of.length === 0 ? quantity2 : `${quantity2} of ${of.join(", ")}`),
+      element("td", {}, written(estimate2, 6)),
+      element("td", {}, written(noiseSd, 4))
+    );
+  }
+
+  // explorer/tables.js
+  var ROWS = 25;
+  function lawTable(page, answer2, digits) {
+    const { sides } = answer2;
+    const [low, high] = shares(answer2.question.mass);
+    const columns = sides.map(({ kind, law, interval }) => ({
+      kind,
+      name: shortName(page, answer2, kind),
+      values: [law.mean, law.sd, ...interval]
+    }));
+    return columnTable(
+      `Posteriors of the ${axisName(answer2)}`,
+      columns,
+      ["mean", "standard deviation", low, high],
+      digits
+    );
+  }
+  function comparisonTable(page, answer2, digits) {
+    const { question, contrast: contrast2 } = answer2;
+    if (question.versus === null || !contrast2) return null;
+    const { difference, ratio: ratio2, greater } = contrast2;
+    const columns = [
+      {
+        kind: "difference",
+        name: "first minus second",
+        values: [difference.mean, difference.sd, ...ends(difference), greater]
+      },
+      ratio2 === null ? null : { kind: "ratio", name: "first over second", values: [null, null, ...ends(ratio2), greater] }
+    ];
+    const [low, high] = shares(question.mass);
+    const rows = ["mean", "standard deviation", "median", low, high, "probability that the first is greater"];
+    return columnTable(
+      "Comparison",
+      columns.filter((column) => column !== null),
+      rows,
+      digits
+    );
+  }
+  function ends({ median, lower, upper }) {
+    return [median, lower, upper];
+  }
+  function columnTable(caption, columns, rows, digits) {
+    const body = rows.map(
+      (name, at) => element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, name),
+        columns.map(({ kind, values }) => element("td", { "data-kind": kind }, written(values[at], digits)))
+      )
+    );
+    return table(caption, ["", ...columns.map(({ name }) => name)], body);
+  }
+  function densityTable({ points, curves }, name) {
+    const step = Math.floor((points.length - 1) / ROWS);
+    const rows = points.flatMap(
+      (point, index) => index % step === 0 ? [
+        row2(
+          brief(point, 4),
+          curves.map(({ densities }) => densities[index]),
+          4
+        )
+      ] : []
+    );
+    return table("Densities", ["value", ...curves.map(({ kind }) => name(kind))], rows);
+  }
+  function shares(mass) {
+    return [(1 - mass) / 2, (1 + mass) / 2].map((share3) => `${brief(share3 * 100, 5)} %`);
+  }
+  function table(caption, heads, rows) {
+    return element(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+      element(
+        "table",
+        {},
+        element("caption", {}, caption),
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            heads.map((head) => head === "" ? element("td") : element("th", { scope: "col" }, head))
+          )
+        ),
+        element("tbody", {}, rows)
+      )
+    );
+  }
+  function row2(name, values, digits) {
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, name),
+      values.map((value) => element("td", {}, written(value, digits)))
+    );
+  }
+
+  // explorer/answers.js
+  var DIGITS = 6;
+  var FLAT = 0.015;
+  function answers(page) {
+    const headline = element("p", { class: "explorer-answer" });
+    const picture = svg("svg", { class: "explorer-picture", role: "img" });
+    const keys = element("ul", { class: "legend" });
+    const figure = element("figure", { class: "frame" }, keys, picture);
+    const notes = element("div", { class: "explorer-notes" });
+    const numbers = element("div", { class: "explorer-tables" });
+    const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
+    const lines = element("div", { class: "explorer-lines" });
+    const files = element("p", { class: "explorer-files" });
+    const node = element("div", { class: "explorer-answers" }, headline, figure, numbers, notes, behind, lines, files);
+    let shown2 = null;
+    let range = null;
+    let about = "";
+    behind.addEventListener("toggle", () => shown2 && fillBehind());
+    if (typeof ResizeObserver === "function") new ResizeObserver(() => shown2 && paint()).observe(figure);
+    function show(answer2) {
+      const isPart = answer2.sides[0].kind === PLUG_IN2;
+      if (isPart && shown2 !== null && subjectOf(shown2) === subjectOf(answer2)) return;
+      shown2 = answer2;
+      node.classList.toggle("is-working", isPart);
+      replace(headline, ...sentence2(page, answer2));
+      paint();
+      replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
+      replace(notes, notesOf(answer2));
+      fillBehind();
+      const { parameter } = answer2.entry;
+      replace(
+        lines,
+        copied("The same in Python", pythonLines(page, answer2.question, parameter)),
+        copied("The same on the command line", commandLine(page, answer2.question), commandCode(page, answer2.question)),
+        element("p", { class: "hint" }, answer2.question.versus === null ? MERGED : DRAWN)
+      );
+      replace(
+        files,
+        "Download what is shown: ",
+        offer("CSV", `${page.name}-${answer2.statistic.name}.csv`, "text/csv", () => asCsv(page, answer2)),
+        offer("JSON", `${page.name}-${answer2.statistic.name}.json`, "application/json", () => asJson(page, answer2))
+      );
+    }
+    function paint() {
+      const { question, entry, sides, priorDensity } = shown2;
+      const laws = sides.map(({ law }) => law);
+      const wanted = question.whole ? aroundPrior(priorDensity, laws, entry.support) : aroundPosteriors(laws, entry.support);
+      const subject = subjectOf(shown2);
+      range = settled(subject === about && !question.whole ? range : null, wanted);
+      about = subject;
+      const points = pointsOf(range);
+      const places = inside(points, entry.support);
+      const curves = [
+        { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
+        ...sides.map(({ kind, law, interval }) => ({
+          kind,
+          densities: law.density(places),
+          interval: kind === PLUG_IN2 ? null : interval,
+          mean: law.mean
+        }))
+      ];
+      shown2.curves = { points, curves };
+      draw(picture, {
+        points,
+        range,
+        axis: axisName(shown2),
+        title: `Densities of ${axisName(shown2)}`,
+        description: `${spoken(page, shown2)} The table after the picture has the numbers.`,
+        width: Math.max(280, Math.round(figure.clientWidth || 640)),
+        // The prior below, what is asked for on top.
+        curves: [...curves].sort((left, right) => layer(left) - layer(right))
+      });
+      replace(
+        keys,
+        curves.map(
+          ({ kind }) => element(
+            "li",
+            {},
+            sample(kind),
+            nameOf(page, shown2, kind),
+            kind === "prior" && isFlat(curves) ? ", too flat to be seen here" : null
+          )
+        )
+      );
+    }
+    function fillBehind() {
+      const [summary] = behind.children;
+      replace(behind, summary, behind.open ? fillings() : null);
+    }
+    function fillings() {
+      return [densityTable(shown2.curves, (kind) => nameOf(page, shown2, kind)), releasedTable(shown2.released)];
+    }
+    return {
+      node,
+      show,
+      working: () => node.classList.add("is-working"),
+      hide: (isHidden) => node.hidden = isHidden,
+      spoken: () => spoken(page, shown2)
+    };
+  }
+  function subjectOf({ statistic, question, entry }) {
+    return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+  }
+  var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
+  var MERGED = "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their intervals hold the stated probability to about a thousandth.";
+  var DRAWN = "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command line. Their interval and probability are of draws, and agree up to sampling.";
+  function nameOf(page, { question }, kind) {
+    if (kind === "prior") return "Prior";
+    if (kind === PLUG_IN2) return "Plug-in posterior, which takes the noise for data";
+    if (question.versus === null) return "Noise-aware posterior";
+    return inWords(page, kind === NOISE_AWARE2 ? question.cell : question.versus);
+  }
+  function shortName(page, answer2, kind) {
+    if (kind === PLUG_IN2) return "Plug-in";
+    return answer2.question.versus === null && kind === NOISE_AWARE2 ? "Noise-aware" : nameOf(page, answer2, kind);
+  }
+  function axisName({ entry }) {
+    return entry.title;
+  }
+  function sentence2(page, { question, entry, sides, contrast: contrast2 }) {
+    const percent = brief(question.mass * 100, 4);
+    const [low, high] = sides[0].interval.map((end) => brief(end, 4));
+    if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
+    if (question.versus === null) {
+      const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
+      return [
+        `With ${percent} % probability, the ${entry.title}${of} lies between `,
+        element("strong", {}, low),
+        " and ",
+        element("strong", {}, high),
+        "."
+      ];
+    }
+    const names = [question.cell, question.versus].map((keys) => inWords(page, keys));
+    if (contrast2 === void 0) return ["Comparing\u2026"];
+    if (contrast2 === null) return [`The ${entry.title} of ${names[0]} and ${names[1]} cannot be compared here.`];
+    return [
+      `The ${entry.title} is greater for ${names[0]} than for ${names[1]} with probability `,
+      element("strong", {}, chance(contrast2.greater)),
+      "."
+    ];
+  }
+  function chance(probability) {
+    if (probability < 1e-4) return "below 0.0001";
+    return probability > 0.9999 ? "above 0.9999" : brief(probability, 4);
+  }
+  function spoken(page, answer2) {
+    const text = sentence2(page, answer2).map((part) => typeof part === "string" ? part : part.textContent);
+    return text.join("");
+  }
+  function isFlat([prior, ...others2]) {
+    const highest3 = (densities) => Math.max(0, ...[...densities].filter(Number.isFinite));
+    return highest3(prior.densities) < FLAT * Math.max(...others2.map(({ densities }) => highest3(densities)));
+  }
+  function layer({ kind }) {
+    return ["prior", PLUG_IN2, "versus", NOISE_AWARE2].indexOf(kind);
+  }
+  function notesOf({ prior, nPrior, posterior }) {
+    const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
+    return [
+      element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
+      posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null
+    ];
+  }
+  function commandCode(page, question) {
+    const words = commandWords(page, question).map((word) => [" ", element("span", { class: "word" }, word)]);
+    return element("code", {}, words.flat().slice(1));
+  }
+  function copied(title, text, code = element("code", {}, text)) {
+    const button = element("button", { type: "button" }, "Copy");
+    button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
+    button.addEventListener("click", async () => {
+      button.textContent = await copy(text, code) ? "Copied" : "Press Ctrl+C";
+      setTimeout(() => button.textContent = "Copy", 2e3);
+    });
+    return element(
+      "div",
+      { class: "line" },
+      element("div", { class: "head" }, element("h3", {}, title), button),
+      element("pre", { tabindex: 0 }, code)
+    );
+  }
+  async function copy(text, node) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      getSelection().selectAllChildren(node);
+      return document.execCommand("copy");
+    }
+  }
+
+  // explorer/page-data.js
+  function readPage(text) {
+    const { label: label2, uri, manifest, files } = JSON.parse(text);
+    const declared = JSON.parse(manifest);
+    return {
+      label: label2,
+      uri,
+      name: declared.name,
+      epsilon: declared.epsilon,
+      releaseId: declared.release_id,
+      nIsPublic: declared.n !== null,
+      mostRows: declared.max_total_rows,
+      groups: declared.groups.map(group2),
+      statistics: declared.statistics,
+      manifestBytes: new TextEncoder().encode(manifest),
+      pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
+      file: (name) => fromBase64(files[name])
+    };
+  }
+  function group2(declared) {
+    if (declared.kind === "range") {
+      const first = BigInt(declared.first);
+      const last = BigInt(declared.last);
+      return {
+        column: declared.column,
+        size: Number(last - first) + 1,
+        key: (index) => String(first + BigInt(index)),
+        has: (key) => /^-?\d+$/.test(key) && String(BigInt(key)) === key && BigInt(key) >= first && BigInt(key) <= last
+      };
+    }
+    const known = new Set(declared.keys);
+    return {
+      column: declared.column,
+      size: declared.keys.length,
+      key: (index) => declared.keys[index],
+      has: (key) => known.has(key)
+    };
+  }
+  function matching(group3, typed, most) {
+    const wanted = typed.trim().toLowerCase();
+    const beginning = [];
+    const holding = [];
+    let found = 0;
+    for (let index = 0; index < group3.size; index += 1) {
+      const key = group3.key(index);
+      const at = wanted === "" ? 0 : key.toLowerCase().indexOf(wanted);
+      if (at < 0) continue;
+      found += 1;
+      const list = at === 0 ? beginning : holding;
+      if (list.length < most) list.push(key);
+    }
+    return { keys: [...beginning, ...holding].slice(0, most), found };
+  }
+  function fromBase64(text) {
+    const binary = atob(text);
+    const bytes = new Uint8Array(binary.length);
+    for (let index = 0; index < binary.length; index += 1) bytes[index] = binary.charCodeAt(index);
+    return bytes;
+  }
+
+  // explorer/combobox.js
+  var MOST_SHOWN = 50;
+  function combobox(group3, id, choose) {
+    const listId = freshId("keys");
+    const list = element("ul", { id: listId, role: "listbox", "aria-label": group3.column, hidden: true });
+    const note = element("p", { class: "hint", id: freshId("found") });
+    const field = element("input", {
+      id,
+      type: "text",
+      role: "combobox",
+      autocomplete: "off",
+      spellcheck: "false",
+      "aria-autocomplete": "list",
+      "aria-expanded": "false",
+      "aria-controls": listId,
+      "aria-describedby": note.id,
+      input: () => open(field.value),
+      focus: () => field.select(),
+      click: () => open(""),
+      keydown: press,
+      blur: close
+    });
+    let current = "";
+    let active = -1;
+    function open(typed) {
+      const { keys, found } = matching(group3, typed, MOST_SHOWN);
+      replace(list, keys.map(option));
+      note.textContent = found > keys.length ? `${found} keys match: type more to see the others` : `${found} of ${group3.size} keys`;
+      list.hidden = keys.length === 0;
+      field.setAttribute("aria-expanded", String(!list.hidden));
+      mark(keys.length > 0 && typed.trim() !== "" ? 0 : keys.indexOf(current));
+    }
+    function option(key) {
+      const take = (event) => {
+        event.preventDefault();
+        commit(key);
+      };
+      return element("li", { id: freshId("key"), role: "option", "aria-selected": "false", pointerdown: take }, key);
+    }
+    function mark(index) {
+      active = index;
+      [...list.children].forEach((child, at) => child.setAttribute("aria-selected", String(at === index)));
+      const chosen = list.children[index];
+      if (chosen === void 0) field.removeAttribute("aria-activedescendant");
+      else {
+        field.setAttribute("aria-activedescendant", chosen.id);
+        chosen.scrollIntoView({ block: "nearest" });
+      }
+    }
+    function press(event) {
+      const size = list.children.length;
+      if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        event.preventDefault();
+        if (list.hidden) open("");
+        else mark((active + (event.key === "ArrowDown" ? 1 : size - 1) + size) % size);
+      } else if (event.key === "Enter") {
+        event.preventDefault();
+        if (!list.hidden && active >= 0) commit(list.children[active].textContent);
+        else if (group3.has(field.value)) commit(field.value);
+      } else if (event.key === "Escape") {
+        close();
+        field.select();
+      }
+    }
+    function commit(key) {
+      current = key;
+      close();
+      choose(key);
+    }
+    function close() {
+      if (field.value !== current && group3.has(field.value) && document.activeElement !== field) {
+        current = field.value;
+        choose(current);
+      }
+      list.hidden = true;
+      field.value = current;
+      note.textContent = `${group3.size} keys: type to search`;
+      field.setAttribute("aria-expanded", "false");
+      field.removeAttribute("aria-activedescendant");
+    }
+    return {
+      node: element("div", { class: "combobox" }, field, list, note),
+      show(key) {
+        current = key;
+        if (document.activeElement !== field || list.hidden) close();
+      }
+    };
+  }
+
+  // explorer/scales.js
+  var STEPS = 1e3;
+  function linear(low, high) {
+    return {
+      low,
+      high,
+      number: (position) => low + (high - low) * position / STEPS,
+      position: (number2) => clamp((number2 - low) / (high - low) * STEPS)
+    };
+  }
+  function logarithmic(low, high) {
+    const span = Math.log(high / low);
+    return {
+      low,
+      high,
+      number: (position) => low * Math.exp(span * position / STEPS),
+      position: (number2) => number2 > 0 ? clamp(Math.log(number2 / low) / span * STEPS) : 0
+    };
+  }
+  function share2(least) {
+    const reach2 = Math.log((1 - least) / least);
+    return {
+      low: least,
+      high: 1 - least,
+      number: (position) => 1 / (1 + Math.exp(reach2 * (1 - 2 * position / STEPS))),
+      position: (number2) => clamp((Math.log(number2 / (1 - number2)) / reach2 + 1) * (STEPS / 2))
+    };
+  }
+  function clamp(position) {
+    return Math.min(STEPS, Math.max(0, Math.round(position)));
+  }
+
+  // explorer/fields.js
+  var MOST_OPTIONS = 40;
+  function labelled(name, control, hint = null) {
+    const hintId = hint === null ? null : freshId("hint");
+    if (hintId !== null) control.setAttribute("aria-describedby", hintId);
+    control.id ||= freshId("field");
+    return element(
+      "div",
+      { class: "field" },
+      element("label", { for: control.id }, name),
+      control,
+      hint === null ? null : element("p", { class: "hint", id: hintId }, hint)
+    );
+  }
+  function choice(name, options, choose, hint = null) {
+    const control = element("select", { change: () => choose(control.value) });
+    const fill = (some) => replace(
+      control,
+      some.map(({ value, text }) => element("option", { value }, text))
+    );
+    fill(options);
+    return {
+      node: labelled(name, control, hint),
+      fill,
+      show: (value) => {
+        control.value = value;
+      }
+    };
+  }
+  function keyField(group3, choose) {
+    if (group3.size > MOST_OPTIONS) {
+      const id = freshId("key");
+      const { node, show } = combobox(group3, id, choose);
+      return { node: element("div", { class: "field" }, element("label", { for: id }, group3.column), node), show };
+    }
+    const keys = Array.from({ length: group3.size }, (_, index) => group3.key(index));
+    const field = choice(
+      group3.column,
+      keys.map((text, index) => ({ value: String(index), text })),
+      (at) => choose(keys[Number(at)])
+    );
+    return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
+  }
+  function textField(name, change, hint) {
+    const complaint = element("p", { class: "complaint", id: freshId("complaint"), hidden: true });
+    const control = element("input", {
+      type: "text",
+      spellcheck: "false",
+      autocomplete: "off",
+      input: () => change(control.value)
+    });
+    const node = labelled(name, control, hint);
+    control.setAttribute("aria-describedby", `${control.getAttribute("aria-describedby")} ${complaint.id}`);
+    node.append(complaint);
+    return {
+      node,
+      show(text) {
+        if (document.activeElement !== control) control.value = text;
+      },
+      value: () => control.value,
+      put(text) {
+        control.value = text;
+      },
+      complain(message) {
+        complaint.textContent = message ?? "";
+        complaint.hidden = message === null;
+        control.setAttribute("aria-invalid", String(message !== null));
+      }
+    };
+  }
+  function numberField(name, { low, high, step }, change, hint = null) {
+    const read2 = () => {
+      if (control.validity.valid && control.value !== "") change(control.valueAsNumber);
+    };
+    const control = element("input", { type: "number", min: low, max: high, step, required: true, input: read2 });
+    return {
+      node: labelled(name, control, hint),
+      show(value) {
+        if (document.activeElement !== control) control.value = String(value);
+      }
+    };
+  }
+  function tick(name, change) {
+    const id = freshId("tick");
+    const control = element("input", { type: "checkbox", id, change: () => change(control.checked) });
+    return {
+      node: element("div", { class: "tick" }, control, element("label", { for: id }, name)),
+      show(isTicked) {
+        control.checked = isTicked;
+      }
+    };
+  }
+  function slider({ name, hint, scale: scale2 }, change) {
+    const id = freshId("slider");
+    const shown2 = element("output", { for: id });
+    const control = element("input", {
+      id,
+      type: "range",
+      min: 0,
+      max: STEPS,
+      step: 1,
+      input: () => change(scale2.number(control.valueAsNumber))
+    });
+    const hintId = freshId("hint");
+    control.setAttribute("aria-describedby", hintId);
+    return {
+      node: element(
+        "div",
+        { class: "field slider" },
+        element("div", { class: "head" }, element("label", { for: id }, name), shown2),
+        control,
+        element("p", { class: "hint", id: hintId }, hint)
+      ),
+      show(value) {
+        shown2.textContent = brief(value, 4);
+        control.setAttribute("aria-valuetext", brief(value, 4));
+        if (document.activeElement !== control || Math.abs(scale2.number(control.valueAsNumber) - value) > 0.01 * Math.abs(value)) {
+          control.value = String(scale2.position(value ?? scale2.low));
+        }
+      }
+    };
+  }
+
+  // explorer/count-control.js
+  var KINDS2 = [
+    { value: "default", text: "nothing" },
+    { value: "between", text: "a range" },
+    { value: "known", text: "the number" }
+  ];
+  function countControl(mostRows, change) {
+    let asked = { kind: "default", low: 0, high: 1e3, known: 100 };
+    const set = (patch) => {
+      asked = { ...asked, ...patch };
+      change(written2(asked));
+      reveal();
+    };
+    const limits = { low: 0, high: Math.min(mostRows, 1e15), step: 1 };
+    const kind = choice("What you know of it beforehand", KINDS2, (value) => set({ kind: value }));
+    const low = numberField("At least", limits, (value) => set({ low: value, high: Math.max(value, asked.high) }));
+    const high = numberField("At most", limits, (value) => set({ high: value, low: Math.min(value, asked.low) }));
+    const known = numberField("Number of records", limits, (value) => set({ known: value }));
+    function reveal() {
+      kind.show(asked.kind);
+      [low, high].forEach(({ node }) => node.hidden = asked.kind !== "between");
+      known.node.hidden = asked.kind !== "known";
+      low.show(asked.low);
+      high.show(asked.high);
+      known.show(asked.known);
+    }
+    return {
+      node: element(
+        "fieldset",
+        {},
+        element("legend", {}, "Number of records"),
+        kind.node,
+        low.node,
+        high.node,
+        known.node
+      ),
+      show(text) {
+        if (text !== written2(asked)) asked = { ...asked, ...read(text) };
+        reveal();
+      }
+    };
+  }
+  function written2({ kind, low, high, known }) {
+    if (kind === "between") return `Uniform(${low}, ${high})`;
+    return kind === "known" ? String(known) : "";
+  }
+  function read(text) {
+    const between = /^\s*Uniform\(\s*(?:lower\s*=\s*)?(\d{1,16})\s*,\s*(?:upper\s*=\s*)?(\d{1,16})\s*\)\s*$/.exec(text);
+    if (between !== null) return { kind: "between", low: Number(between[1]), high: Number(between[2]) };
+    return /^\s*\d{1,16}\s*$/.test(text) ? { kind: "known", known: Number(text) } : { kind: "default" };
+  }
+
+  // explorer/priors.js
+  var FIELDS = {
+    Beta: ["concentration1", "concentration0"],
+    Gamma: ["concentration", "rate"],
+    InverseGamma: ["concentration", "scale"],
+    Normal: ["loc", "scale"],
+    Dirichlet: null,
+    NormalInverseGamma: ["loc", "precision", "concentration", "scale"],
+    ScaleMixture: ["lower", "upper"]
+  };
+  var NUMBER2 = /^[+-]?(\d[\d_]*\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+  function readPrior(text) {
+    const call = /^\s*([A-Za-z]+)\s*\(([^()]*)\)\s*$/.exec(text);
+    if (call === null || !Object.hasOwn(FIELDS, call[1])) return null;
+    const fields = FIELDS[call[1]];
+    const numbers = [];
+    for (const [index, argument] of call[2].replace(/,\s*$/, "").split(",").entries()) {
+      const [value, keyword] = argument.split("=").map((part) => part.trim()).reverse();
+      const at = keyword === void 0 ? index : (fields ?? []).indexOf(keyword);
+      if (at < 0 || numbers[at] !== void 0 || !NUMBER2.test(value)) return null;
+      numbers[at] = Number(value.replaceAll("_", ""));
+    }
+    if (fields !== null && numbers.length !== fields.length) return null;
+    const isPositive = (index) => call[1] === "ScaleMixture" || fields?.[index] === "loc" || numbers[index] > 0;
+    return [...numbers.keys()].every((index) => Number.isFinite(numbers[index]) && isPositive(index)) ? { name: call[1], numbers } : null;
+  }
+  function writePrior({ name, numbers }) {
+    return `${name}(${numbers.map((number2) => String(rounded(number2))).join(", ")})`;
+  }
+  function slidersOf(prior, statistic, usual, entry) {
+    const make = SLIDERS[prior.name];
+    return make === void 0 ? [] : make({ statistic, usual: usual ?? prior, entry });
+  }
+  var records = (family) => family === "poisson" ? "counts like so many records" : "the larger, the narrower";
+  var strength = (change, value, hint) => ({ name: "Strength", hint, scale: logarithmic(0.1, 1e5), value, change });
+  var SLIDERS = {
+    Beta: () => [
+      {
+        name: "Mean",
+        hint: "where the prior is centred",
+        scale: share2(1e-3),
+        value: ([a, b]) => a / (a + b),
+        change: ([a, b], mean) => [mean * (a + b), (1 - mean) * (a + b)]
+      },
+      strength(
+        ([a, b], sum) => [sum * a / (a + b), sum * b / (a + b)],
+        ([a, b]) => a + b,
+        "counts like so many records"
+      )
+    ],
+    Dirichlet: ({ statistic, entry }) => {
+      const size = Math.max(2, statistic.parameters.categories.length);
+      const all = (numbers) => numbers.length === 1 ? Array(size).fill(numbers[0]) : numbers;
+      const sum = (numbers) => all(numbers).reduce((left, right) => left + right, 0);
+      return [
+        {
+          name: "Mean of this category",
+          hint: "the others share the rest as before",
+          scale: share2(1e-3),
+          value: (numbers) => all(numbers)[entry] / sum(numbers),
+          change: (numbers, mean) => {
+            const total = sum(numbers);
+            const rest = total - all(numbers)[entry];
+            return all(numbers).map(
+              (each, index) => index === entry ? mean * total : (1 - mean) * total * each / rest
+            );
+          }
+        },
+        strength(
+          (numbers, total) => numbers.map((each) => each * total / sum(numbers)),
+          sum,
+          "counts like so many records"
+        )
+      ];
+    },
+    Gamma: ({ statistic, usual }) => {
+      const centre = usual.numbers[0] / usual.numbers[1];
+      const mean = {
+        name: "Mean",
+        hint: "where the prior is centred",
+        scale: logarithmic(centre / 1e3, centre * 1e3),
+        value: ([a, b]) => a / b
+      };
+      return statistic.family === "poisson" ? [
+        { ...mean, change: ([, b], value) => [value * b, b] },
+        strength(
+          ([a, b], value) => [a / b * value, value],
+          ([, b]) => b,
+          records(statistic.family)
+        )
+      ] : [
+        { ...mean, change: ([a], value) => [a, a / value] },
+        strength(
+          ([a, b], value) => [value, value * b / a],
+          ([a]) => a,
+          records(statistic.family)
+        )
+      ];
+    },
+    InverseGamma: ({ usual }) => {
+      const centre = usual.numbers[1] / Math.max(usual.numbers[0] - 1, 0.1);
+      return [
+        {
+          name: "Mean",
+          hint: "where the prior is centred",
+          scale: logarithmic(centre / 1e3, centre * 1e3),
+          value: ([a, scale2]) => a > 1 ? scale2 / (a - 1) : null,
+          change: ([a], mean) => [Math.max(a, 1.1), mean * (Math.max(a, 1.1) - 1)]
+        },
+        {
+          name: "Strength",
+          hint: "the larger, the narrower",
+          scale: logarithmic(1.1, 1e5),
+          value: ([a]) => a,
+          change: ([a, scale2], value) => [value, a > 1 ? scale2 / (a - 1) * (value - 1) : scale2]
+        }
+      ];
+    },
+    Normal: ({ statistic, usual }) => {
+      const spread = usual.numbers[1];
+      return [
+        location2(statistic, (numbers, loc) => [loc, numbers[1]]),
+        {
+          name: "Standard deviation",
+          hint: "the smaller, the stronger",
+          scale: logarithmic(spread / 1e4, spread * 10),
+          value: ([, scale2]) => scale2,
+          change: ([loc], scale2) => [loc, scale2]
+        }
+      ];
+    },
+    NormalInverseGamma: ({ statistic }) => {
+      const range = width(statistic);
+      return [
+        location2(statistic, ([, ...rest], loc) => [loc, ...rest]),
+        strength(
+          ([loc, , ...rest], value) => [loc, value, ...rest],
+          ([, precision]) => precision,
+          "of the mean: counts like so many records"
+        ),
+        {
+          name: "Mean of the variance",
+          hint: "how far records are apart",
+          scale: logarithmic(range * range / 1e8, range * range),
+          value: ([, , a, scale2]) => a > 1 ? scale2 / (a - 1) : null,
+          change: ([loc, precision, a], mean) => [loc, precision, Math.max(a, 1.1), mean * (Math.max(a, 1.1) - 1)]
+        }
+      ];
+    },
+    ScaleMixture: ({ statistic }) => {
+      const [low, high] = bounds(statistic);
+      const reach2 = linear(low - (high - low), high + (high - low));
+      const least = (high - low) / 1e3;
+      return [
+        {
+          name: "From",
+          hint: "means and spreads of every size from here",
+          scale: reach2,
+          value: ([lower]) => lower,
+          change: ([, upper], lower) => [Math.min(lower, upper - least), upper]
+        },
+        {
+          name: "To",
+          hint: "to here",
+          scale: reach2,
+          value: ([, upper]) => upper,
+          change: ([lower], upper) => [lower, Math.max(upper, lower + least)]
+        }
+      ];
+    }
+  };
+  function location2(statistic, change) {
+    const [low, high] = bounds(statistic);
+    return { name: "Mean", hint: "where the prior is centred", scale: linear(low, high), value: ([loc]) => loc, change };
+  }
+  function bounds({ family, parameters }) {
+    const ends2 = [Number(parameters.lower), Number(parameters.upper)];
+    return family === "lognormal" ? ends2.map(Math.log) : ends2;
+  }
+  function width(statistic) {
+    const [low, high] = bounds(statistic);
+    return high - low;
+  }
+
+  // explorer/prior-control.js
+  function priorControl(change) {
+    const sliders = element("div", { class: "sliders" });
+    const instead = element("p", { class: "hint", hidden: true }, "No slider sets this prior: its text does.");
+    const text = textField("As text", (typed) => change(typed.trim()), "as in Python and on the command line");
+    const reset = element("button", { type: "button", click: () => change("") }, "Back to the default prior");
+    let shown2 = { made: "", fields: [] };
+    function show({ text: asked, usual, statistic, entry }) {
+      const written3 = asked === "" ? usual : asked;
+      if (asked === "") text.put(written3);
+      else text.show(written3);
+      reset.hidden = asked === "" || asked === usual;
+      const prior = readPrior(written3);
+      const made = prior === null ? "" : `${statistic.name} ${prior.name} ${entry}`;
+      if (made !== shown2.made) shown2 = { made, fields: build(prior, statistic, usual, entry) };
+      shown2.fields.forEach(({ field, of }) => field.show(of.value(prior.numbers)));
+      instead.hidden = prior !== null;
+    }
+    function build(prior, statistic, usual, entry) {
+      const fields = prior === null ? [] : slidersOf(prior, statistic, sameKind(usual, prior), entry).map(fieldOf);
+      replace(
+        sliders,
+        fields.map(({ field }) => field.node)
+      );
+      return fields;
+    }
+    function fieldOf(of) {
+      const field = slider(of, (value) => {
+        const prior = current();
+        const next = writePrior({ name: prior.name, numbers: of.change(prior.numbers, value) });
+        text.put(next);
+        change(next);
+      });
+      return { field, of };
+    }
+    function current() {
+      return readPrior(text.value());
+    }
+    return {
+      node: element("fieldset", {}, element("legend", {}, "Prior"), sliders, instead, text.node, reset),
+      show,
+      complain: text.complain
+    };
+  }
+  function sameKind(usual, prior) {
+    const read2 = readPrior(usual);
+    return read2 !== null && read2.name === prior.name ? read2 : null;
+  }
+
+  // explorer/form.js
+  function form(page, ask) {
+    const statistic = choice(
+      "Statistic",
+      page.statistics.map(({ name }) => ({ value: name, text: name })),
+      (name) => ask({ statistic: name, prior: "", shown: "" })
+    );
+    const first = cellFields(page, (cell) => ask({ cell }));
+    const second = cellFields(page, (versus2) => ask({ versus: versus2 }));
+    const compare2 = tick(
+      "Compare with another cell",
+      (isOn) => ask({ versus: isOn ? otherCell(page, asked.cell) : null })
+    );
+    const entry = choice("Shown", [], (shown2) => ask({ shown: shown2 }));
+    const prior = priorControl((text) => ask({ prior: text }));
+    const count2 = page.nIsPublic ? null : countControl(page.mostRows, (nPrior) => ask({ nPrior }));
+    const mass = numberField(
+      "Probability of intervals, in %",
+      { low: 0.1, high: 99.9, step: "any" },
+      (percent) => ask({ mass: Number((percent / 100).toPrecision(12)) })
+    );
+    const whole = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
+    let asked = null;
+    const versus = element("fieldset", { hidden: true }, element("legend", {}, "Compared with"), second.node);
+    const cells = element(
+      "fieldset",
+      {},
+      element("legend", {}, "Cell"),
+      first.node,
+      hasOthers(page) ? compare2.node : null
+    );
+    const node = element(
+      "form",
+      { class: "explorer-form", "aria-label": "What is asked", submit: (event) => event.preventDefault() },
+      page.statistics.length > 1 ? statistic.node : null,
+      page.groups.length > 0 ? cells : null,
+      versus,
+      entry.node,
+      prior.node,
+      count2?.node,
+      element("fieldset", {}, element("legend", {}, "Shown as"), mass.node, whole.node)
+    );
+    return {
+      node,
+      /** Show a question; `entries` are what the posterior has, `usual` is the default prior's text. */
+      show(question, { entries, usual, statistic: declared, isAnswered }) {
+        asked = question;
+        statistic.show(question.statistic);
+        first.show(question.cell);
+        if (question.versus !== null) second.show(question.versus);
+        versus.hidden = question.versus === null;
+        compare2.show(question.versus !== null);
+        entry.fill(entries.map(({ key, label: label2 }) => ({ value: key, text: label2 })));
+        entry.show(question.shown);
+        entry.node.hidden = entries.length < 2;
+        [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
+        if (isAnswered) {
+          const index = Math.max(
+            0,
+            entries.findIndex(({ key }) => key === question.shown)
+          );
+          prior.show({ text: question.prior, usual, statistic: declared, entry: entries[index]?.index ?? 0 });
+        }
+        count2?.show(question.nPrior);
+        mass.show(Number((question.mass * 100).toPrecision(12)));
+        whole.show(question.whole);
+      },
+      complain: prior.complain
+    };
+  }
+  function cellFields(page, change) {
+    let keys = page.groups.map((group3) => group3.key(0));
+    const fields = page.groups.map(
+      (group3, index) => keyField(group3, (key) => change(keys.map((old, at) => at === index ? key : old)))
+    );
+    return {
+      node: replace(
+        element("div", { class: "cell" }),
+        fields.map(({ node }) => node)
+      ),
+      show(shown2) {
+        keys = shown2;
+        fields.forEach((field, index) => field.show(shown2[index]));
+      }
+    };
+  }
+  function hasOthers(page) {
+    return page.groups.some(({ size }) => size > 1);
+  }
+  function otherCell(page, cell) {
+    const at = page.groups.findIndex(({ size }) => size > 1);
+    return cell.map((key, index) => {
+      if (index !== at) return key;
+      return page.groups[at].key(0) === key ? page.groups[at].key(1) : page.groups[at].key(0);
+    });
+  }
+
+  // explorer/preparing.js
+  var STRONGER = 1.3;
+  async function prepare(reader, statistic, question, usual, isOvertaken) {
+    const prior = nearby(readPrior(question.prior || usual), statistic);
+    if (prior === null || statistic.family === "categorical") return;
+    const pause = async () => {
+      await nextTask();
+      if (isOvertaken()) throw new Overtaken();
+    };
+    for (const cell of [question.cell, question.versus]) {
+      if (cell !== null) {
+        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2 };
+        await reader.posterior(statistic.name, cell, asked, pause);
+      }
+    }
+  }
+  function nearby(prior, statistic) {
+    if (prior === null) return null;
+    const slider2 = slidersOf(prior, statistic, prior, 0).at(-1);
+    const value = slider2?.value(prior.numbers) ?? null;
+    return value === null ? null : writePrior({ name: prior.name, numbers: slider2.change(prior.numbers, value * STRONGER) });
+  }
+
+  // explorer/explorer.js
+  var QUIET = 900;
+  function start(section, text) {
+    const page = readPage(text);
+    const reader = reading(page);
+    const usual = /* @__PURE__ */ new Map();
+    const entries = /* @__PURE__ */ new Map();
+    let question = fromHash(location.hash, page, firstQuestion(page));
+    let turn = 0;
+    let quiet = null;
+    const controls = form(page, ask);
+    const answered = answers(page);
+    const unanswered = element("div", { class: "explorer-unanswered", hidden: true });
+    const voice = element("p", { class: "visually-hidden", role: "status" });
+    const right = element("div", { class: "explorer-right" }, answered.node, unanswered, voice);
+    replace(section, heading(), element("div", { class: "explorer-body" }, controls.node, right));
+    addEventListener("hashchange", () => {
+      const asked = fromHash(location.hash, page, firstQuestion(page));
+      if (toHash(asked) !== toHash(question)) ask(asked, false);
+    });
+    ask({}, false);
+    function ask(patch, isRemembered = true) {
+      question = { ...question, ...patch };
+      if (isRemembered) remember(question);
+      turn += 1;
+      const mine = turn;
+      showForm(true);
+      answered.working();
+      clearTimeout(quiet);
+      setTimeout(() => mine === turn && work(mine));
+    }
+    async function work(mine) {
+      const asked = question;
+      const statistic = declared(asked);
+      try {
+        if (!usual.has(statistic.name)) await learn(statistic, asked.cell);
+        await answer(
+          reader,
+          statistic,
+          asked,
+          () => mine !== turn,
+          (found) => {
+            if (mine !== turn) return;
+            controls.complain(null);
+            unanswered.hidden = true;
+            answered.hide(false);
+            answered.show(found);
+            showForm(true);
+          }
+        );
+        if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
+        prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        });
+      } catch (error) {
+        if (error instanceof Overtaken || mine !== turn) return;
+        await refused4(error, statistic, asked);
+      }
+    }
+    async function learn(statistic, cell) {
+      const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in" });
+      usual.set(statistic.name, String(posterior.prior));
+      entries.set(statistic.name, reader.entries(posterior, statistic));
+    }
+    async function refused4(error, statistic, asked) {
+      const message = error instanceof Error && error.code ? error.message : "this browser cannot work it out";
+      if (error.code === "prior" && usual.has(statistic.name)) {
+        controls.complain(message);
+        voice.textContent = message;
+        return;
+      }
+      showForm(usual.has(statistic.name));
+      answered.hide(true);
+      unanswered.hidden = false;
+      let released = null;
+      try {
+        released = releasedTable(await reader.table(statistic.name, asked.cell));
+      } catch {
+      }
+      replace(
+        unanswered,
+        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+        element("p", { class: "hint" }, `${message}.`),
+        element("p", {}, "Python and the command line work it out:"),
+        element("pre", { tabindex: 0 }, commandCode(page, asked)),
+        released
+      );
+      voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;
+    }
+    function showForm(isAnswered) {
+      const statistic = declared(question);
+      const known = entries.get(statistic.name) ?? [];
+      const shown2 = known.some(({ key }) => key === question.shown) ? question.shown : known[0]?.key ?? "";
+      controls.show(
+        { ...question, shown: shown2 },
+        {
+          entries: known,
+          usual: usual.get(statistic.name) ?? "",
+          statistic,
+          isAnswered: isAnswered && usual.has(statistic.name)
+        }
+      );
+    }
+    function declared({ statistic }) {
+      return page.statistics.find(({ name }) => name === statistic);
+    }
+  }
+  function heading() {
+    return [
+      element("h2", { id: "explorer-heading" }, "Explore"),
+      element(
+        "p",
+        { class: "lead" },
+        "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked out in your browser; nothing is sent anywhere, and it costs no privacy."
+      )
+    ];
+  }
+  function remember(question) {
+    try {
+      history.replaceState(null, "", toHash(question));
+    } catch {
+    }
+  }
+
+  // explorer/main.js
+  var NEAR = "400px";
+  function begin() {
+    const data = document.getElementById("suffice-release");
+    const section = document.getElementById("explorer");
+    if (data === null || section === null) return;
+    const isAsked = location.hash.startsWith(MARK);
+    let isStarted = false;
+    const once = () => {
+      if (isStarted) return;
+      isStarted = true;
+      start(section, data.textContent);
+      if (isAsked) section.scrollIntoView();
+    };
+    if (isAsked || typeof IntersectionObserver !== "function") {
+      once();
+      return;
+    }
+    const watch = new IntersectionObserver(
+      (seen) => {
+        if (!seen.some(({ isIntersecting }) => isIntersecting)) return;
+        watch.disconnect();
+        once();
+      },
+      { rootMargin: NEAR }
+    );
+    watch.observe(section);
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+})();

@@ -1,0 +1,44 @@
+"""How to cite a release, as a sentence and as BibTeX."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SPECIAL = re.compile(r"([&%$#_{}])")
+
+
+def citation(facts: Mapping[str, Any], url: str | None) -> str:
+    """Return the sentence that cites a release; `facts` as ``release_facts`` gives them."""
+    window = "" if facts["window"] == "all" else f", {facts['edition']}"
+    where = f" {url}" if url else ""
+    return (
+        f"{facts['name']}{window}: a differentially private release of {facts['dataset']} "
+        f"(epsilon {facts['epsilon']}, {str(facts['neighboring']).replace('_', ' ')}, unit {facts['unit']}). "
+        f"Release {facts['release_id']}, {facts['created'][:10]}. Manifest SHA-256 "
+        f"{facts['manifest_sha256']}.{where}"
+    )
+
+
+def bibtex(facts: Mapping[str, Any], url: str | None) -> str:
+    """Return an entry for BibTeX; texts are escaped for it."""
+
+    def text(value: object) -> str:
+        return _SPECIAL.sub(r"\\\1", str(value))
+
+    fields = {
+        "title": f"{{{text(facts['label'])}}}: a differentially private release of "
+        f"{{{text(facts['dataset'])}}}",
+        "year": facts["created"][:4],
+        "month": str(int(facts["created"][5:7])),
+        "note": (
+            f"epsilon {text(facts['epsilon'])}, release {facts['release_id']}, "
+            f"manifest SHA-256 {facts['manifest_sha256']}"
+        ),
+        **({"howpublished": f"\\url{{{url}}}"} if url else {}),
+    }
+    lines = "".join(f"  {name:<12} = {{{value}}},\n" for name, value in fields.items())
+    return f"@misc{{{re.sub('[^a-z0-9]', '-', facts['name'])}-{facts['release_id']},\n{lines}}}\n"

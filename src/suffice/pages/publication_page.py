@@ -1,0 +1,141 @@
+"""The page of a publication: what was asked, what answers it, and its files."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from suffice.pages.release_page import Link, Site, size_text, table_rows
+from suffice.pages.rendering import asset, is_inert_policy, render
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from suffice.storage.publications.manifest_model import PublishedEntry
+
+_SCRIPTS = ("theme.js", "catalogue.js")
+_STYLES = ("style.css",)
+_DIRECTIVE = re.compile(r"http-equiv|<form|<base", re.IGNORECASE)
+"""What sends a reader elsewhere without any script; a policy stands in one ``http-equiv``."""
+_PROLOGUE = re.compile(
+    r'<!DOCTYPE html>\s*<html lang="en">\s*<head>\s*<meta charset="utf-8">\s*'
+    r'<meta http-equiv="Content-Security-Policy" content="([^"<>]{1,2000})">'
+)
+
+
+def is_inert(page: bytes) -> bool:
+    """Tell whether a page forbids itself, first of all, scripts that are not ours, and leads nowhere.
+
+    What others published is put beside our pages: a script in it would run in their place.
+    """
+    try:
+        text = page.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    found = _PROLOGUE.match(text)
+    if found is None or len(_DIRECTIVE.findall(text)) > 1:
+        return False
+    ours = [asset(name) for name in ("theme.js", "catalogue.js")]
+    return is_inert_policy(html.unescape(found[1]), ours)
+
+
+def publication_page(
+    manifest: Mapping[str, Any],
+    *,
+    site: Site,
+    root: str,
+    summaries: Sequence[Mapping[str, Any]],
+    cards: Sequence[str],
+    copied: Collection[str],
+    where: str,
+    releases: Sequence[tuple[str, Link | None]],
+    signature_note: str,
+) -> str:
+    """Return the page of a publication.
+
+    Parameters
+    ----------
+    manifest : mapping
+        As it was read and checked.
+    site, root
+        As for a release's page.
+    summaries : sequence of mapping
+        Rows of its table of summaries; empty where there is none to show.
+    cards : sequence of str
+        Files of its cards, beside the page.
+    copied : collection of str
+        Files that stand beside the page.
+    where : str
+        Where the others are.
+    releases : sequence of (str, Link or None)
+        What it rests on: a label, and the page of it where the catalogue has one; its text says how it was
+        withdrawn, if it was.
+    signature_note : str
+    """
+    request = {
+        name: value
+        for name, value in manifest["request"].items()
+        if name not in {"releases", "algorithm"} and value not in (None, [], {}, "")
+    }
+    return render(
+        "publication.html",
+        scripts=_SCRIPTS,
+        styles=_STYLES,
+        site=site,
+        root=root,
+        here="",
+        crumbs=[("Data", "index.html")],
+        manifest=manifest,
+        signature_note=signature_note,
+        request=[(name.replace("_", " "), _in_words(value)) for name, value in request.items()],
+        diagnostics=[
+            (of, ", ".join(f"{name} {value}" for name, value in found.items()))
+            for of, found in manifest["diagnostics"].items()
+        ],
+        releases=releases,
+        cards=cards,
+        where=where,
+        rows=table_rows(summaries),
+        n_rows=len(summaries),
+        downloads=[
+            {**file, "size_text": size_text(file["size"]), "is_copied": file["path"] in copied}
+            for file in manifest["files"]
+        ],
+    )
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        stated = {key: of for key, of in value.items() if of not in (None, [], {}, "")}
+        return ", ".join(f"{key.replace('_', ' ')} {_in_words(of)}" for key, of in stated.items())
+    if isinstance(value, list):
+        return "; ".join(map(_in_words, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def summary_rows(entries: Sequence[PublishedEntry], files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """Return the rows of the first JSON document of summaries; none where there is none that can be read."""
+    for entry in entries:
+        if entry.role == "summaries" and entry.format == "json" and entry.path in files:
+            try:
+                rows = json.loads(files[entry.path])["rows"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # what describes a CSV file is JSON too
+            if _are_rows(rows):
+                return list(rows)
+    return []
+
+
+def _are_rows(rows: Any) -> bool:
+    """Tell whether these are rows with the same columns, of texts, numbers and nothing."""
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        return False
+    return all(
+        row.keys() == rows[0].keys()
+        and all(value is None or isinstance(value, str | int | float) for value in row.values())
+        for row in rows
+    )

@@ -1,0 +1,136 @@
+"""What pages state of a release, as one JSON document: the page's own facts, and what other pages need."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.calendar import window_times
+from suffice.pipeline.spec.editions import edition
+from suffice.pipeline.spec.terms import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pages.statistic_view import StatisticView
+    from suffice.pipeline.pooling.release import Release
+
+MOST_FOLLOWED = 24
+"""Intervals of a statistic that the page of a series follows from window to window."""
+MOST_WORDS = 400
+"""Columns, keys and categories that search finds a release by."""
+
+
+def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticView]) -> dict[str, Any]:
+    """Return what pages state of a release, fit for JSON.
+
+    Parameters
+    ----------
+    release : Release
+    manifest : bytes
+        As it stands in the store.
+    views : sequence of StatisticView
+        Of its statistics, in order.
+    """
+    content = release.manifest
+    signature = content["signature"]
+    return {
+        "label": release.label,
+        "name": release.name,
+        "dataset": release.dataset,
+        "window": release.window,
+        "edition": edition(release.window, release.amendment),
+        "amendment": release.amendment,
+        "amends": content["amends"]["release_id"] if release.amendment else None,
+        "release_id": release.release_id,
+        "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
+        "created": content["created"],
+        "epsilon": format_epsilon(release.epsilon),
+        "neighboring": str(release.neighboring),
+        "unit": release.unit,
+        "max_rows": content.get("max_rows"),
+        "unit_nulls": content.get("unit_nulls"),
+        "public_n": release.public_n,
+        "input_verified": content["input_verified"],
+        "signed_by": signature["key_id"] if signature else None,
+        "plan_hash": content["plan_hash"],
+        "withdrawn": release.withdrawn.to_dict() if release.withdrawn else None,
+        "versions": dict(content["versions"]),
+        "window_of": _window(release),
+        "groups": {
+            column: len(dict.fromkeys(keys))
+            for column, keys in next(iter(release.statistics.values())).groups.items()
+        },
+        "cells": views[0].n_cells if views else 0,
+        "files": [
+            {name: file[name] for name in ("statistic", "path", "size", "sha256", "rows")}
+            for file in content["files"]
+        ],
+        "words": _words(release),
+        "statistics": [_statistic(release, view) for view in views],
+    }
+
+
+def ordered_groups(release: Release) -> list[str]:
+    """Return the groups whose keys have an order: ranges of numbers, and periods."""
+    return [
+        column for column, domain in release.manifest["plan"]["groups"].items() if isinstance(domain, dict)
+    ]
+
+
+def _words(release: Release) -> list[str]:
+    """Return the group columns, the keys and the categories that search finds a release by."""
+    statistics = release.statistics.values()
+    keys = [str(key) for of in next(iter(statistics)).groups.values() for key in dict.fromkeys(of)]
+    categories = [
+        quantity.category for one in statistics for quantity in one.plan.quantities if quantity.category
+    ]
+    columns = [column for one in statistics for column in one.plan.columns]
+    groups = list(next(iter(statistics)).groups)
+    return list(dict.fromkeys([*groups, *columns, *categories, *keys]))[:MOST_WORDS]
+
+
+def _window(release: Release) -> dict[str, Any] | None:
+    """Return the column and the length of windows, and whether this one had ended; None without windows."""
+    grid = release.manifest["plan"]["window"]
+    if grid is None:
+        return None
+    ends = window_times(Window.model_validate(grid), release.window).ends
+    created = dt.datetime.strptime(release.manifest["created"], "%Y-%m-%dT%HZ").replace(tzinfo=dt.UTC)
+    return {
+        "column": grid["column"],
+        "every": grid["every"],
+        "ends": f"{ends:%Y-%m-%dT%H:%MZ}",
+        "closed": created + dt.timedelta(hours=1) > ends,
+    }
+
+
+def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
+    plan = release.statistic(view.name).plan
+    bounds = [plan.parameters.lower, plan.parameters.upper]
+    followed = [
+        {
+            "label": ", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
+            "marks": [one.low, one.lower_half, one.middle, one.upper_half, one.high]
+            if one.is_finite
+            else None,
+        }
+        for cell, entries in enumerate(view.intervals)
+        for entry, one in zip(view.entries, entries, strict=True)
+    ]
+    return {
+        "name": view.name,
+        "family": view.family,
+        "columns": list(plan.columns),
+        "epsilon": format_epsilon(plan.epsilon),
+        "scale": float(plan.scale),
+        "components": len(plan.components),
+        "bounds": None if None in bounds else [float(bound) for bound in bounds if bound is not None],
+        "kind": view.kind,
+        "shown_of": view.shown_of,
+        "facts": dict(view.facts),
+        "n_followed": len(followed) if not view.selection else 0,
+        "followed": followed[:MOST_FOLLOWED] if not view.selection else [],
+    }

@@ -1,0 +1,338 @@
+"""The page of a release: what was released, at what price, pictures first, then tables, files and limits."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suffice.pages.citation import bibtex, citation
+from suffice.pages.numbers import number
+from suffice.pages.pictures import picture
+from suffice.pages.release_facts import ordered_groups
+from suffice.pages.rendering import render
+from suffice.pages.statistic_view import POSTERIOR
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.families import FAMILIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from suffice.pages.statistic_view import StatisticView
+    from suffice.pipeline.pooling.release import Release
+
+MOST_TABLE_ROWS = 720
+LARGEST_EMBEDDED = 18 * 2**20
+"""Bytes of data files that a page carries; a page stays below 30 MB."""
+
+_SCRIPTS = ("theme.js", "catalogue.js", "explorer.js")
+_STYLES = ("figures.css", "style.css", "explorer.css")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What every page of a catalogue states.
+
+    Attributes
+    ----------
+    title : str
+    version : str
+        Of suffice.
+    base_url : str or None
+        Where the catalogue will stand, without the last slash.
+    """
+
+    title: str
+    version: str
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """Another page of the catalogue: its place below the root, its label, and a sentence."""
+
+    path: str
+    label: str
+    text: str = ""
+
+    @property
+    def title(self) -> str:
+        """The label."""
+        return self.label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Banner:
+    """What has to be said first: a release that was withdrawn, or amended since."""
+
+    kind: str
+    head: str
+    text: str
+    path: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell of a table, as text."""
+
+    text: str
+    is_number: bool
+
+
+def table_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_TABLE_ROWS) -> list[dict[str, Cell]]:
+    """Return rows as pages show them, at most so many."""
+    return [{column: _cell(value) for column, value in row.items()} for row in rows[:most]]
+
+
+def release_page(
+    release: Release,
+    facts: Mapping[str, Any],
+    views: Sequence[StatisticView],
+    *,
+    site: Site,
+    root: str,
+    path: str,
+    uri: str,
+    files: Mapping[str, bytes],
+    extra_files: Sequence[tuple[str, str, bytes]] = (),
+    banners: Sequence[Banner] = (),
+    neighbours: Sequence[tuple[str, Link]] = (),
+    publications: Sequence[Link] = (),
+    series: Link,
+    signature_note: str,
+) -> str:
+    """Return the page of a release.
+
+    Parameters
+    ----------
+    release : Release
+    facts : mapping
+        As ``release_facts`` gives them.
+    views : sequence of StatisticView
+    site : Site
+    root : str
+        The way from the page to the catalogue's root, with its last slash; empty at the root.
+    path : str
+        The way back: where the page stands below the root.
+    uri : str
+        Of the release, for lines that readers copy.
+    files : mapping of str to bytes
+        The manifest and the data files, by their names beside the page.
+    extra_files : sequence of (str, str, bytes)
+        Name, description and content of what else stands beside the page.
+    banners, neighbours, publications, series
+        What leads to other pages.
+    signature_note : str
+        What is known of the signature.
+    """
+    data_size = sum(map(len, files.values()))
+    embedded = data_size <= LARGEST_EMBEDDED
+    ordered = ordered_groups(release)
+    url = f"{site.base_url}/{path}" if site.base_url else None
+    return render(
+        "release.html",
+        scripts=_SCRIPTS if embedded else _SCRIPTS[:2],
+        styles=_STYLES,
+        site=site,
+        root=root,
+        here="",
+        crumbs=[("Data", "index.html"), (series.label, series.path)],
+        facts=facts,
+        lead=_lead(facts),
+        protects=_protects(facts),
+        banners=banners,
+        neighbours=neighbours,
+        signature_note=signature_note,
+        statistics=[_statistic(release, view, position, ordered) for position, view in enumerate(views)],
+        explorer=_explorer(release, files, uri) if embedded else None,
+        explorer_note=(
+            f"The data files have {number(data_size / 2**20, 3)} MB: too much for a page to carry. Open the "
+            "release in Python, R or JavaScript instead."
+            if data_size > LARGEST_EMBEDDED
+            else ""
+        ),
+        downloads=list(_downloads(facts, files, extra_files)),
+        lines=_lines(views, uri),
+        publications=publications,
+        limits=list(_limits(facts, views)),
+        citation=citation(facts, url),
+        bibtex=bibtex(facts, url),
+    )
+
+
+def _lead(facts: Mapping[str, Any]) -> str:
+    names = [statistic["name"] for statistic in facts["statistics"]]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    cells = f" in each of {facts['cells']:,} cells" if facts["cells"] > 1 else ""
+    window = "" if facts["window"] == "all" else f" for {facts['window']}"
+    return (
+        f"Sufficient statistics of {listed}{cells}{window}, released once under differential privacy: every "
+        "number carries noise of a stated distribution, and posteriors take it into account."
+    )
+
+
+def _protects(facts: Mapping[str, Any]) -> str:
+    if facts["unit"] == "row":
+        return "every row"
+    column = facts["unit"].removeprefix("column:")
+    return f"every {column}, at most {facts['max_rows']} rows of each"
+
+
+def _statistic(
+    release: Release, view: StatisticView, position: int, ordered: Sequence[str]
+) -> dict[str, Any]:
+    plan = release.statistic(view.name).plan
+    rows = table_rows(view.rows)
+    more = f", the first {len(rows)} of {len(view.rows):,}" if len(rows) < len(view.rows) else ""
+    heading = ", ".join(view.keys[0]) if view.keys and view.keys[0] else view.shown_of
+    return {
+        "view": view,
+        "anchor": f"statistic-{position + 1}",
+        "picture": picture(view, ordered),
+        "sentence": _sentence(release, view),
+        "rows": rows,
+        "n_rows": f"{len(rows):,}",
+        "caption": f"{view.name}: {'posterior' if view.kind == POSTERIOR else 'unbiased estimates'}{more}",
+        "key_heading": heading,
+        "facts": {
+            **view.facts,
+            "epsilon of this statistic": format_epsilon(plan.epsilon),
+            "noise": f"discrete Laplace of scale {number(plan.scale)} lattice units on each of "
+            f"{len(plan.components)} components",
+        },
+    }
+
+
+def _sentence(release: Release, view: StatisticView) -> str:
+    plan = release.statistic(view.name).plan
+    columns = ", ".join(plan.columns)
+    parameters = plan.parameters
+    of = f"Of column {columns}" if len(plan.columns) == 1 else f"Of columns {columns}"
+    bounds = ""
+    if plan.columns and parameters.lower is not None and parameters.upper is not None:
+        bounds = (
+            f", clipped to {number(float(parameters.lower), 9)} to {number(float(parameters.upper), 9)} "
+            "in the column's unit"
+        )
+    family = view.family.replace("_", " ")
+    return f"{of}{bounds}, modelled as {family}: the picture shows {_a_parameter(view)}."
+
+
+def _a_parameter(view: StatisticView) -> str:
+    name = view.shown_of.replace("_", " ")
+    if view.kind != POSTERIOR:
+        return f"estimates of the {name}"
+    cells = " of each cell" if view.n_cells > 1 else ""
+    entries = " and category" if len(view.entries) > 1 else ""
+    return f"the {name}{cells}{entries if cells else (' of each category' if entries else '')}"
+
+
+def _explorer(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str, Any]:
+    return {
+        "label": release.label,
+        "uri": uri,
+        "manifest": files["manifest.json"].decode("utf-8"),
+        "files": {
+            name: base64.b64encode(data).decode("ascii")
+            for name, data in files.items()
+            if name != "manifest.json"
+        },
+    }
+
+
+def _downloads(
+    facts: Mapping[str, Any], files: Mapping[str, bytes], extra_files: Sequence[tuple[str, str, bytes]]
+) -> Iterator[dict[str, str]]:
+    rows = {file["path"]: file["rows"] for file in facts["files"]}
+    for name, data in files.items():
+        what = (
+            "the manifest: what was released, at what price, with which noise"
+            if name == "manifest.json"
+            else f"noisy components, {rows[name]:,} rows"
+        )
+        yield {
+            "path": name,
+            "what": what,
+            "size": size_text(len(data)),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+    for name, what, data in extra_files:
+        yield {
+            "path": name,
+            "what": what,
+            "size": size_text(len(data)),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as people read it."""
+    for unit, factor in (("MB", 2**20), ("kB", 2**10)):
+        if size >= factor:
+            return f"{number(size / factor, 3)} {unit}"
+    return f"{size} B"
+
+
+def _lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:
+    name = views[0].name
+    place, statistic = shlex.quote(uri), shlex.quote(name)
+    return {
+        "cli": "\n".join(
+            [
+                f"suffice show {place}",
+                f"suffice table {place} {statistic}",
+                f"suffice posterior {place} {statistic}",
+            ]
+        ),
+        "python": (
+            f"import suffice\n\nrelease = suffice.open_release({uri!r})\n"
+            f"posterior = release.posterior({name!r})\n"
+            f"print(posterior.credible_interval({views[0].shown_of!r}))"
+            if views[0].kind == POSTERIOR
+            else f"import suffice\n\nrelease = suffice.open_release({uri!r})\nprint(release.table({name!r}))"
+        ),
+    }
+
+
+def _limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator[str]:
+    unit = "row" if facts["unit"] == "row" else facts["unit"].removeprefix("column:")
+    added = "added or removed" if facts["neighboring"] == "add_or_remove_one" else "replaced by another"
+    yield (
+        f"Nothing here tells much about any one {unit}: with or without it ({added}), every possible release "
+        f"is about as likely, within a factor of e to the {facts['epsilon']}. That is the whole guarantee; "
+        "it is no promise about groups, or about what others know from elsewhere."
+    )
+    yield "Single estimates may be impossible, such as a negative count: noise is added, and nothing cut off."
+    if any(view.kind == POSTERIOR for view in views):
+        yield (
+            "Intervals hold their parameter with the stated probability if the model of the records is "
+            "right, on average over the prior. The prior is an assumption: move it in the explorer and see."
+        )
+    if any(view.kind != POSTERIOR for view in views):
+        yield "Noise intervals show what privacy added, and nothing of sampling or of missing data."
+    yield "Each interval stands alone: with many cells, some intervals miss. Differences need draws of both."
+    clipped = [view.name for view in views if FAMILIES[view.family].outside is not None]
+    if clipped:
+        yield (
+            f"Values beyond the public bounds were clipped ({', '.join(clipped)}): where that matters, "
+            "the page says so."
+        )
+    if facts["max_rows"] is not None:
+        yield (
+            f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash; those with more "
+            "weigh less."
+        )
+    if not facts["input_verified"]:
+        yield "The input files were not compared with checksums by their owner before the release."
+    yield "A cell that is empty in the data is there too: what exists is not told by what is listed."
+
+
+def _cell(value: Any) -> Cell:
+    if value is None:
+        return Cell(text="", is_number=False)
+    if isinstance(value, float):
+        return Cell(text=number(value, 6), is_number=True)
+    return Cell(text=str(value), is_number=isinstance(value, int))

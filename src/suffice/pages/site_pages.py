@@ -1,0 +1,302 @@
+"""The pages around releases: the first one, datasets, series, search, and how to read a release."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from suffice.pages.budget import budget_chart
+from suffice.pages.charts import Interval
+from suffice.pages.pictures import panels_of
+from suffice.pages.release_page import Link, Site, table_rows
+from suffice.pages.rendering import render
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pages.budget import Budget
+
+_SCRIPTS = ("theme.js", "catalogue.js")
+_STYLES = ("style.css",)
+_LATEST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A release as other pages list it.
+
+    Attributes
+    ----------
+    facts : mapping
+        As ``release_facts`` gives them.
+    path : str
+        Of its page, below the root.
+    mark : str
+        ``withdrawn`` or ``amended``; empty for a release that stands.
+    words : str
+        What search finds it by, beside its names.
+    """
+
+    facts: Mapping[str, Any]
+    path: str
+    mark: str = ""
+    words: str = ""
+
+
+def series_path(name: str) -> str:
+    """Return where the page of a series stands."""
+    return f"series/{name}.html"
+
+
+def dataset_path(name: str) -> str:
+    """Return where the page of a dataset stands."""
+    return f"datasets/{name}.html"
+
+
+def start_page(
+    site: Site,
+    entries: Sequence[Entry],
+    budgets: Mapping[str, Budget],
+    publications: Sequence[Link],
+    problems: Sequence[str],
+) -> str:
+    """Return the first page; entries by name and window."""
+    newest = sorted(entries, key=lambda entry: entry.facts["created"], reverse=True)
+    series = _series_of(entries)
+    totals = [
+        ("Datasets", len(budgets)),
+        ("Series", len(series)),
+        ("Releases", len(entries)),
+        *([("Published posteriors", len(publications))] if publications else []),
+    ]
+    return _render(
+        "start.html",
+        site,
+        root="",
+        here="index.html",
+        crumbs=(),
+        totals=totals,
+        problems=problems,
+        datasets=[
+            {
+                "name": name,
+                "path": dataset_path(name),
+                "text": budget.guarantee,
+                "chart": budget_chart(budget, name, height=110),
+                "spent": budget.sentence,
+            }
+            for name, budget in budgets.items()
+        ],
+        all_series=[_series_card(name, of) for name, of in series.items()],
+        publications=publications,
+        latest=newest[:_LATEST],
+    )
+
+
+def dataset_page(site: Site, name: str, entries: Sequence[Entry], budget: Budget) -> str:
+    """Return the page of a dataset; `entries` are its releases."""
+    series = _series_of(entries)
+    return _render(
+        "dataset.html",
+        site,
+        root="../",
+        here="",
+        crumbs=[("Data", "index.html")],
+        name=name,
+        lead=f"{budget.guarantee} {budget.sentence}",
+        chart=budget_chart(budget, name, height=220),
+        caption=budget.caption,
+        notes=budget.notes,
+        rows=table_rows(budget.rows),
+        all_series=[_series_card(series_name, of) for series_name, of in series.items()],
+    )
+
+
+def series_page(site: Site, name: str, entries: Sequence[Entry]) -> str:
+    """Return the page of a series; `entries` are its releases, in the order of windows."""
+    newest = entries[-1].facts
+    followed = [entry for entry in entries if not entry.mark]
+    statistics = []
+    if len(followed) > 1:
+        statistics = [_followed(followed, statistic["name"]) for statistic in newest["statistics"]]
+    every = newest["window_of"]["every"] if newest["window_of"] else None
+    windows = f"one release for each {every} of {newest['window_of']['column']}" if every else "one release"
+    return _render(
+        "series.html",
+        site,
+        root="../",
+        here="",
+        crumbs=[("Data", "index.html"), (newest["dataset"], dataset_path(newest["dataset"]))],
+        name=name,
+        dataset=newest["dataset"],
+        lead=f"{windows[0].upper()}{windows[1:]}, {counted(len(entries), 'release')} so far, epsilon "
+        f"{newest['epsilon']} each. {_cells_text(newest)}",
+        statistics=[statistic for statistic in statistics if statistic is not None],
+        entries=list(reversed(entries)),
+    )
+
+
+def search_page(site: Site, entries: Sequence[Entry], publications: Sequence[Link]) -> str:
+    """Return the page that searches; it carries its whole index."""
+    series = _series_of(entries)
+    datasets = sorted({entry.facts["dataset"] for entry in entries})
+    index = [
+        *(
+            {"kind": "dataset", "title": name, "path": dataset_path(name), "text": "", "words": ""}
+            for name in datasets
+        ),
+        *(
+            {
+                "kind": "series",
+                "title": name,
+                "path": series_path(name),
+                "text": f"{of[-1].facts['dataset']}: {_statistics_text(of[-1].facts)}",
+                "words": of[-1].words,
+            }
+            for name, of in series.items()
+        ),
+        *(
+            {
+                "kind": "release",
+                "title": entry.facts["label"],
+                "path": entry.path,
+                "text": f"{_statistics_text(entry.facts)}; epsilon {entry.facts['epsilon']}"
+                + (f"; {entry.mark}" if entry.mark else ""),
+                "words": f"{entry.facts['release_id']} {entry.facts['dataset']}",
+            }
+            for entry in entries
+        ),
+        *(
+            {"kind": "publication", "title": one.label, "path": one.path, "text": one.text, "words": ""}
+            for one in publications
+        ),
+    ]
+    return _render("search.html", site, root="", here="search.html", crumbs=(), index=index)
+
+
+def reading_page(site: Site, example: Entry | None) -> str:
+    """Return the page on how to read a release, with lines for an example of this catalogue."""
+    folder = example.path.removesuffix("/index.html") if example else "releases/NAME/WINDOW/ID"
+    first = example.facts["statistics"][0] if example else {"name": "STATISTIC", "family": "bernoulli"}
+    statistic = str(first["name"])
+    return _render(
+        "reading.html",
+        site,
+        root="",
+        here="reading.html",
+        crumbs=(),
+        python=(
+            f"import suffice\n\nrelease = suffice.open_release({'./' + folder!r})\n"
+            f"for row in release.table({statistic!r})[:5]:\n    print(row)\n"
+            f"posterior = release.posterior({statistic!r})\n"
+            "print(posterior.parameters, posterior.credible_interval(posterior.parameters[0]))"
+        ),
+        cli=(
+            f"suffice verify ./{shlex.quote(folder)}\nsuffice table ./{shlex.quote(folder)} {statistic}\n"
+            f"suffice posterior ./{shlex.quote(folder)} {statistic}"
+        ),
+        javascript=(
+            'import { readFile } from "node:fs/promises";\nimport { readRelease } from "suffice-reader";\n\n'
+            f"const folder = {json.dumps(f'./{folder}/')};\n"
+            f'const files = {{ "{statistic}.parquet": await readFile(folder + "{statistic}.parquet") }};\n'
+            'const manifest = await readFile(folder + "manifest.json");\n'
+            f'const options = {{ statistics: ["{statistic}"] }};\n'
+            "const release = await readRelease(manifest, files, options);\n"
+            f'console.log(release.table("{statistic}"));'
+        ),
+        r=(f'release <- suffice::read_release("{folder}")\nsuffice::release_table(release, "{statistic}")'),
+        sql=(
+            ".read suffice.sql\n"
+            f"FROM suffice_table('{folder}', '{statistic}');\n"
+            f"FROM suffice_intervals('{folder}', '{statistic}', 0.95);"
+        ),
+    )
+
+
+def _render(template: str, site: Site, **context: Any) -> str:
+    return render(template, scripts=_SCRIPTS, styles=_STYLES, site=site, **context)
+
+
+def _series_of(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    series: dict[str, list[Entry]] = {}
+    for entry in entries:
+        series.setdefault(entry.facts["name"], []).append(entry)
+    return series
+
+
+def _series_card(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
+    newest = entries[-1].facts
+    windows = [entry.facts["window"] for entry in entries]
+    span = ""
+    if windows != ["all"]:
+        span = f", {windows[0]}" + (f" to {windows[-1]}" if windows[-1] != windows[0] else "")
+    return {
+        "name": name,
+        "path": series_path(name),
+        "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']} each. "
+        f"{_cells_text(newest)}",
+        "tags": [f"{one['name']}: {one['family'].replace('_', ' ')}" for one in newest["statistics"]],
+    }
+
+
+def _cells_text(facts: Mapping[str, Any]) -> str:
+    if not facts["groups"]:
+        return "No groups: one cell."
+    return f"{counted(facts['cells'], 'cell')} by {' and '.join(facts['groups'])}."
+
+
+def _statistics_text(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{one['name']} ({one['family'].replace('_', ' ')})" for one in facts["statistics"])
+
+
+def _followed(entries: Sequence[Entry], name: str) -> dict[str, Any] | None:
+    """Return a statistic's panels over the windows; None where pages of releases follow nothing of it."""
+    found: dict[str, list[Interval | None]] = {}
+    windows = [entry.facts["window"] for entry in entries]
+    kind, shown_of, left_out, rows = "posterior", "", 0, []
+    for place, entry in enumerate(entries):
+        statistic = next((one for one in entry.facts["statistics"] if one["name"] == name), None)
+        if statistic is None:
+            continue
+        kind, shown_of = statistic["kind"], statistic["shown_of"]
+        left_out = statistic["n_followed"] - len(statistic["followed"])
+        for one in statistic["followed"]:
+            marks = one["marks"]
+            if marks is None:
+                continue
+            low, lower_half, middle, upper_half, high = marks
+            interval = Interval(
+                low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high
+            )
+            found.setdefault(one["label"], [None] * len(entries))[place] = interval
+            rows.append(
+                {
+                    "window": entry.facts["edition"],
+                    "of": one["label"],
+                    "median" if kind == "posterior" else "estimate": middle,
+                    "lower": low,
+                    "upper": high,
+                }
+            )
+    if not found:
+        return None
+    more = f" The first {len(found)} of {len(found) + left_out} are shown." if left_out else ""
+    what = "95 % posterior intervals" if kind == "posterior" else "estimates with 95 % noise intervals"
+    return {
+        "name": name,
+        "kind": kind,
+        "panels": panels_of(found, windows, "window"),
+        "caption": f"{shown_of.replace('_', ' ').capitalize()} of {name} over the windows: {what}, each "
+        f"window from its own release.{more}",
+        "rows": table_rows(rows),
+    }
+
+
+def total_epsilon(entries: Sequence[Entry]) -> str:
+    """Return what these releases were charged together, as decimal text."""
+    return format_epsilon(sum((Fraction(entry.facts["epsilon"]) for entry in entries), Fraction(0)))

@@ -1,0 +1,267 @@
+"""What a page shows of one released statistic: which cells, which intervals, and as which picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import SufficeError
+from suffice.pages.charts import LEVELS, Interval
+from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.cells import cells_of
+from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
+from suffice.pipeline.released.noise_interval import noise_half_width
+
+if TYPE_CHECKING:
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+
+MASS = 0.95
+DRAWS = 4000
+MOST_INTERVALS = 240
+"""Intervals of one statistic on a page."""
+MOST_SLOW_CELLS = 48
+"""Cells whose posterior is worked out where each takes a grid over a mean and a variance; of more, half."""
+
+POSTERIOR, NOISE = "posterior", "noise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticView:
+    """One statistic as a page shows it.
+
+    Attributes
+    ----------
+    name, family : str
+    kind : {"posterior", "noise"}
+        What the intervals are: of a parameter given the release, or of the noise around an estimate.
+    shown_of : str
+        The parameter or quantity that the picture shows.
+    entries : tuple of str
+        What that has several of in a cell, in order; one empty text where it is one number.
+    keys : list of dict
+        The keys of the shown cells.
+    n_cells : int
+        Of the statistic in all.
+    intervals : list of list of Interval
+        Of every shown cell, entry by entry.
+    rows : list of dict
+        The table behind the picture.
+    facts : dict of str to str
+        Prior, prior of N, method and the like.
+    warnings : tuple of str
+        What has to be said with the picture.
+    densities : str
+        Smooth densities as SVG, where few are shown and their law is known; else empty.
+    selection : str
+        Which cells are shown, where they are not all; else empty.
+    """
+
+    name: str
+    family: str
+    kind: str
+    shown_of: str
+    entries: tuple[str, ...]
+    keys: list[dict[str, str | int]]
+    n_cells: int
+    intervals: list[list[Interval]]
+    rows: list[dict[str, Any]] = field(repr=False)
+    facts: dict[str, str]
+    warnings: tuple[str, ...] = ()
+    selection: str = ""
+    densities: str = field(default="", repr=False)
+
+    def cell_label(self, cell: int) -> str:
+        """Return the keys of a shown cell in words; empty where there are no groups."""
+        return ", ".join(f"{column} {key}" for column, key in self.keys[cell].items())
+
+
+def statistic_view(release: Release, name: str, *, seed: int) -> StatisticView:
+    """Work out what a page shows of a statistic.
+
+    Posterior intervals under the family's default prior wherever they need no sampler; elsewhere the
+    estimates with intervals of their noise, labelled so. Of many cells some are shown, evenly spaced by rank.
+
+    Parameters
+    ----------
+    release : Release
+    name : str
+        Of the statistic.
+    seed : int, >= 0
+        Of the draws that some quantiles rest on.
+    """
+    statistic = release.statistic(name)
+    family = FAMILIES[statistic.plan.family]
+    if family.by_mcmc(statistic.plan.parameters):
+        return _noise_view(statistic, "its posterior takes a sampler, which this page does not run")
+    try:
+        return _posterior_view(statistic, seed)
+    except SufficeError as error:
+        return _noise_view(statistic, f"no posterior under the default prior: {error}")
+
+
+def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
+    whole = cells_of(statistic, None)
+    n_entries = _entries_of(whole)
+    most = max(1, MOST_INTERVALS // n_entries)
+    if FAMILIES[whole.plan.family].mean_and_variance is not None:
+        most = MOST_SLOW_CELLS if len(whole.values) <= MOST_SLOW_CELLS else MOST_SLOW_CELLS // 2
+    chosen, selection = _chosen(whole, most)
+    posterior = posterior_of(chosen)
+    rng = np.random.default_rng(seed)
+    parameter = posterior.parameters[0]
+    marks = posterior.distribution.quantiles(parameter, LEVELS, DRAWS, rng)
+    marks = marks.reshape(posterior.n_groups, -1, len(LEVELS))
+    names = tuple(posterior.labels(parameter)[1]) or ("",)
+    if marks.shape[1] > MOST_INTERVALS:
+        selection = f"the first {MOST_INTERVALS} of {marks.shape[1]} entries"
+    return StatisticView(
+        name=posterior.statistic,
+        family=posterior.family,
+        kind=POSTERIOR,
+        shown_of=parameter,
+        entries=names[:MOST_INTERVALS],
+        keys=_keys(chosen),
+        n_cells=len(whole.values),
+        intervals=[[_interval(entry) for entry in cell[:MOST_INTERVALS]] for cell in marks],
+        rows=summarise(posterior, MASS, DRAWS, rng),
+        facts=_facts(posterior),
+        warnings=_warnings(posterior, statistic),
+        selection=selection,
+        densities=_densities(posterior, rng) if marks.shape[0] * marks.shape[1] <= MOST_DENSITIES else "",
+    )
+
+
+def _densities(posterior: Posterior, rng: np.random.Generator) -> str:
+    """Return smooth densities of the first parameter; empty where draws alone are known."""
+    found = parameter_figure(posterior, posterior.parameters[0], mass=MASS, draws=DRAWS, rng=rng)
+    return found.svg if found.is_smooth else ""
+
+
+def _interval(marks: Any) -> Interval:
+    low, lower_half, middle, upper_half, high = map(float, marks)
+    return Interval(low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high)
+
+
+def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
+    """Show estimates of the first kind of quantity that is not n, with intervals of their noise."""
+    plan = statistic.plan
+    name = next((one.name for one in plan.quantities if one.name != "n"), plan.quantities[0].name)
+    shown = [quantity for quantity in plan.quantities if quantity.name == name]
+    left_out = len(shown) - MOST_INTERVALS
+    shown = shown[:MOST_INTERVALS]
+    chosen, selection = _spaced(statistic, max(1, MOST_INTERVALS // len(shown)))
+    if left_out > 0:
+        selection = f"the first {MOST_INTERVALS} of {MOST_INTERVALS + left_out} quantities"
+    widths = [noise_half_width(plan, quantity) for quantity in shown]
+    estimates = np.stack([chosen.estimates(quantity) for quantity in shown], axis=1)
+    return StatisticView(
+        name=plan.name,
+        family=plan.family,
+        kind=NOISE,
+        shown_of=name,
+        entries=tuple(_quantity_label(quantity) for quantity in shown),
+        keys=_keys(chosen),
+        n_cells=len(statistic.values),
+        intervals=[
+            [
+                _interval((value - wide, value, value, value, value + wide))
+                for value, wide in zip(cell, widths, strict=True)
+            ]
+            for cell in estimates
+        ],
+        rows=chosen.table(),
+        facts={"intervals": f"estimates, and at least {100 * MASS:g} % of the noise around them: {why}"},
+        warnings=_saturation(statistic),
+        selection=selection,
+    )
+
+
+def _entries_of(statistic: NoisyStatistic) -> int:
+    """Return how many numbers the first parameter has in a cell, as far as quantities tell."""
+    counts = sum(
+        quantity.category is not None or bool(quantity.labels) for quantity in statistic.plan.quantities
+    )
+    return max(1, counts)
+
+
+def _chosen(statistic: NoisyStatistic, most: int) -> tuple[NoisyStatistic, str]:
+    """Choose cells evenly by the rank of their plug-in posterior mean, where there are too many."""
+    n_cells = len(statistic.values)
+    if n_cells <= most:
+        return statistic, ""
+    try:
+        posterior = posterior_of(statistic, method=PLUG_IN)
+        means = posterior.mean(posterior.parameters[0]).reshape(n_cells, -1)[:, 0]
+    except SufficeError:
+        return _spaced(statistic, most)
+    order = np.argsort(means, kind="stable")
+    places = np.linspace(0, n_cells - 1, most).round().astype(np.int64)
+    note = f"{most} of {n_cells:,} cells, evenly spaced by the rank of their plug-in estimate"
+    return statistic.take(np.sort(order[places]).astype(np.int64)), note
+
+
+def _spaced(statistic: NoisyStatistic, most: int) -> tuple[NoisyStatistic, str]:
+    n_cells = len(statistic.values)
+    if n_cells <= most:
+        return statistic, ""
+    cells = np.linspace(0, n_cells - 1, most).round().astype(np.int64)
+    return statistic.take(cells), f"{most} of {n_cells:,} cells, evenly spaced in declared order"
+
+
+def _keys(statistic: NoisyStatistic) -> list[dict[str, str | int]]:
+    return [
+        {column: keys[cell] for column, keys in statistic.groups.items()}
+        for cell in range(len(statistic.values))
+    ]
+
+
+def _facts(posterior: Posterior) -> dict[str, str]:
+    rows_of = {} if posterior.rows_of is None else {"parameters": posterior.rows_of}
+    n_prior = "" if posterior.n_prior is None else str(posterior.n_prior)
+    return {
+        "intervals": f"central posterior intervals, {100 * MASS:g} % and 50 %",
+        "method": posterior.method,
+        "prior": str(posterior.prior),
+        **({"prior of N": n_prior} if n_prior else {}),
+        **rows_of,
+    }
+
+
+def _warnings(posterior: Posterior, statistic: NoisyStatistic) -> tuple[str, ...]:
+    said = list(_saturation(statistic))
+    conflict = posterior.conflict
+    said += list(conflict.lines())
+    clipping = posterior.clipping
+    if clipping is not None and clipping.is_warned.any():
+        share = float(clipping.share[clipping.is_warned].max())
+        said.append(
+            f"clipping matters in {int(clipping.is_warned.sum())} of {posterior.n_groups} cells: the fitted "
+            f"model puts up to {100 * share:.3g} % of records beyond the bounds"
+        )
+    if posterior.models_clipping is not None and posterior.models_clipping.any():
+        said.append(
+            f"records are treated as clipped to the public bounds in {int(posterior.models_clipping.sum())} "
+            f"of {posterior.n_groups} cells"
+        )
+    return tuple(said)
+
+
+def _saturation(statistic: NoisyStatistic) -> tuple[str, ...]:
+    if not statistic.n_saturated:
+        return ()
+    said = (
+        f"{statistic.n_saturated} released values are saturated: there were more records than "
+        "max_total_rows, and what rests on those values is too small"
+    )
+    return (said,)
+
+
+def _quantity_label(quantity: Any) -> str:
+    labels = [f"{name}={key}" for name, key in quantity.labels if name != "table"]
+    return ", ".join(filter(None, [quantity.category, quantity.component, *labels]))

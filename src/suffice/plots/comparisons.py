@@ -1,0 +1,196 @@
+"""Pictures of what changed between releases, and of several releases with what they say together."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.posterior.curves import entry_labels, in_words
+from suffice.pipeline.posterior.draws import MASS
+from suffice.plots.posteriors import intervals_of
+from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
+from suffice.plots.style import COLOURS, QUIET, check_plot, finish, new_figure, only_across, save, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from suffice.pipeline.pooling.comparison import Comparison
+    from suffice.pipeline.posterior.contrasts import Contrast
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.typing import Floats
+
+MOST_ROWS = 60
+_RATIOS, _FEWER_RATIOS, _WIDE = (1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 3.0), 40.0
+
+
+def plot_comparison(
+    comparison: Comparison, path: Path, *, title: str, footer: str, mass: float = MASS
+) -> None:
+    """Draw differences with the probability of a rise, and ratios, into a PNG or SVG file.
+
+    Raises
+    ------
+    UsageError
+        Where the ending is another, or there are more than 60 rows.
+    MissingExtraError
+        Where matplotlib is not installed.
+    """
+    check_plot(path)
+    parameters = comparison.before.parameters
+    labels = {parameter: entry_labels(comparison.before, parameter) for parameter in parameters}
+    most = max(map(len, labels.values()))
+    _require_few(most)
+    with styled():
+        figure = new_figure(9.6, (0.95 + most * HEIGHT * 1.25) * len(parameters))
+        axes = figure.subplots(len(parameters), 2, squeeze=False, width_ratios=(1.35, 1.0))
+        for (left, right), parameter in zip(axes, parameters, strict=True):
+            name = in_words(comparison.before, parameter)
+            change, ratio = comparison.differences[parameter], comparison.ratios[parameter]
+            draw_intervals(
+                left, labels[parameter], [_contrast(change, mass), _apparent(comparison, parameter)]
+            )
+            _reference(left, 0.0)
+            left.set_xlabel(f"difference of the {name}")
+            _probabilities(left, change)
+            draw_intervals(right, labels[parameter], [_contrast(ratio, mass)])
+            _reference(right, 1.0)
+            right.set_yticklabels([])
+            _in_logs(right, ratio.credible_interval(mass))
+            right.set_xlabel(f"ratio of the {name}")
+        subtitle = (
+            f"Medians, middle halves and {100 * mass:g} % intervals; P: probability of a rise. Diamonds: the "
+            "change of the estimates as they stand, and 2 standard deviations of what noise alone gives to it"
+        )
+        finish(figure, title, subtitle, footer)
+        save(figure, path)
+
+
+def plot_pool(
+    pooled: Posterior,
+    parts: Sequence[tuple[str, Posterior]],
+    path: Path,
+    *,
+    title: str,
+    footer: str,
+    draws: int,
+    rng: np.random.Generator,
+    mass: float = MASS,
+) -> None:
+    """Draw the posterior of each release and the pooled one into a PNG or SVG file.
+
+    Parameters
+    ----------
+    pooled : Posterior
+    parts : sequence of (str, Posterior)
+        Each release's label, and its own posterior of the same cells.
+    path, title, footer, draws, rng, mass
+        As in ``plot_posterior``.
+
+    Raises
+    ------
+    UsageError, MissingExtraError
+        As ``plot_comparison``.
+    """
+    check_plot(path)
+    labels = {parameter: entry_labels(pooled, parameter) for parameter in pooled.parameters}
+    most = max(map(len, labels.values())) * (len(parts) + 1)
+    _require_few(most)
+    with styled():
+        figure = new_figure(max(6.8, 5.4 * len(labels)), 0.95 + most * HEIGHT * 0.8)
+        axes = figure.subplots(1, len(labels), squeeze=False)[0]
+        for axis, (parameter, names) in zip(axes, labels.items(), strict=True):
+            kinds = [
+                _recoloured(intervals_of(own, parameter, mass, draws, rng, label), COLOURS[1:][number % 5])
+                for number, (label, own) in enumerate(parts)
+            ]
+            kinds.append(_recoloured(intervals_of(pooled, parameter, mass, draws, rng, "pooled"), COLOURS[0]))
+            draw_intervals(axis, names, kinds)
+            axis.set_xlabel(in_words(pooled, parameter))
+        finish(
+            figure,
+            title,
+            f"Each release's own posterior, and the pooled one: medians, middle halves and {100 * mass:g} % "
+            "intervals",
+            footer,
+        )
+        save(figure, path)
+
+
+def _require_few(rows: int) -> None:
+    if rows > MOST_ROWS:
+        message = f"--plot: {rows} intervals are too many for one picture: keep some cells with --where"
+        raise UsageError(message)
+
+
+def _contrast(contrast: Contrast, mass: float) -> Intervals:
+    ends = contrast.credible_interval(mass)
+    half = contrast.credible_interval(0.5)
+    return Intervals(
+        lower=ends[..., 0].ravel(),
+        first=half[..., 0].ravel(),
+        middle=contrast.quantile(0.5).ravel(),
+        third=half[..., 1].ravel(),
+        upper=ends[..., 1].ravel(),
+        label=f"{contrast.kind}, given the noise" if contrast.kind == "difference" else "",
+    )
+
+
+def _apparent(comparison: Comparison, parameter: str) -> Intervals:
+    change = comparison.apparent[parameter].ravel()
+    reach = 2.0 * comparison.noise_sd[parameter].ravel()
+    return Intervals(
+        lower=change - reach,
+        middle=change,
+        upper=change + reach,
+        colour=QUIET,
+        label="as it stands",
+        marker="D",
+    )
+
+
+def _recoloured(intervals: Intervals, colour: str) -> Intervals:
+    return dataclasses.replace(intervals, colour=colour)
+
+
+def _probabilities(axis: Axes, change: Contrast) -> None:
+    """Write the probability of a rise beside every row."""
+    for row, probability in enumerate(change.probability().ravel().tolist()):
+        axis.annotate(
+            f"P {probability:.2f}",
+            (1.0, row),
+            xycoords=axis.get_yaxis_transform(),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.0,
+            color=QUIET,
+            annotation_clip=False,
+        )
+
+
+def _in_logs(axis: Axes, ends: Floats) -> None:
+    """Let halves and doubles stand equally far from 1, where no interval reaches 0."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - the plot extra
+
+    low, high = float(np.min(ends)), float(np.max(ends))
+    if not (low > 0.0 and np.isfinite(high)):
+        return
+    low, high = min(low, 0.8) / 1.15, max(high, 1.25) * 1.15
+    axis.set_xscale("log")
+    axis.set_xlim(low, high)
+    steps = _RATIOS if high / low < _WIDE else _FEWER_RATIOS
+    shown = [factor * step for factor in 10.0 ** np.arange(-12.0, 13.0) for step in steps]
+    axis.xaxis.set_major_locator(FixedLocator([tick for tick in shown if low <= tick <= high]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:.6g}"))
+
+
+def _reference(axis: Axes, at: float) -> None:
+    only_across(axis)
+    axis.axvline(at, color=QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)

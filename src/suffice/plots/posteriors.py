@@ -1,0 +1,220 @@
+"""Pictures of posteriors: densities of a few cells, a forest of intervals of many, a band of very many."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
+from suffice.pipeline.posterior.draws import MASS
+from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.plots.rows import HEIGHT, TALL, Curves, Intervals, draw_curves, draw_intervals, draw_ranked
+from suffice.plots.style import BESIDE, POSTERIOR, QUIET, check_plot, finish, new_figure, save, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.typing import Floats
+
+DENSITY = "density"
+FOREST = "forest"
+MOST_DENSITIES = 12
+MOST_INTERVALS = 200
+_POINTS = 161
+_BINS = 60
+
+
+def check_kind(kind: str | None) -> None:
+    """Refuse a kind of picture that there is not.
+
+    Raises
+    ------
+    UsageError
+    """
+    if kind not in {None, DENSITY, FOREST}:
+        message = f"--plot-kind {kind}: a plot is a {DENSITY} or a {FOREST}"
+        raise UsageError(message)
+
+
+def plot_posterior(
+    posterior: Posterior,
+    path: Path,
+    *,
+    title: str,
+    footer: str,
+    draws: int,
+    rng: np.random.Generator,
+    mass: float = MASS,
+    kind: str | None = None,
+    beside: Posterior | None = None,
+) -> None:
+    """Draw every parameter's posterior into a PNG or SVG file.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Vectorised over cells.
+    path : Path
+        Ends in ``.png`` or ``.svg``.
+    title, footer : str
+        Over the picture, and its sources below.
+    draws : int
+        Posterior draws per cell, where quantiles rest on draws.
+    rng : numpy.random.Generator
+        For the draws.
+    mass : float
+        Of the intervals.
+    kind : {"density", "forest"}, optional
+        A density per cell and category, or the median, the middle half and the interval of each, one under
+        the other; densities for at most 12 of them otherwise. Of more than 200 a forest has no keys: medians
+        and intervals stand in the order of the medians, as the picture then says.
+    beside : Posterior, optional
+        Of the same cells by another method, drawn beside it.
+
+    Raises
+    ------
+    UsageError
+        Where the ending or the kind is another, or there are too many cells to draw as densities.
+    MissingExtraError
+        Where matplotlib is not installed.
+    """
+    check_plot(path)
+    check_kind(kind)
+    labels = [entry_labels(posterior, parameter) for parameter in posterior.parameters]
+    most = max(map(len, labels))
+    chosen = kind or (DENSITY if most <= MOST_DENSITIES else FOREST)
+    if chosen == DENSITY and most > MOST_DENSITIES:
+        message = f"--plot: {most} cells are too many to draw as a {chosen}: keep some with --where"
+        raise UsageError(message)
+    is_ranked = most > MOST_INTERVALS
+    height = 3.6 if is_ranked else 0.75 + most * (TALL if chosen == DENSITY else HEIGHT) + (most == 1) * 1.4
+    from_draws = False
+    with styled():
+        figure = new_figure(6.8 * len(labels) if is_ranked else max(6.8, 5.6 * len(labels)), height)
+        axes = figure.subplots(1, len(labels), squeeze=False)[0]
+        for axis, parameter, names in zip(axes, posterior.parameters, labels, strict=True):
+            shown = intervals_of(posterior, parameter, mass, draws, rng)
+            other = None if beside is None else intervals_of(beside, parameter, mass, draws, rng)
+            kinds = [shown] if other is None else [shown, other]
+            axis_label = in_words(posterior, parameter)
+            if is_ranked:
+                draw_ranked(axis, kinds, axis_label)
+                continue
+            axis.set_xlabel(axis_label)
+            if chosen == FOREST:
+                draw_intervals(axis, names, kinds)
+                continue
+            from_draws |= _draw_densities(axis, parameter, names, posterior, beside, shown, draws, rng)
+        finish(figure, title, _subtitle(posterior, chosen, mass, is_ranked, from_draws), footer)
+        save(figure, path)
+
+
+def intervals_of(
+    posterior: Posterior, parameter: str, mass: float, draws: int, rng: np.random.Generator, label: str = ""
+) -> Intervals:
+    """Return medians, middle halves and intervals of every entry of a parameter."""
+    levels = ((1.0 - mass) / 2.0, 0.25, 0.5, 0.75, (1.0 + mass) / 2.0)
+    found = posterior.distribution.quantiles(parameter, levels, draws, rng).reshape(-1, len(levels))
+    lower, first, middle, third, upper = found.T
+    return Intervals(
+        lower=lower,
+        first=first,
+        middle=middle,
+        third=third,
+        upper=upper,
+        colour=colour_of(posterior),
+        label=label or posterior.method,
+        marker="o" if posterior.method == NOISE_AWARE else "D",
+    )
+
+
+def colour_of(posterior: Posterior) -> str:
+    """Return the colour of a method."""
+    return POSTERIOR if posterior.method == NOISE_AWARE else BESIDE
+
+
+def curves_of(
+    posterior: Posterior, parameter: str, draws: int, rng: np.random.Generator
+) -> tuple[Curves, bool]:
+    """Return the densities of every entry of a parameter, and whether they are of draws."""
+    dashed = "-" if posterior.method == NOISE_AWARE else "--"
+    points = curve_points(posterior, parameter, _POINTS, draws=draws, rng=rng)
+    density = posterior.density(parameter, points)
+    if density is not None:
+        flat = points.reshape(-1, _POINTS), density.reshape(-1, _POINTS)
+        colour, name = colour_of(posterior), posterior.method
+        return Curves(points=flat[0], density=flat[1], colour=colour, line=dashed, label=name), False
+    drawn = posterior.sample(draws, rng)[parameter].reshape(draws, -1).T
+    found = [_histogram(own) for own in drawn]
+    return (
+        Curves(
+            points=np.stack([edges for edges, _ in found]),
+            density=np.stack([heights for _, heights in found]),
+            colour=colour_of(posterior),
+            line=dashed,
+            label=posterior.method,
+        ),
+        True,
+    )
+
+
+def _draw_densities(
+    axis: Axes,
+    parameter: str,
+    names: Sequence[str],
+    posterior: Posterior,
+    beside: Posterior | None,
+    shown: Intervals,
+    draws: int,
+    rng: np.random.Generator,
+) -> bool:
+    """Draw the prior, the posterior beside and the posterior; say whether any is of draws."""
+    own, from_draws = curves_of(posterior, parameter, draws, rng)
+    kinds = [_filled(own)]
+    if beside is not None:
+        other, also = curves_of(beside, parameter, draws, rng)
+        kinds.append(other)
+        from_draws |= also
+    everywhere = np.linspace(float(own.points.min()), float(own.points.max()), _POINTS)
+    prior = posterior.prior_density(parameter, everywhere)
+    if prior is not None:
+        each = prior.reshape(-1, _POINTS)
+        density = each[np.arange(len(own.points)) % len(each)]
+        points = np.broadcast_to(everywhere, density.shape)
+        kinds.append(Curves(points=points, density=density, colour=QUIET, line=":", label="prior"))
+    draw_curves(axis, names, kinds, shown)
+    return from_draws
+
+
+def _filled(curves: Curves) -> Curves:
+    return dataclasses.replace(curves, is_filled=True)
+
+
+def _histogram(sample: Floats) -> tuple[Floats, Floats]:
+    """The outline of a histogram: positions and heights, each twice."""
+    low, high = np.quantile(sample, [0.001, 0.999])
+    reach = (float(low), float(max(high, np.nextafter(low, np.inf))))
+    density, edges = np.histogram(sample, bins=_BINS, range=reach, density=True)
+    points = np.repeat(edges, 2)[1:-1]
+    return points, np.repeat(density.astype(np.float64), 2)
+
+
+def _subtitle(posterior: Posterior, kind: str, mass: float, is_ranked: bool, from_draws: bool) -> str:
+    caution = ", not calibrated" if posterior.method == PLUG_IN else ""
+    method = (
+        f"{posterior.method[0].upper()}{posterior.method[1:]} posterior{caution}, prior {posterior.prior}"
+    )
+    if is_ranked:
+        return f"{method}\nEvery cell's median and {100 * mass:g} % interval, in the order of the medians"
+    if kind == FOREST:
+        return f"{method}\nMedians, middle halves and {100 * mass:g} % intervals"
+    smoothed = f" {said}" if (said := smoothing_of(posterior)) else ""
+    of = "Histograms, from draws" if from_draws else f"Densities{smoothed}"
+    return f"{method}\n{of}, each to its own height; below: median, middle half, {100 * mass:g} % interval"

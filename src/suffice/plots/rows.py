@@ -1,0 +1,217 @@
+"""Rows that pictures share: intervals one below the other, smooth densities on their base lines, bands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.plots.style import POSTERIOR, QUIET, TEXT, only_across, shortened_label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from suffice.typing import Floats
+
+HEIGHT = 0.27
+"""Inches of an interval's row."""
+TALL = 0.62
+"""Inches of a density's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """Intervals of one kind, a row each.
+
+    Attributes
+    ----------
+    lower, middle, upper : ndarray of shape (n_rows,), float64
+    first, third : ndarray of shape (n_rows,), float64, or None
+        The ends of middle halves.
+    colour : str
+    label : str
+        What they are, in a legend; none where it is empty.
+    marker : str
+        Matplotlib's, of the middle.
+    """
+
+    lower: Floats
+    middle: Floats
+    upper: Floats
+    first: Floats | None = None
+    third: Floats | None = None
+    colour: str = POSTERIOR
+    label: str = ""
+    marker: str = "o"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """Densities of one kind, a row each.
+
+    Attributes
+    ----------
+    points, density : ndarray of shape (n_rows, n_points), float64
+    colour, line : str
+        And whether lines are dashed.
+    is_filled : bool
+    label : str
+    """
+
+    points: Floats
+    density: Floats
+    colour: str
+    line: str = "-"
+    is_filled: bool = False
+    label: str = ""
+
+
+def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]) -> None:
+    """Draw kinds of intervals in rows, the first row on top, kinds one below the other within a row."""
+    middle = np.arange(float(len(labels)))
+    apart = min(0.26, 0.6 / max(len(kinds), 1))
+    for number, kind in enumerate(kinds):
+        at = middle + apart * (number - (len(kinds) - 1) / 2.0)
+        known = np.isfinite(kind.lower) & np.isfinite(kind.upper)
+        axis.hlines(at[known], kind.lower[known], kind.upper[known], color=kind.colour, linewidth=1.3)
+        if kind.first is not None and kind.third is not None:
+            axis.hlines(at[known], kind.first[known], kind.third[known], color=kind.colour, linewidth=3.6)
+        axis.plot(
+            kind.middle[known],
+            at[known],
+            kind.marker,
+            color=kind.colour,
+            markersize=4.6,
+            markerfacecolor="white",
+            markeredgewidth=1.3,
+            label=kind.label or None,
+        )
+    _name_rows(axis, labels)
+    axis.set_ylim(len(labels) - 0.4, -0.6)
+    _legend(axis, [kind.label for kind in kinds])
+
+
+def draw_curves(axis: Axes, labels: Sequence[str], kinds: Sequence[Curves], below: Intervals) -> None:
+    """Draw densities on the base lines of rows, each row to its own height, and intervals below them."""
+    rows = np.arange(float(len(labels)))
+    highest = np.max([np.max(kind.density, axis=1) for kind in kinds if kind.line != ":"], axis=0)
+    for kind in kinds:
+        share = np.minimum(kind.density / np.where(highest > 0.0, highest, 1.0)[:, None], 1.1)
+        for row in rows.astype(int):
+            heights = row - 0.72 * share[row]
+            if kind.is_filled:
+                axis.fill_between(
+                    kind.points[row], heights, row, color=kind.colour, alpha=0.13, linewidth=0.0
+                )
+                inside = (kind.points[row] >= below.lower[row]) & (kind.points[row] <= below.upper[row])
+                axis.fill_between(
+                    kind.points[row], heights, row, where=inside, color=kind.colour, alpha=0.2, linewidth=0.0
+                )
+            axis.plot(
+                kind.points[row],
+                heights,
+                color=kind.colour,
+                linestyle=kind.line,
+                linewidth=1.5,
+                label=kind.label if row == 0 else None,
+            )
+    axis.hlines(
+        rows, 0.0, 1.0, color="#c9d0d7", linewidth=0.8, transform=axis.get_yaxis_transform(), zorder=1
+    )
+    at = rows + 0.1
+    axis.hlines(at, below.lower, below.upper, color=below.colour, linewidth=1.3)
+    if below.first is not None and below.third is not None:
+        axis.hlines(at, below.first, below.third, color=below.colour, linewidth=3.6)
+    axis.plot(
+        below.middle,
+        at,
+        "o",
+        color=below.colour,
+        markersize=4.6,
+        markerfacecolor="white",
+        markeredgewidth=1.3,
+    )
+    _name_rows(axis, labels)
+    axis.set_ylim(len(labels) - 0.72, -0.95)
+    seen = _seen(kinds, below)
+    axis.set_xlim(*seen)
+    _legend(axis, [kind.label for kind in kinds])
+
+
+def draw_ranked(axis: Axes, kinds: Sequence[Intervals], label: str) -> None:
+    """Draw a band of intervals, in the order of the medians of the first kind."""
+    first = kinds[0]
+    order = np.argsort(first.middle, kind="stable")
+    rank = np.arange(1, len(order) + 1)
+    axis.fill_between(
+        rank,
+        first.lower[order],
+        first.upper[order],
+        color=first.colour,
+        alpha=0.25,
+        linewidth=0.0,
+        step="mid",
+    )
+    axis.plot(rank, first.middle[order], color=first.colour, linewidth=1.4, label=first.label or None)
+    for kind in kinds[1:]:
+        axis.plot(
+            rank,
+            kind.middle[order],
+            ".",
+            color=kind.colour,
+            markersize=1.6,
+            label=kind.label or None,
+            zorder=1,
+        )
+    axis.set_xlabel("rank")
+    axis.set_ylabel(label)
+    axis.set_xlim(1, max(len(order), 2))
+    _legend(axis, [kind.label for kind in kinds])
+
+
+def draw_series(axis: Axes, keys: Sequence[str], kinds: Sequence[Intervals]) -> None:
+    """Draw intervals over ordered keys, a line each kind."""
+    places = np.arange(float(len(keys)))
+    for number, kind in enumerate(kinds):
+        at = places + 0.07 * (number - (len(kinds) - 1) / 2.0)
+        axis.vlines(at, kind.lower, kind.upper, color=kind.colour, linewidth=1.3)
+        axis.plot(
+            at,
+            kind.middle,
+            "o-",
+            color=kind.colour,
+            linewidth=1.3,
+            markersize=4.0,
+            markerfacecolor="white",
+            markeredgewidth=1.3,
+            label=kind.label or None,
+        )
+    every = -(-len(keys) // 12)
+    axis.set_xticks(places[::every], [shortened_label(key, 14) for key in keys[::every]])
+    axis.grid(visible=False, axis="x")
+    _legend(axis, [kind.label for kind in kinds])
+
+
+def _seen(kinds: Sequence[Curves], below: Intervals) -> tuple[float, float]:
+    """The numbers that are shown: intervals, and some of the tails."""
+    ends = np.concatenate([below.lower, below.upper])
+    ends = ends[np.isfinite(ends)]
+    shown = [kind.points for kind in kinds if kind.line != ":"]
+    whole = min(float(points.min()) for points in shown), max(float(points.max()) for points in shown)
+    if not len(ends):
+        return whole
+    reach = (0.35 if len(below.middle) == 1 else 0.14) * (float(ends.max() - ends.min()) or 1.0)
+    return max(whole[0], float(ends.min()) - reach), min(whole[1], float(ends.max()) + reach)
+
+
+def _name_rows(axis: Axes, labels: Sequence[str]) -> None:
+    only_across(axis)
+    axis.set_yticks(np.arange(len(labels)), [shortened_label(label) for label in labels], color=TEXT)
+
+
+def _legend(axis: Axes, labels: Sequence[str]) -> None:
+    if len([label for label in labels if label]) > 1:
+        axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2, labelcolor=QUIET)

@@ -1,0 +1,147 @@
+"""From what a caller of ``suffice.publish`` says to one question: of which kind, in what files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError, shortened
+from suffice.pipeline.posterior.draws import DRAWS
+from suffice.pipeline.publication.question import ask, intervals_of
+from suffice.publication_parts import FORMATS as PART_FORMATS
+from suffice.publication_parts import cells_of_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.publication.question import Question
+    from suffice.pipeline.publication.request import Kind
+
+
+def question_of(
+    release: Release,
+    statistics: str | Sequence[str],
+    *,
+    disjoint: Sequence[Release] = (),
+    same_data: Sequence[Release] = (),
+    compare: Release | None = None,
+    series: Sequence[Release] = (),
+    roll_up: str | Sequence[str] = (),
+    priors: Mapping[str, AnyPrior] | None = None,
+    model: Mapping[str, Any] | None = None,
+    formats: str | Sequence[str] | None = None,
+    **terms: Any,
+) -> Question:
+    """Read and check what is asked, as :func:`publish` takes it, and write it out as a request.
+
+    Raises
+    ------
+    UsageError, PriorError
+    """
+    over = (roll_up,) if isinstance(roll_up, str) else tuple(roll_up)
+    kinds: dict[Kind, object] = {
+        "pool": disjoint or same_data,
+        "comparison": compare,
+        "roll_up": over,
+        "prior_sensitivity": priors,
+        "model": model,
+    }
+    chosen = [kind for kind, asked in kinds.items() if asked]
+    if len(chosen) > 1 or (disjoint and same_data):
+        message = (
+            "a publication is one of these: releases pooled as disjoint or as same_data, a comparison, cells "
+            "rolled up, several priors, a model: ask for one at a time"
+        )
+        raise UsageError(message)
+    if priors is not None and terms.get("prior") is not None:
+        message = "prior or priors: one posterior has one prior, a sensitivity table several; leave one out"
+        raise UsageError(message)
+    if series and model is None:
+        message = (
+            "series: further windows are time in a hidden Markov model alone; to pool them, use disjoint"
+        )
+        raise UsageError(message)
+    further = (*disjoint, *same_data, *series, *(() if compare is None else (compare,)))
+    names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
+    kind: Kind = chosen[0] if chosen else "posterior"
+    releases = (release, *further)
+    chosen_formats, cells_per_part = _formats(kind, release, names, terms, over, formats)
+    return ask(
+        releases,
+        names,
+        kind=kind,
+        priors=priors,
+        relation=("disjoint" if disjoint else "same_data") if kind == "pool" else None,
+        over=over,
+        model=model,
+        formats=chosen_formats,
+        cells_per_part=cells_per_part,
+        **terms,
+    )
+
+
+def _formats(
+    kind: Kind,
+    release: Release,
+    names: Sequence[str],
+    terms: Mapping[str, Any],
+    over: Sequence[str],
+    asked: str | Sequence[str] | None,
+) -> tuple[Sequence[str], int | None]:
+    """Return the formats, and how many cells a part has where very many cells are published in parts."""
+    formats = (asked,) if isinstance(asked, str) else asked
+    where, draws = terms.get("where"), terms.get("draws")
+    if kind == "posterior":
+        most = cells_of_parts(release, names, where, DRAWS if draws is None else draws)
+        if most is not None:
+            in_parts = PART_FORMATS if formats is None else formats
+            _check_formats_of_parts(in_parts, most)
+            return in_parts, most
+    shows_one = kind in {"posterior", "pool", "roll_up"}
+    if formats is None:
+        fits = shows_one and _fits_a_card(release, names, where, over)
+        return ("card", "parquet") if fits else ("parquet",), None
+    if "card" in formats and shows_one and not _fits_a_card(release, names, where, over):
+        from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - as below
+
+        message = (
+            f"formats: a card shows at most {MOST_ROWS} intervals, and there are more: keep some cells with "
+            "where, or leave the card out"
+        )
+        raise UsageError(message)
+    return formats, None
+
+
+def _check_formats_of_parts(formats: Sequence[str], most: int) -> None:
+    others = sorted({*formats} - {*PART_FORMATS})
+    if others:
+        message = (
+            f"formats: so many cells are published in parts of at most {most} cells, as Parquet alone: leave "
+            f"{others[0]} out, or keep fewer cells with where"
+        )
+        raise UsageError(message)
+
+
+def _fits_a_card(
+    release: Release, names: Sequence[str], where: Mapping[str, object] | None, over: Sequence[str]
+) -> bool:
+    from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - only where a card may be made
+
+    return all(intervals_of(release, name, where, over) <= MOST_ROWS for name in names)
+
+
+def title_of(question: Question) -> str:
+    """Return one line that says what a publication is of."""
+    request = question.request
+    names = ", ".join(asked.statistic for asked in request.statistics)
+    labels = [release.label for release in question.releases]
+    of = {
+        "posterior": labels[0],
+        "comparison": f"from {labels[0]} to {labels[-1]}",
+        "pool": f"{len(labels)} releases pooled, {labels[0]} to {labels[-1]}",
+        "roll_up": f"{labels[0]}, rolled up over {', '.join(request.over)}",
+        "prior_sensitivity": f"{labels[0]}, under several priors",
+        "model": f"{labels[0]}, {(request.model.name if request.model else '').replace('_', ' ')}",
+    }[request.kind]
+    return shortened(f"{names}: {of}", 300)

@@ -1,0 +1,186 @@
+"""The files of an answer, one format after the other, each with what it comes from."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from suffice.data_files.netcdf import write_netcdf
+from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
+from suffice.data_files.tables import (
+    columns_of,
+    csv_bytes,
+    csv_metadata,
+    json_bytes,
+    parquet_bytes,
+    table_of,
+)
+from suffice.pipeline.posterior.method_text import method_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from suffice.pipeline.publication.answer import Answer
+    from suffice.pipeline.publication.question import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFile:
+    """One file that is to be published.
+
+    Attributes
+    ----------
+    name : str
+        As ``cancelled-summaries.parquet``.
+    role : {"summaries", "draws", "card"}
+    format : str
+    rows : int or None
+        Where it is a table.
+    content : bytes
+    beside : callable or None
+        Of a CSV file: takes the path that it got, and returns its metadata.
+    """
+
+    name: str
+    role: Literal["summaries", "draws", "card"]
+    format: str
+    rows: int | None
+    content: bytes
+    beside: Callable[[str], bytes] | None = None
+
+
+def answer_files(question: Question, answer: Answer) -> Iterator[AnswerFile]:
+    """Give the files of one answer in the request's formats.
+
+    Raises
+    ------
+    MissingExtraError
+        Where a format needs an extra that is not installed.
+    UsageError
+        Where a card would have too many rows.
+    """
+    request = question.request
+    tables: dict[tuple[str, Literal["summaries", "draws"]], Any] = {
+        ("summaries", "summaries"): columns_of(answer.rows),
+        **{(name, "summaries"): columns_of(rows) for name, rows in answer.further.items()},
+    }
+    formats = set(request.formats)
+    has_draws = request.draws > 0 and answer.draws is not None
+    if has_draws and answer.draws is not None and formats & {"parquet", "csv"}:
+        tables["draws", "draws"] = answer.draws()
+    for (what, role), columns in tables.items():
+        source = source_of(question, answer, DRAWS if role == "draws" else SUMMARIES)
+        yield from _table_files(f"{answer.name}-{what}", role, columns, source, formats)
+    if "json" in formats:
+        source = source_of(question, answer, SUMMARIES)
+        content = json_bytes(answer.rows, source, **answer.further)
+        yield AnswerFile(
+            name=f"{answer.name}-summaries.json",
+            role="summaries",
+            format="json",
+            rows=len(answer.rows),
+            content=content,
+        )
+    if "netcdf" in formats and answer.to_arviz is not None:
+        source = source_of(question, answer, DRAWS)
+        yield AnswerFile(
+            name=f"{answer.name}-draws.nc",
+            role="draws",
+            format="netcdf",
+            rows=None,
+            content=_netcdf_bytes(answer.to_arviz(), source),
+        )
+    if "card" in formats and answer.posterior is not None:
+        yield AnswerFile(
+            name=f"{answer.name}-card.html",
+            role="card",
+            format="html",
+            rows=None,
+            content=_card(question, answer).encode(),
+        )
+
+
+def source_of(question: Question, answer: Answer, what: str) -> Source:
+    """Return what the numbers of an answer's file rest on."""
+    request = question.request
+    asked = [one for one in request.statistics if one.statistic in answer.statistics]
+    return Source(
+        what=what,
+        releases=tuple(map(ReleaseSource.of, question.releases)),
+        statistic=", ".join(answer.statistics),
+        method=method_text(request.method),
+        prior=_joined(
+            prior.prior if prior.name is None else f"{prior.name}: {prior.prior}"
+            for one in asked
+            for prior in one.priors
+        ),
+        n_prior=_joined(one.n_prior for one in asked),
+        predictor_prior=_joined(one.predictor_prior for one in asked),
+        mass=float(request.mass),
+        draws=request.draws,
+        seed=request.seed,
+        publication_id=request.publication_id,
+        notes=answer.notes,
+    )
+
+
+def _joined(texts: Any) -> str | None:
+    found = dict.fromkeys(text for text in texts if text is not None)
+    return "; ".join(found) or None
+
+
+def _table_files(
+    name: str,
+    role: Literal["summaries", "draws"],
+    columns: Mapping[str, Any],
+    source: Source,
+    formats: AbstractSet[str],
+) -> Iterator[AnswerFile]:
+    if not formats & {"parquet", "csv"}:
+        return
+    table = table_of(columns)
+    if "parquet" in formats:
+        yield AnswerFile(
+            name=f"{name}.parquet",
+            role=role,
+            format="parquet",
+            rows=table.num_rows,
+            content=parquet_bytes(table, source),
+        )
+    if "csv" in formats:
+        yield AnswerFile(
+            name=f"{name}.csv",
+            role=role,
+            format="csv",
+            rows=table.num_rows,
+            content=csv_bytes(table),
+            beside=lambda path: csv_metadata(table, source, path),
+        )
+
+
+def _netcdf_bytes(drawn: Any, source: Source) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "draws.nc"
+        write_netcdf(drawn, path, source)
+        return path.read_bytes()
+
+
+def _card(question: Question, answer: Answer) -> str:
+    from suffice.pages.card import card  # noqa: PLC0415 - only where a card is asked for
+    from suffice.pipeline.publication.streams import quantile_draws  # noqa: PLC0415
+
+    request = question.request
+    if answer.posterior is None:
+        message = "a card shows one posterior"
+        raise ValueError(message)
+    return card(
+        question.releases[0],
+        answer.posterior,
+        mass=float(request.mass),
+        draws=quantile_draws(request.draws),
+        seed=request.seed,
+        rng=answer.rng(),
+    )

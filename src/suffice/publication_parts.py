@@ -1,0 +1,315 @@
+"""Publications of very many cells: computed and written a part at a time, each a file of its own.
+
+A part is a function of the request and of the release alone: whichever thread, process or machine has it, and
+in whatever order, its file has the same bytes. A part whose file stands there is not computed again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
+from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
+from suffice.pipeline.batches.part_answer import PartTerms, answer_part
+from suffice.pipeline.batches.parts import cells_per_part, parts_of
+from suffice.pipeline.cluster.connection import open_cluster
+from suffice.pipeline.cluster.stream import stream
+from suffice.pipeline.distributions.piecewise import worst_diagnostics
+from suffice.pipeline.posterior.method_text import method_text
+from suffice.pipeline.posterior.notes import described
+from suffice.pipeline.publication.question import cells_asked, given_n_prior
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from suffice.pipeline.batches.parts import Part
+    from suffice.pipeline.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.publication.question import Question
+    from suffice.pipeline.released.cells import Cells
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.storage.publications.manifest_model import PublishedEntry
+    from suffice.storage.publications.publication import PublishedFile
+    from suffice.storage.publications.publication_store import PublicationStore
+
+PART = "part"
+"""The key of a part's metadata under which it says which cells it has, as JSON."""
+FORMATS = ("parquet",)
+"""That are written in parts."""
+
+
+def cells_of_parts(
+    release: Release, statistics: Sequence[str], where: Mapping[str, object] | None, draws: object
+) -> int | None:
+    """Return how many cells a part has at most; None where all fit into one, so that there are no parts.
+
+    Raises
+    ------
+    UsageError
+        Where the release has no such statistic, column or key.
+    """
+    if not statistics or not isinstance(draws, int) or draws < 0:
+        return None  # refused with all else that a request may not say
+    asked = [cells_asked(release, name, where) for name in statistics]
+    most = min(cells_per_part(cells.plan, draws) for cells in asked)
+    return most if max(map(len, asked)) > most else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartTask:
+    """What one task computes; it travels to a worker.
+
+    Attributes
+    ----------
+    asked : PartTerms
+    part : Part
+    cells : NoisyStatistic
+        Those of the part.
+    sources : dict of str to Source
+        What the part's files rest on, by their names.
+    """
+
+    asked: PartTerms
+    part: Part
+    cells: NoisyStatistic = field(repr=False)
+    sources: Mapping[str, Source] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFiles:
+    """What one task returns.
+
+    Attributes
+    ----------
+    part : Part
+    files : dict of str to tuple of bytes and int
+        By name: content, and rows.
+    diagnostics : dict
+        What chains rest on; empty where draws are independent.
+    """
+
+    part: Part
+    files: Mapping[str, tuple[bytes, int]] = field(repr=False)
+    diagnostics: Mapping[str, Any]
+
+
+def part_files(task: PartTask) -> PartFiles:
+    """Compute a part, and write its files in memory; runs on a worker."""
+    answer = answer_part(task.asked, task.part.number, task.cells)
+    columns = {SUMMARIES: answer.summaries, DRAWS: answer.draws}
+    stated = json.dumps(_stated(task.part, answer.diagnostics), sort_keys=True)
+    files = {}
+    for name, source in task.sources.items():
+        table = table_of(columns[source.what] or {})
+        noted = dataclasses.replace(source, notes=answer.notes)
+        content = parquet_bytes(table, noted, further={PART: stated}, searched=tuple(task.cells.groups))
+        files[name] = (content, table.num_rows)
+    return PartFiles(part=task.part, files=files, diagnostics=answer.diagnostics)
+
+
+def _stated(part: Part, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "number": part.number,
+        "start": part.start,
+        "stop": part.stop,
+        "diagnostics": dict(diagnostics),
+        "written_by": importlib.metadata.version("suffice"),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticParts:
+    """All parts of one statistic: where its cells come from, and what is asked of them."""
+
+    asked: PartTerms
+    statistic: str
+    source: Source
+    cells: Cells = field(repr=False)
+    parts: Sequence[Part] = field(repr=False)
+
+    @classmethod
+    def of(cls, question: Question, position: int) -> StatisticParts:
+        """Return the parts of one statistic of a request.
+
+        Raises
+        ------
+        UsageError
+            Where there would be too many.
+        """
+        request, (release,) = question.request, question.releases
+        asked = request.statistics[position]
+        cells = cells_asked(release, asked.statistic, request.where)
+        most = request.cells_per_part or len(cells)
+        prior = asked.priors[0].prior
+        n_prior = given_n_prior(cells.slice(0, 1), asked)
+        return cls(
+            asked=PartTerms(
+                terms={
+                    "method": request.method,
+                    "prior": prior,
+                    "n_prior": n_prior,
+                    "clipping": request.clipping,
+                    "within_unit": request.within_unit,
+                    "predictor_prior": asked.predictor_prior,
+                },
+                mass=float(request.mass),
+                draws=request.draws,
+                seed=request.seed,
+                place=position,
+                n_cells=len(cells),
+            ),
+            statistic=asked.statistic,
+            source=Source(
+                what=SUMMARIES,
+                releases=(ReleaseSource.of(release),),
+                statistic=asked.statistic,
+                method=method_text(request.method),
+                prior=prior,
+                n_prior=asked.n_prior,
+                predictor_prior=asked.predictor_prior,
+                mass=float(request.mass),
+                draws=request.draws,
+                seed=request.seed,
+                publication_id=request.publication_id,
+            ),
+            cells=cells,
+            parts=parts_of(len(cells), cells.n_first_keys, most),
+        )
+
+    def sources(self, part: Part) -> dict[str, Source]:
+        """Return what a part's files rest on, by their names."""
+        held = {"summaries": SUMMARIES, **({"draws": DRAWS} if self.asked.draws else {})}
+        return {
+            f"{self.statistic}-{what}-{part.number:05}.parquet": dataclasses.replace(self.source, what=holds)
+            for what, holds in held.items()
+        }
+
+    def tasks(self, parts: Sequence[Part]) -> Iterator[tuple[PartTask]]:
+        """Give tasks of some parts; their cells are read when they are asked for."""
+        for part in parts:
+            cells = self.cells.slice(part.start, part.stop)
+            yield (PartTask(asked=self.asked, part=part, cells=cells, sources=self.sources(part)),)
+
+    def standing(
+        self, part: Part, files: Mapping[str, PublishedFile], publications: PublicationStore
+    ) -> tuple[list[PublishedEntry], dict[str, Any]] | None:
+        """Return the entries and the diagnostics of a part that was written before; None where it was not.
+
+        A part of another version of suffice does not count: the manifest states one.
+        """
+        entries, found = [], {}
+        for name, source in self.sources(part).items():
+            file = files.get(name)
+            data = file and publications.read_file(self.asked_id, file.path)
+            metadata, rows = parquet_metadata(data) if data else ({}, 0)
+            found = _read(metadata.get(PART, ""))
+            if file is None or found != _stated(part, found.get("diagnostics", {})):
+                return None
+            if _without_notes(metadata.get(SOURCE, "")) != _without_notes(source.text()):
+                return None  # of another request: somebody has put it here
+            entries.append(file.entry(role="part", file_format="parquet", rows=rows))
+        return entries, found["diagnostics"]
+
+    @property
+    def asked_id(self) -> str:
+        """The publication's id."""
+        return str(self.source.publication_id)
+
+
+def publish_parts(
+    question: Question,
+    publications: PublicationStore,
+    *,
+    cluster: str,
+    progress: CellProgress | None = None,
+) -> tuple[list[PublishedEntry], dict[str, dict[str, str]]]:
+    """Compute and write all parts that do not stand there yet.
+
+    Parameters
+    ----------
+    question : Question
+        Of kind ``posterior``, with ``cells_per_part``.
+    publications : PublicationStore
+    cluster : str
+        Where parts are computed, as ``open_cluster`` takes it. It changes no number.
+    progress : callable, optional
+        Gets the number of cells that are done, and of all, after every part.
+
+    Returns
+    -------
+    entries : list of PublishedEntry
+        Of the files of all parts, in order.
+    diagnostics : dict of str to dict of str to str
+        By statistic, the worst of all parts, as text; empty where draws are independent.
+
+    Raises
+    ------
+    UsageError
+        Where there would be too many parts.
+    ClusterError, StoreError, MissingExtraError
+        Where the cluster or the store cannot be used. What was written stays, and is used again.
+    """
+    publication_id = question.request.publication_id
+    all_parts = [
+        StatisticParts.of(question, position) for position in range(len(question.request.statistics))
+    ]
+    files = {file.name: file for file in publications.files(publication_id)}
+    entries: dict[tuple[int, int], list[PublishedEntry]] = {}
+    diagnostics: dict[str, dict[str, Any]] = {}
+    missing: dict[int, list[Part]] = {}
+    done, n_cells = 0, sum(len(one.cells) for one in all_parts)
+
+    def take(position: int, part: Part, found: list[PublishedEntry], rests_on: Mapping[str, Any]) -> None:
+        nonlocal done
+        name = all_parts[position].statistic
+        entries[position, part.number] = found
+        diagnostics[name] = worst_diagnostics([diagnostics.get(name, {}), rests_on])
+        done += part.stop - part.start
+        if progress is not None:
+            progress(done, n_cells)
+
+    for position, one in enumerate(all_parts):
+        for part in one.parts:
+            found = one.standing(part, files, publications)
+            if found is None:
+                missing.setdefault(position, []).append(part)
+            else:
+                take(position, part, *found)
+    if missing:
+        with open_cluster(cluster) as opened:
+            for position, parts in missing.items():
+                for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
+                    written = [
+                        publications.put_file(publication_id, name, content).entry(
+                            role="part", file_format="parquet", rows=rows
+                        )
+                        for name, (content, rows) in computed.files.items()
+                    ]
+                    take(position, computed.part, written, computed.diagnostics)
+    return (
+        [entry for place in sorted(entries) for entry in entries[place]],
+        {name: described(found) for name, found in diagnostics.items() if found},
+    )
+
+
+def _without_notes(text: str) -> object:
+    """Return what a source states but its notes, which are known once a part is computed."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return (
+        {name: told for name, told in found.items() if name != "notes"} if isinstance(found, dict) else None
+    )
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("diagnostics"), dict) else {}

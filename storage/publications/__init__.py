@@ -1,0 +1,15 @@
+"""Publications: answers to requests, below ``publications/`` in a store, the manifest last.
+
+In: files and what they rest on.
+Out: a folder named by its request; of two writers the first manifest wins.
+May import: releases and below.
+"""
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "layout": ("MANIFEST", "PUBLICATIONS", "is_probe", "publication_of", "read_path"),
+    "manifest": ("compose_publication",),
+    "manifest_model": ("PublishedEntry",),
+    "publication": ("Publication", "PublishedFile"),
+    "publication_store": ("PublicationStore", "locate_publication", "open_publication"),
+}
+"""What other rooms may import, by module; empty: the module as a whole."""

@@ -1,0 +1,342 @@
+"""The folder of publications in a store: looked up by request, written create-only, the manifest last.
+
+Nothing here reads or writes outside of ``publications/``: not even ``suffice.json``. So whoever publishes
+needs no right to anything else there, and the store may be one that holds no release at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from suffice.errors import (
+    ObjectExistsError,
+    PublicationCorruptError,
+    PublicationMissingError,
+    StoreError,
+    UsageError,
+)
+from suffice.storage.objects.address import Address, read_address
+from suffice.storage.objects.patience import ONCE, patiently
+from suffice.storage.objects.probe import check_create_only
+from suffice.storage.publications.layout import (
+    MANIFEST,
+    PUBLICATIONS,
+    file_path,
+    is_publication_id,
+    read_path,
+)
+from suffice.storage.publications.manifest import LARGEST_PUBLICATION, parse_publication
+from suffice.storage.publications.manifest_model import LARGEST_FILE
+from suffice.storage.publications.publication import Publication, PublishedFile
+from suffice.storage.signatures.keys import pinned_publication_keys
+from suffice.storage.signatures.signing import PUBLICATION, check_signature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from suffice.storage.objects.object_store import ObjectStore
+    from suffice.storage.objects.patience import Patience
+    from suffice.storage.signatures.keys import KeyReference, PublicKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationStore:
+    """The publications of a store.
+
+    Attributes
+    ----------
+    uri : str
+        Of the folder ``publications``; never holds credentials.
+    keys : tuple of PublicKey, optional
+        One of these must have signed what is found.
+    patience : Patience
+        With a store that fails while something is written.
+    """
+
+    uri: str
+    objects: ObjectStore = field(repr=False)
+    keys: tuple[PublicKey, ...] | None = None
+    patience: Patience = ONCE
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | os.PathLike[str],
+        *,
+        publication_keys: Sequence[KeyReference] | None = None,
+        patience: Patience = ONCE,
+    ) -> PublicationStore:
+        """Open the publications of a store; nothing is read or written yet.
+
+        Parameters
+        ----------
+        uri : str or path
+            Of the store: a local path, or a URI of ``file://``, ``s3://``, ``gs://`` or ``az://``.
+        publication_keys : sequence of str or path, optional
+            Demand a signature by one of these keys, as :func:`suffice.open_release` does of releases; where
+            left out, by one in the files that ``SUFFICE_PUBLICATION_PUBLIC_KEYS`` names.
+        patience : Patience
+
+        Raises
+        ------
+        UsageError
+            Where `uri` is of no known kind, may hold credentials, or there is no key.
+        StoreError
+            Where the environment's settings for a bucket cannot be used.
+        """
+        store = read_address(os.fspath(uri))
+        return _opened(
+            Address(path=store.path / PUBLICATIONS, bucket=store.bucket),
+            pinned_publication_keys(publication_keys),
+            patience,
+        )
+
+    def check_create_only(self) -> None:
+        """Ask the store whether it creates objects only once, by an object below ``publications/``.
+
+        Raises
+        ------
+        StoreError
+            Where it replaces objects, or cannot be written.
+        """
+        patiently(
+            lambda: check_create_only(self.objects, self.uri), self.patience, "nothing was published yet"
+        )
+
+    def find(self, publication_id: str) -> Publication | None:
+        """Return a publication, or None where it has no manifest yet.
+
+        Raises
+        ------
+        UsageError
+            Where the id is none.
+        PublicationCorruptError, SignatureError
+            Where what stands there is not what was published, or by nobody who may.
+        StoreError
+            Where it cannot be read.
+        """
+        self._check_id(publication_id)
+        data = patiently(
+            lambda: self.objects.get(f"{publication_id}/{MANIFEST}", at_most=LARGEST_PUBLICATION + 1),
+            self.patience,
+            "not looked up yet",
+        )
+        if data is None:
+            return None
+        stated = parse_publication(data)
+        uri = f"{self.uri}/{publication_id}"
+        if stated.publication_id != publication_id:
+            message = f"the manifest at {uri} belongs to another publication: {stated.publication_id}"
+            raise PublicationCorruptError(message)
+        found = Publication(
+            publication_id=publication_id, uri=uri, stated=stated, data=data, objects=self.objects
+        )
+        if self.keys is not None:
+            check_signature(found.manifest, self.keys, PUBLICATION)
+        return found
+
+    def put_file(self, publication_id: str, name: str, content: bytes | Iterable[bytes]) -> PublishedFile:
+        """Write a file, named by its content; one that stands there already is left as it is.
+
+        Parameters
+        ----------
+        publication_id : str
+        name : str
+            1 to 100 letters, digits and ``_ . -``; must not hold what others wrote, as keys.
+        content : bytes or iterable of bytes
+            At most `LARGEST_FILE` bytes; held in memory until it is written.
+
+        Raises
+        ------
+        UsageError
+            Where the id or the name is none, or the file is empty or too large.
+        PublicationCorruptError
+            Where other bytes stand there: what was written before was damaged.
+        StoreError
+            Where it cannot be written.
+        """
+        self._check_id(publication_id)
+        data = content if isinstance(content, bytes) else b"".join(content)
+        if not 0 < len(data) <= LARGEST_FILE:
+            message = f"the file {name!r} has {len(data)} bytes: 1 to {LARGEST_FILE} can be published"
+            raise UsageError(message)
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = file_path(name, sha256)
+        key = f"{publication_id}/{path}"
+
+        def put() -> None:
+            try:
+                self.objects.put_new(key, data)
+            except ObjectExistsError:
+                if self.objects.get(key, at_most=len(data) + 1) != data:
+                    message = (
+                        f"other bytes than {path} names stand at {self.uri}/{key}: remove them, and "
+                        "publish again"
+                    )
+                    raise PublicationCorruptError(message) from None
+
+        patiently(put, self.patience, "not published yet")
+        return PublishedFile(name=name, path=path, size=len(data), sha256=sha256)
+
+    def files(self, publication_id: str) -> Iterator[PublishedFile]:
+        """Give the whole files that stand in a folder, by path: what an earlier run left can be used again.
+
+        Each is read and checked against its name, one at a time; what does not fit is left out.
+
+        Raises
+        ------
+        UsageError, StoreError
+            As :meth:`find`.
+        """
+        for path in self._paths(publication_id):
+            named = read_path(path)
+            data = None if named is None else self.read_file(publication_id, path)
+            if named is None or not data:
+                continue
+            sha256 = hashlib.sha256(data).hexdigest()
+            yield PublishedFile(name=named[1], path=path, size=len(data), sha256=sha256)
+
+    def read_file(self, publication_id: str, path: str) -> bytes | None:
+        """Return the bytes of a file by its path; None where none stand there, or others than it names."""
+        self._check_id(publication_id)
+        named = read_path(path)
+        if named is None:
+            return None
+        data = patiently(
+            lambda: self.objects.get(f"{publication_id}/{path}", at_most=LARGEST_FILE + 1),
+            self.patience,
+            "not read yet",
+        )
+        if data is None or len(data) > LARGEST_FILE:
+            return None
+        return data if hashlib.sha256(data).hexdigest().startswith(named[0]) else None
+
+    def publish(self, publication_id: str, manifest: bytes) -> Publication:
+        """Put the manifest, once every file that it names stands there; return what is published then.
+
+        Of two writers the first wins: the other gets the first's publication.
+
+        Parameters
+        ----------
+        publication_id : str
+        manifest : bytes
+            From :func:`suffice.storage.publications.manifest.compose_publication`.
+
+        Raises
+        ------
+        PublicationCorruptError
+            Where the manifest is none, of another publication, or names a file that does not stand there.
+        StoreError
+            Where it cannot be written; then nothing is published.
+        """
+        stated = parse_publication(manifest)
+        if stated.publication_id != publication_id:
+            message = f"the manifest is of the publication {stated.publication_id}, not of {publication_id}"
+            raise PublicationCorruptError(message)
+        missing = {file.path for file in stated.files} - set(self._paths(publication_id))
+        if missing:
+            message = f"{min(missing)} does not stand at {self.uri}/{publication_id}: nothing was published"
+            raise PublicationCorruptError(message)
+
+        def put() -> None:
+            try:
+                self.objects.put_new(f"{publication_id}/{MANIFEST}", manifest)
+            except ObjectExistsError:
+                return  # another was first, or this one was and lost the answer
+
+        patiently(put, self.patience, "not published yet")
+        found = self.find(publication_id)
+        if found is None:
+            message = f"the store does not show the manifest that was written to {self.uri}/{publication_id}"
+            raise StoreError(message)
+        return found
+
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids that have a folder, sorted, by one listing; a publication may be unfinished."""
+        found = patiently(lambda: self.objects.names(""), self.patience, "not listed yet")
+        return tuple(name for name in found if is_publication_id(name))
+
+    def all(self) -> Iterator[Publication]:
+        """Give every publication, by id.
+
+        Raises
+        ------
+        PublicationCorruptError, SignatureError, StoreError
+            As :meth:`find`, at the first that cannot be read: whoever goes on asks for each of :meth:`ids`.
+        """
+        for publication_id in self.ids():
+            found = self.find(publication_id)
+            if found is not None:
+                yield found
+
+    def _paths(self, publication_id: str) -> list[str]:
+        """Return what stands in a folder, by one listing."""
+        self._check_id(publication_id)
+        return patiently(lambda: self.objects.names(f"{publication_id}/"), self.patience, "not listed yet")
+
+    def _check_id(self, publication_id: str) -> None:
+        if not is_publication_id(publication_id):
+            message = f"{publication_id!r} is no id of a publication: 32 hex digits"
+            raise UsageError(message)
+
+
+def open_publication(
+    reference: str | os.PathLike[str],
+    *,
+    store: str | os.PathLike[str] | None = None,
+    publication_keys: Sequence[KeyReference] | None = None,
+) -> Publication:
+    """Open a publication by the path or URI of its folder or manifest, or by its id in a store.
+
+    Parameters
+    ----------
+    reference : str or path
+    store : str or path, optional
+        Where an id is looked for; ``SUFFICE_STORE`` or ``releases`` otherwise.
+    publication_keys : sequence of str or path, optional
+        As for :meth:`PublicationStore.open`.
+
+    Raises
+    ------
+    UsageError
+        Where `reference` can be no publication.
+    PublicationMissingError
+        Where none stands there.
+    PublicationCorruptError, SignatureError, StoreError
+        As :meth:`PublicationStore.find`.
+    """
+    text = os.fspath(reference)
+    if is_publication_id(text):
+        place = store or os.environ.get("SUFFICE_STORE") or "releases"
+        publications, wanted = PublicationStore.open(place, publication_keys=publication_keys), text
+    else:
+        located = locate_publication(text)
+        if located is None:
+            message = f"{text!r} is no publication: name its folder below {PUBLICATIONS}/, or its id"
+            raise UsageError(message)
+        address, wanted = located
+        publications = _opened(address, pinned_publication_keys(publication_keys), ONCE)
+    found = publications.find(wanted)
+    if found is None:
+        message = f"there is no publication at {publications.uri}/{wanted}: it has no manifest"
+        raise PublicationMissingError(message)
+    return found
+
+
+def locate_publication(reference: str) -> tuple[Address, str] | None:
+    """Return the folder of publications and the id that a path or URI names; None where it names none."""
+    if "/" not in reference:
+        return None
+    address = read_address(reference)
+    if address.path.name == MANIFEST:
+        address = address.parent
+    if address.parent.path.name != PUBLICATIONS or not is_publication_id(address.path.name):
+        return None
+    return address.parent, address.path.name
+
+
+def _opened(address: Address, keys: tuple[PublicKey, ...] | None, patience: Patience) -> PublicationStore:
+    return PublicationStore(uri=address.uri, objects=address.objects(), keys=keys, patience=patience)

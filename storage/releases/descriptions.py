@@ -1,0 +1,290 @@
+"""What other people's tools read of a release: a Frictionless data package, and Croissant's metadata.
+
+Both are made of the manifest alone, byte for byte, so that anyone can make them again and compare. Neither
+states a licence, an author or a place on the web: no manifest does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.declaration.domains import DomainKind
+from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.spec.terms import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.storage.releases.manifest_model import FileEntry, Manifest
+
+MOST_LISTED = 1000
+"""Keys and components that a description repeats; the manifest has all."""
+
+_PARQUET = "application/vnd.apache.parquet"
+_CROISSANT_TYPES = {"string": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
+
+
+def describe(data: bytes, manifest: Manifest) -> dict[str, bytes]:
+    """Return the descriptions of a release by file name.
+
+    Parameters
+    ----------
+    data : bytes
+        The manifest's exact bytes.
+    manifest : Manifest
+        What was read from them.
+    """
+    return {name: canonical_json.encode(make(data, manifest)) for name, make in _MAKERS.items()}
+
+
+def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
+    """Return a Data Package 2.0 descriptor, which readers of version 1 understand too."""
+    return {
+        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+        "name": f"{manifest.name}.{manifest.edition}".lower(),
+        "id": manifest.release_id,
+        "title": _title(manifest),
+        "description": _description(manifest),
+        "version": _version(manifest),
+        "created": _created(manifest),
+        "keywords": ["differential privacy"],
+        "resources": [
+            {
+                "name": statistic.name.lower(),  # no two differ by their capitals alone
+                "path": file.path,
+                "format": "parquet",
+                "mediatype": _PARQUET,
+                "bytes": file.size,
+                "hash": f"sha256:{file.sha256}",
+                "title": statistic.name,
+                "description": _meaning(statistic),
+                "schema": {
+                    "fields": [
+                        {
+                            "name": column,
+                            "type": kind,
+                            "description": meaning,
+                            "constraints": {"required": True, **_listed(column, statistic, manifest)},
+                        }
+                        for column, kind, meaning in _columns(statistic, manifest)
+                    ],
+                    "primaryKey": [*manifest.plan.groups, "component"],
+                },
+                "suffice": _law(statistic),
+            }
+            for file, statistic in _parts(manifest)
+        ],
+        "suffice": {
+            "format_version": manifest.stated.format_version,
+            "dataset": manifest.dataset,
+            "window": manifest.window,
+            "amendment": manifest.amendment,
+            "epsilon": format_epsilon(manifest.epsilon),
+            "neighboring": str(manifest.plan.neighboring),
+            "unit": manifest.plan.unit,
+            "manifest": {"path": "manifest.json", "bytes": len(data), "hash": _hash(data)},
+        },
+    }
+
+
+def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
+    """Return metadata of Croissant 1.0, as JSON-LD."""
+    files = manifest.files
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": f"{manifest.name}@{manifest.edition}",
+        "identifier": manifest.release_id,
+        "description": _description(manifest),
+        "url": "manifest.json",
+        "version": _version(manifest),
+        "datePublished": _created(manifest),
+        "isLiveDataset": False,
+        "keywords": ["differential privacy"],
+        "distribution": [
+            _file_object("manifest.json", len(data), hashlib.sha256(data).hexdigest(), "application/json"),
+            *(_file_object(file.path, file.size, file.sha256, _PARQUET) for file in files),
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": statistic.name,
+                "name": statistic.name,
+                "description": _meaning(statistic),
+                "key": [
+                    {"@id": _field_id(statistic.name, column)}
+                    for column in (*manifest.plan.groups, "component")
+                ],
+                "field": [
+                    {
+                        "@type": "cr:Field",
+                        "@id": _field_id(statistic.name, column),
+                        "name": column,
+                        "description": meaning,
+                        "dataType": _CROISSANT_TYPES[kind],
+                        "source": {"fileObject": {"@id": file.path}, "extract": {"column": column}},
+                    }
+                    for column, kind, meaning in _columns(statistic, manifest)
+                ],
+            }
+            for file, statistic in _parts(manifest)
+        ],
+    }
+
+
+_MAKERS: dict[str, Callable[[bytes, Manifest], dict[str, Any]]] = {
+    "croissant.json": croissant,
+    "datapackage.json": datapackage,
+}
+DESCRIPTIONS = tuple(_MAKERS)
+"""The names of the files, beside the manifest."""
+
+
+def _parts(manifest: Manifest) -> Iterator[tuple[FileEntry, StatisticPlan]]:
+    return zip(manifest.files, manifest.plan.statistics, strict=True)
+
+
+def _title(manifest: Manifest) -> str:
+    of = "" if manifest.window == ALL else f", {manifest.window}"
+    again = f", amendment {manifest.amendment}" if manifest.amendment else ""
+    return f"{manifest.name}{of}{again}: noisy statistics of {manifest.dataset}"
+
+
+def _description(manifest: Manifest) -> str:
+    unit = "row" if manifest.plan.unit == "row" else f"value of {manifest.plan.unit}"
+    adds = str(manifest.plan.neighboring) == "add_or_remove_one"
+    other = f"one {unit} more or less" if adds else f"another {unit}"
+    return (
+        f"Differentially private statistics of the data set {manifest.dataset}, made once: with {other} in "
+        "the data, the probability of any outcome changes by a factor of at most exp(epsilon), epsilon = "
+        f"{format_epsilon(manifest.epsilon)} for the whole release. Every value carries discrete Laplace "
+        "noise of the scale that its file states, so counts may be negative and sums need not add up. Every "
+        "combination of group keys has its rows, empty or not. The manifest, manifest.json, states the exact "
+        "maps from components to quantities. No licence is stated there."
+    )
+
+
+def _version(manifest: Manifest) -> str:
+    """Return the edition of the window as a version: amendments replace what came before."""
+    return f"{manifest.amendment + 1}.0.0"
+
+
+def _created(manifest: Manifest) -> str:
+    return manifest.stated.created.replace("Z", ":00:00Z")
+
+
+def _meaning(statistic: StatisticPlan) -> str:
+    of = f" of {', '.join(statistic.columns)}" if statistic.columns else ""
+    counted = f" They are of {statistic.rows_of}." if statistic.rows_of else ""
+    return (
+        f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and component."
+        f"{counted} The noise on each value is discrete Laplace, independent, of scale "
+        f"{format_number(Fraction(statistic.scale))}, in the units of value."
+    )
+
+
+def _law(statistic: StatisticPlan) -> dict[str, Any]:
+    """Return the law of the noise, as the manifest states it."""
+    total = statistic.partition_total
+    return {
+        "family": statistic.family,
+        "columns": list(statistic.columns),
+        "noise": "discrete_laplace",
+        "scale": format_number(Fraction(statistic.scale)),
+        "l1_sensitivity": str(statistic.l1_sensitivity),
+        "epsilon": format_number(statistic.epsilon),
+        "partition_total": None if total is None else str(total),
+    }
+
+
+def _columns(statistic: StatisticPlan, manifest: Manifest) -> Iterator[tuple[str, str, str]]:
+    """Give name, type and meaning of each column of a file."""
+    for name, domain in manifest.plan.groups.items():
+        yield name, "integer" if domain.kind is DomainKind.RANGE else "string", f"Key of the cell: {name}."
+    yield "component", "string", "Which component of the statistic the value is of."
+    yield "value", "integer", "The component's sum over the rows of the cell, in lattice units, plus noise."
+    total = statistic.partition_total
+    if total is None:
+        yield "estimate", "number", "The value again, in lattice steps."
+    else:
+        meaning = f"The value divided by {total}, what one record adds over all components: a pseudo-count."
+        yield "estimate", "number", meaning
+
+
+def _listed(column: str, statistic: StatisticPlan, manifest: Manifest) -> dict[str, Any]:
+    """Return the constraints of a column whose values the manifest lists, unless there are very many."""
+    if column == "component" and len(statistic.components) <= MOST_LISTED:
+        return {"enum": list(statistic.components)}
+    domain: Domain | None = manifest.plan.groups.get(column)
+    if domain is None:
+        return {}
+    if domain.kind is DomainKind.RANGE:
+        return {"minimum": str(domain[0]), "maximum": str(domain[-1])}
+    return {"enum": list(domain)} if len(domain) <= MOST_LISTED else {}
+
+
+def _field_id(name: str, column: str) -> str:
+    """Return a reference to a field; columns have any printable name."""
+    return f"{name}/{quote(column, safe='')}"
+
+
+def _file_object(path: str, size: int, sha256: str, encoding: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": path,
+        "name": path,
+        "contentUrl": path,
+        "contentSize": f"{size} B",
+        "encodingFormat": encoding,
+        "sha256": sha256,
+    }
+
+
+def _hash(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+"""The context that Croissant 1.0 gives."""

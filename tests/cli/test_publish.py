@@ -1,0 +1,212 @@
+"""The commands that publish, and that read what was published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.errors import SufficeWarning
+from suffice.publishing import publish
+from suffice.storage.signatures.keys import new_keys
+from support.model_releases import publish_models
+from support.published import make_release
+
+if TYPE_CHECKING:
+    from support.running import Runner
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    make_release(tmp_path / "store")
+    return str(tmp_path / "store")
+
+
+def test_a_publication_is_made_found_listed_checked_and_fetched(
+    store: str, suffice: Runner, tmp_path: Path
+) -> None:
+    words = ("publish", "flights", "flag", "--prior", "Beta(1, 9)", "--draws", "3", "--store", store)
+    made = suffice.json(*words)
+    assert made["status"] == "published"
+    assert made["request"]["statistics"][0]["priors"] == [{"name": None, "prior": "Beta(1, 9)"}]
+    assert {file["name"] for file in made["files"]} == {
+        *("flag-summaries.parquet", "flag-draws.parquet", "flag-card.html")
+    }
+    again = suffice.json(*words)
+    assert again == {**made, "status": "found"}
+    text = suffice.text(*words)
+    assert "nothing was computed" in text
+    assert made["publication_id"] in text
+    listed = suffice.json("publications", "list", "--store", store)
+    assert [row["publication_id"] for row in listed["publications"]] == [made["publication_id"]]
+    shown = suffice.json("publications", "show", made["publication_id"], "--store", store)
+    assert shown == {key: value for key, value in made.items() if key != "status"}
+    assert suffice.json("publications", "show", made["uri"]) == shown
+    folder = tmp_path / "fetched"
+    fetched = suffice.json("publications", "fetch", made["uri"], "--out", str(folder))
+    assert {path.name for path in folder.iterdir()} == {
+        *(file["path"] for file in made["files"]),
+        "manifest.json",
+    }
+    assert len(fetched["files"]) == 4
+    assert "exists" in suffice.text("publications", "fetch", made["uri"], "--out", str(folder), status=2)
+    checked = suffice.json("publications", "verify", made["uri"])
+    assert (checked["ok"], checked["files"]) == (True, 3)
+    named = suffice.json("publications", "verify", made["publication_id"], "--store", store)
+    assert named == checked
+
+
+def test_a_damaged_publication_is_named(store: str, suffice: Runner) -> None:
+    made = suffice.json("publish", "flights", "flag", "--draws", "0", "--store", store)
+    path = made["files"][0]["uri"]
+    with open(path, "ab") as file:  # noqa: PTH123 - the test breaks it
+        file.write(b"x")
+    found = suffice.json("publications", "verify", made["uri"], status=5)
+    assert not found["ok"]
+    assert made["files"][0]["path"] in found["problems"][0]
+    folder = Path(store).parent / "new" / "fetched"
+    said = suffice.text("publications", "fetch", made["uri"], "--out", str(folder), status=5)
+    assert "the manifest states" in said
+    assert not folder.exists()
+    with open(f"{made['uri']}/manifest.json", "ab") as file:  # noqa: PTH123 - as above
+        file.write(b" ")
+    listed = suffice.json("publications", "list", "--store", store, status=5)
+    assert made["publication_id"] in listed["problems"][0]
+
+
+def test_what_somebody_else_published_is_told_to_whoever_signs(
+    store: str, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("publish", "flights", "flag", "--draws", "0", "--store", store)
+    for name in ("theirs", "ours"):
+        new_keys(tmp_path / name)
+    monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "ours"))
+    suffice.json(*words)
+    assert "(signature checked)" in suffice.text(*words)
+    monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "theirs"))
+    assert "(signature not checked)" in suffice.text(*words)
+    with pytest.warns(SufficeWarning, match="did not sign it: whoever may write to the store"):
+        publish("flights", "flag", draws=0, store=store)
+    monkeypatch.delenv("SUFFICE_PUBLICATION_KEY")
+    assert "(signature not checked)" in suffice.text(*words)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("priors.yaml", "flat: Beta(1, 1)\nlow: Beta(1, 9)\n"),
+        ("priors.toml", 'flat = "Beta(1, 1)"\nlow = "Beta(1, 9)"\n'),
+        ("priors.json", '{"flat": "Beta(1, 1)", "low": "Beta(1, 9)"}'),
+    ],
+)
+def test_named_priors_come_from_a_file(
+    store: str, suffice: Runner, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    words = ("publish", "flights", "flag", "--priors", str(tmp_path / name), "--draws", "0")
+    made = suffice.json(*words, "--store", store)
+    assert made["request"]["kind"] == "prior_sensitivity"
+    assert made["request"]["statistics"][0]["priors"] == [
+        {"name": "flat", "prior": "Beta(1, 1)"},
+        {"name": "low", "prior": "Beta(1, 9)"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("one.yaml", "flat: Beta(1, 1)\n"),
+        ("list.yaml", "- Beta(1, 1)\n- Beta(1, 9)\n"),
+        ("nested.yaml", "flat:\n  a: Beta(1, 1)\nlow: Beta(1, 9)\n"),
+        ("broken.yaml", "flat: [\n"),
+        ("number.toml", "flat = 1\nlow = 2\n"),
+        ("broken.toml", "flat = \n"),
+        ("wrong.yaml", "flat: Beta(1, 1)\nlow: Normal(0, 1)\n"),
+        ("absent.yaml", None),
+    ],
+)
+def test_a_file_of_no_priors_is_refused(
+    store: str, suffice: Runner, tmp_path: Path, name: str, text: str | None
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words = ("publish", "flights", "flag", "--priors", str(tmp_path / name), "--draws", "0")
+    said = suffice.text(*words, "--store", store, status=2)
+    assert "internal" not in said
+    assert name in said or "prior must be Beta" in said
+
+
+def test_priors_are_given_by_statistic(store: str, suffice: Runner) -> None:
+    words = ("publish", "flights", "flag", "kind", "--draws", "0", "--store", store)
+    made = suffice.json(*words, "--prior", "flag=Beta(2, 2)", "--prior", "kind = Dirichlet(3)")
+    priors = [asked["priors"][0]["prior"] for asked in made["request"]["statistics"]]
+    assert priors == ["Beta(2, 2)", "Dirichlet(3)"]
+    twice = suffice.text(*words, "--prior", "flag=Beta(2, 2)", "--prior", "flag=Beta(1, 2)", status=2)
+    assert "given twice" in twice
+    assert "names its statistic" in suffice.text(*words, "--prior", "a", "--prior", "b", status=2)
+
+
+def test_a_models_command_publishes_what_it_would_print(suffice: Runner, tmp_path: Path) -> None:
+    models = publish_models(tmp_path / "models")
+    words = ("model", "transitions", "models", "steps", "--store", models, "--where", "origin=JFK")
+    more = ("--draws", "10", "--steps", "2", "--publish-to", str(tmp_path / "published"))
+    made = suffice.json(*words, *more)
+    assert made["request"]["model"] == {"name": "transitions", "steps": [2], "start": None, "to": None}
+    assert suffice.json(*words, *more)["status"] == "found"
+    refused = suffice.text(*words, *more, "--out", str(tmp_path / "draws.csv"), status=2)
+    assert "--publish-to" in refused
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("posterior", "flights", "flag", "--out", "s3://bucket/draws.parquet"),
+        ("posterior", "flights", "flag", "--card", "gs://bucket/card.html"),
+        ("posterior", "flights", "flag", "--plot", "s3://bucket/plot.png"),
+        ("table", "flights", "flag", "--out", "s3://bucket/table.csv"),
+        ("pool", "flag", "--disjoint", "a", "--disjoint", "b", "--out", "az://bucket@a/draws.nc"),
+        ("model", "hidden-markov", "flights", "--states", "1", "--out", "s3://bucket/draws.csv"),
+        ("model", "transitions", "flights", "flag", "--out", "s3://bucket/draws.csv"),
+        ("model", "query", "flights", "flag", "--target", "x", "--out", "s3://bucket/draws.csv"),
+        ("publications", "fetch", "0" * 32, "--out", "s3://bucket/folder"),
+    ],
+)
+def test_an_address_as_a_file_is_refused_and_says_where_publications_go(
+    store: str, suffice: Runner, words: tuple[str, ...]
+) -> None:
+    said = suffice.text(*words, "--store", store, status=2)
+    assert "://bucket" in said
+    assert "suffice publish --to STORE" in said
+
+
+def test_json_names_its_source(store: str, suffice: Runner) -> None:
+    for words in (
+        ("posterior", "flights", "flag"),
+        ("table", "flights", "flag"),
+        ("compare-priors", "flights", "flag", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)"),
+    ):
+        source = suffice.json(*words, "--store", store)["source"]
+        assert source["releases"][0]["label"] == "flights@all"
+        assert len(source["releases"][0]["manifest_sha256"]) == 64
+        assert source["statistic"] == "flag"
+        assert source["written_by"].startswith("suffice ")
+        assert ("prior" in source) == (words[0] != "table")
+
+
+def test_files_of_a_command_say_what_they_come_from(store: str, suffice: Runner, tmp_path: Path) -> None:
+    out = tmp_path / "draws.csv"
+    words = ("posterior", "flights", "flag", "--draws", "2", "--seed", "4", "--store", store)
+    suffice.text(*words, "--out", str(out))
+    described = json.loads((tmp_path / "draws.csv-metadata.json").read_text(encoding="utf-8"))
+    source = described["notes"][0]["source"]
+    assert source["releases"][0]["label"] == "flights@all"
+    assert (source["statistic"], source["method"], source["seed"]) == ("flag", "noise-aware", 4)
+    assert "exists" in suffice.text(*words, "--out", str(out), status=2)
+    suffice.text(*words, "--out", str(out), "--overwrite")
+    beside = tmp_path / "other.csv-metadata.json"
+    beside.write_text("{}", encoding="utf-8")
+    refused = suffice.text(*words, "--out", str(tmp_path / "other.csv"), "--overwrite", status=2)
+    assert beside.name in refused
+    assert beside.read_text(encoding="utf-8") == "{}"

@@ -1,0 +1,75 @@
+"""Numbers on pages: ticks that enclose, texts that read back, noise intervals that hold what they say."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suffice.pages.numbers import number, scale
+from suffice.pipeline.released.noise_interval import noise_half_width
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.statistics.block import Quantity
+from support.making import mapping
+
+FINITE = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False)
+
+
+@given(FINITE, FINITE)
+def test_a_scale_encloses_what_it_is_of_in_few_even_steps(one: float, other: float) -> None:
+    low, high = min(one, other), max(one, other)
+    found = scale(low, high)
+    slack = 1e-6 * (found.ticks[-1] - found.ticks[0])
+    assert found.ticks[0] <= low + slack
+    assert found.ticks[-1] >= high - slack
+    assert 2 <= len(found.ticks) <= 8
+    assert 0.0 <= found.share(low) <= found.share(high) <= 1.0
+    assert len(set(found.labels())) == len(found.ticks)
+
+
+@given(st.floats(min_value=1e-9, max_value=1e9) | st.floats(min_value=-1e9, max_value=-1e-9))
+def test_a_number_reads_back_to_its_digits(value: float) -> None:
+    read = float(number(value, 6).replace(",", "").replace("\u2212", "-"))
+    assert math.isclose(read, value, rel_tol=6e-6)
+
+
+def test_what_is_no_number_is_none() -> None:
+    assert number(math.inf) == number(math.nan) == "none"
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4", "20"])
+@pytest.mark.parametrize("weights", [(1,), (3,), (1, 1), (1, -2), (1, 1, 1, 1, 1), (1, 10, 100)])
+def test_noise_stays_within_its_interval_as_often_as_is_said(epsilon: str, weights: tuple[int, ...]) -> None:
+    """By the exact distribution of the sum, out to where nothing of it is left; no draws."""
+    categories = [str(number) for number in range(len(weights))]
+    statistic = {"family": "categorical", "column": "k", "categories": categories, "other": True}
+    privacy = {"epsilon": epsilon, "neighboring": "add_or_remove_one"}
+    (plan,) = compile_plan(
+        load_spec(mapping("data", statistics={"k": statistic}, privacy=privacy))
+    ).statistics
+    coefficients = {place: Fraction(weight) for place, weight in enumerate(weights)}
+    width = noise_half_width(plan, Quantity(name="count", coefficients=coefficients))
+    law = np.ones(1)
+    for weight in weights:
+        law = np.convolve(law, weighted_law(plan.scale, abs(weight)))
+    distance = np.abs(np.arange(law.size) - law.size // 2)
+    assert law.sum() == pytest.approx(1.0, abs=1e-9)
+    assert law[distance <= width].sum() >= 0.95 - 1e-9
+    if len(weights) == 1 and width > 0:  # and no shorter one would do
+        assert law[distance <= width - abs(weights[0])].sum() < 0.95
+    if plan.scale > 1:  # the control: half of it holds much less
+        assert law[distance <= width / 2].sum() < 0.9
+
+
+def weighted_law(noise_scale: float, weight: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the probabilities of discrete Laplace noise times a weight, from far below to far above."""
+    reach = math.ceil(30 * noise_scale)
+    steps = np.abs(np.arange(-reach, reach + 1))
+    law = np.zeros(2 * reach * weight + 1)
+    law[::weight] = math.tanh(0.5 / noise_scale) * np.exp(-steps / noise_scale)
+    return law

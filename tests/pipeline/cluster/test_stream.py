@@ -1,0 +1,76 @@
+"""Very many tasks, a few at a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.errors import ClusterError, UsageError
+from suffice.pipeline.batches.parts import parts_of
+from suffice.pipeline.cluster.connection import Cluster, open_cluster
+from suffice.pipeline.cluster.stream import AHEAD, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module", params=["threads", pytest.param("local", marks=pytest.mark.audit)])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with open_cluster(request.param) as opened:
+        yield opened
+
+
+def test_every_result_comes_once(cluster: Cluster) -> None:
+    assert sorted(stream(cluster, pow, ((number, 2) for number in range(50)))) == [
+        number**2 for number in range(50)
+    ]
+    assert list(stream(cluster, pow, iter(()))) == []
+
+
+def test_no_more_arguments_are_taken_than_threads_need(cluster: Cluster) -> None:
+    taken = 0
+
+    def arguments() -> Iterator[tuple[int, int]]:
+        nonlocal taken
+        for number in range(100):
+            taken += 1
+            yield number, 2
+
+    for done, _ in enumerate(stream(cluster, pow, arguments()), start=1):
+        assert taken <= done + AHEAD * cluster.n_threads
+
+
+def test_an_error_of_a_task_is_passed_on(cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        list(stream(cluster, int, [("1",), ("2",), ("three",), ("4",)]))
+    with pytest.raises(UsageError, match="at most 4000"):
+        list(stream(cluster, parts_of, [(2, 2, 1), (10_000, 10_000, 1)]))
+
+
+def test_who_stops_asking_starts_no_more(cluster: Cluster) -> None:
+    started = threading.Semaphore(0)
+
+    def arguments() -> Iterator[tuple[int, int]]:
+        for number in range(1000):
+            started.release()
+            yield number, 2
+
+    results = stream(cluster, pow, arguments())
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert started._value <= 1 + AHEAD * cluster.n_threads
+
+
+@pytest.mark.audit
+def test_workers_that_die_again_and_again_end_in_a_fixed_text() -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        open_cluster("local") as opened,
+        pytest.raises(ClusterError, match="computed one part died repeatedly"),
+    ):
+        list(stream(opened, os._exit, [(1,)]))

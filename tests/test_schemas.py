@@ -1,0 +1,150 @@
+"""The schemas of the format: they are those of the code, take what it writes, and refuse what is changed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from scripts.schemas.__main__ import SCHEMAS, schemas, stale
+from scripts.vectors.specs import VALID
+from suffice.pipeline.families import FAMILIES
+from support.entries import privacy_of
+from support.manifest_mutants import DELETED, changed, paths
+
+VECTORS = Path(__file__).parent / "vectors"
+MANIFESTS = sorted((VECTORS / "valid").glob("*/release/manifest.json"))
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text()))
+
+
+def test_schemas_are_written_anew_after_the_code_changed() -> None:
+    assert stale() == []
+
+
+@pytest.mark.parametrize("name", sorted(schemas()))
+def test_a_schema_is_one(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads((SCHEMAS / name).read_text()))
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.parent.parent.name)
+def test_a_manifest_and_its_plan_are_as_the_schemas_say(manifest: Path) -> None:
+    content = json.loads(manifest.read_text())
+    validator("release-manifest-1").validate(content)
+    validator("plan-1").validate(content["plan"])
+
+
+def test_the_manifest_of_a_publication_is_as_the_schema_says() -> None:
+    content = json.loads((VECTORS / "publication" / "manifest.json").read_text())
+    schema = validator("publication-manifest-1")
+    schema.validate(content)
+    for path in paths(content):
+        if len(path) == 1 or (path[0] == "request" and len(path) == 2):
+            assert not schema.is_valid(changed(content, path, DELETED)), path
+
+
+def test_withdrawals_are_as_the_schema_says() -> None:
+    for name in ("withdrawn", "withdrawn-signed", "withdrawal-of-another"):
+        validator("withdrawal-1").validate(
+            json.loads((VECTORS / "hostile" / name / "withdrawn.json").read_text())
+        )
+
+
+def test_a_manifest_that_lacks_a_field_or_has_one_more_is_refused() -> None:
+    schema = validator("release-manifest-1")
+    content = json.loads((VECTORS / "valid" / "first-families" / "release" / "manifest.json").read_text())
+    refused = 0
+    for path in paths(content):
+        if path[0] in {"plan", "versions", "declared_order"} or "coefficients" in path[:-1]:
+            continue  # maps of names
+        if isinstance(path[-1], str):
+            assert not schema.is_valid(changed(content, path, DELETED)), path
+            assert not schema.is_valid(changed(content, path, {"another": []})), path
+            refused += 1
+        more = copy.deepcopy(content)
+        holder: Any = more
+        for key in path:
+            holder = holder[key]
+        if isinstance(holder, dict) and path[-1] != "coefficients":
+            holder["note"] = "hello"
+            assert not schema.is_valid(more), path
+            refused += 1
+    assert refused > 150
+
+
+def specs_in_docs(repository: Path) -> list[str]:
+    found = []
+    for page in sorted((repository / "docs").glob("**/*.md")):
+        found += re.findall(
+            r"^```yaml\n(name:.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
+    return found
+
+
+def test_specs_in_the_documentation_are_as_the_schema_says(repository: Path) -> None:
+    schema, pages = validator("spec-1"), specs_in_docs(repository)
+    assert len(pages) > 8
+    for text in pages:
+        schema.validate(yaml.load(text, yaml.BaseLoader))  # noqa: S506 - no types
+        schema.validate(json.loads(json.dumps(yaml.safe_load(text), default=str)))  # as editors read them
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_the_example_of_every_family_is_as_the_schema_says(name: str) -> None:
+    entry = {"family": name, **FAMILIES[name].example.entry}
+    validator("spec-1").validate(a_spec({"it": entry}, privacy=privacy_of(name, epsilon="1", public_n=False)))
+
+
+@pytest.mark.parametrize("name", sorted(VALID))
+def test_the_spec_of_every_vector_is_as_the_schema_says(name: str) -> None:
+    validator("spec-1").validate(a_spec(**VALID[name].spec))
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "no privacy": {"privacy": None},
+    "unknown key": {"note": "hello"},
+    "reserved name": {"name": "publications"},
+    "name in capitals": {"name": "Flights"},
+    "no statistics": {"statistics": {}},
+    "unknown family": {"statistics": {"x": {"family": "uniform", "column": "x"}}},
+    "no column": {"statistics": {"x": {"family": "bernoulli"}}},
+    "key of another family": {"statistics": {"x": {"family": "bernoulli", "column": "x", "upper": 3}}},
+    "statistic's name": {"statistics": {"a b": {"family": "bernoulli", "column": "x"}}},
+    "bound that is no number": {"statistics": {"x": {"family": "poisson", "column": "x", "upper": "many"}}},
+    "two forms of a domain": {"groups": {"g": {"range": [1, 2], "from": "2013-01"}}},
+    "range of three": {"groups": {"g": {"range": [1, 2, 3]}}},
+    "neighbours": {"privacy": {"epsilon": "1", "neighboring": "add_one"}},
+    "unit without a bound": {
+        "privacy": {"epsilon": "1", "neighboring": "replace_one", "unit": {"column": "person"}}
+    },
+    "two sources": {"source": {"parquet": "a", "csv": "b"}},
+    "source of no kind": {"source": {"excel": "a"}},
+    "period": {"window": {"column": "day", "every": "quarter"}},
+    "list of statistics": {"statistics": []},
+}
+
+
+def a_spec(statistics: Any = None, **keys: Any) -> dict[str, Any]:
+    content = {
+        "name": "flights",
+        "dataset": "people",
+        "source": {"parquet": "rows/"},
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+        "statistics": {"x": {"family": "bernoulli", "column": "x"}} if statistics is None else statistics,
+        **keys,
+    }
+    return {key: value for key, value in content.items() if value is not None}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_spec_is_refused(name: str) -> None:
+    assert validator("spec-1").is_valid(a_spec())
+    assert not validator("spec-1").is_valid(a_spec(**BAD[name]))

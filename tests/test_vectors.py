@@ -1,0 +1,126 @@
+"""The test vectors of the format, read by this package: what every other reader is held to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from suffice import open_release
+from suffice.errors import ReleaseCorruptError, ReleaseMissingError, ReleaseWithdrawnError, SignatureError
+
+VECTORS = Path(__file__).parent / "vectors"
+KEY = VECTORS / "test-key.pem.pub"
+
+
+def listed(name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads((VECTORS / f"{name}.json").read_text())[
+        "valid" if name == "index" else name
+    ]
+    return entries
+
+
+VALID, HOSTILE = listed("index"), listed("hostile")
+REFUSALS: dict[str, Any] = {
+    "existence": ReleaseMissingError,
+    "signature": SignatureError,
+    "withdrawal": (ReleaseWithdrawnError, ReleaseCorruptError),
+}
+"""By check; all others say that the release is corrupt."""
+
+
+def names(entries: list[dict[str, Any]]) -> list[str]:
+    return [entry["name"] for entry in entries]
+
+
+@pytest.mark.parametrize("entry", VALID, ids=names(VALID))
+def test_a_valid_vector_holds_its_totals_and_its_noise(entry: dict[str, Any]) -> None:
+    folder = VECTORS / "valid" / entry["name"]
+    release = open_release(folder / "release", public_keys=[KEY] if entry["signed"] else None)
+    known = json.loads((folder / "known.json").read_text())
+    assert list(known["values"]) == list(release.statistics)
+    for name, statistic in release.statistics.items():
+        lowest, highest = statistic.plan.value_limits
+        sums = [
+            [int(total) + int(noise) for total, noise in zip(*row, strict=True)]
+            for row in zip(known["totals"][name], known["noise"][name], strict=True)
+        ]
+        held = [[min(max(number, lowest), highest) for number in row] for row in sums]
+        assert statistic.values.tolist() == held
+        assert [[str(number) for number in row] for row in held] == known["values"][name]
+
+
+@pytest.mark.parametrize("entry", VALID, ids=names(VALID))
+def test_a_valid_vector_has_the_tables_and_posteriors_stated(entry: dict[str, Any]) -> None:
+    folder = VECTORS / "valid" / entry["name"]
+    release = open_release(folder / "release")
+    expected = json.loads((folder / "expected.json").read_text())
+    assert expected["label"] == release.label
+    for name, table in expected["tables"].items():
+        assert table["rows"] == release.table(name)
+        assert table["saturated"] == release.statistic(name).n_saturated
+    for stated in expected["posteriors"]:
+        posterior = release.posterior(stated["statistic"], **stated["arguments"])
+        assert (stated["prior"], stated["family"]) == (str(posterior.prior), posterior.family)
+        for cell, of_cell in enumerate(stated["cells"]):
+            assert {
+                column: keys[cell] for column, keys in posterior.groups.items()
+            }.items() <= of_cell.items()
+            for parameter, numbers in of_cell["parameters"].items():
+                mean, sd = flat(numbers, "mean"), flat(numbers, "sd")
+                found = posterior.mean(parameter)[cell].ravel(), posterior.sd(parameter)[cell].ravel()
+                # Noise on a lattice that is finer than the counts is the engines' roughest case.
+                near = 2e-4 if "within_unit" in stated["arguments"] else 1e-6
+                np.testing.assert_allclose(found[0], mean, rtol=1e-9, atol=near * np.nanmax(sd))
+                np.testing.assert_allclose(found[1], sd, rtol=near)
+
+
+def flat(numbers: Any, field: str) -> np.ndarray:
+    """Return one number of every entry, whatever a parameter's shape is; infinite where it is null."""
+    if isinstance(numbers, list):
+        return np.concatenate([flat(entry, field) for entry in numbers])
+    return np.array([np.inf if numbers[field] is None else numbers[field]])
+
+
+@pytest.mark.parametrize("entry", HOSTILE, ids=names(HOSTILE))
+def test_a_hostile_vector_is_refused(entry: dict[str, Any]) -> None:
+    keys = [KEY] if entry["refused_by"] == "signature" else None
+    expected = (
+        REFUSALS.get(entry["check"], ReleaseCorruptError)
+        if keys or entry["check"] != "signature"
+        else (ReleaseCorruptError)
+    )
+    with pytest.raises(expected) as caught:
+        open_release(VECTORS / "hostile" / entry["name"], public_keys=keys)
+    assert len(str(caught.value)) <= 500
+
+
+def test_what_a_demanded_signature_refuses_is_read_without_one() -> None:
+    forged = [entry for entry in HOSTILE if entry["refused_by"] == "signature"]
+    assert len(forged) > 3
+    for entry in forged:
+        open_release(VECTORS / "hostile" / entry["name"])
+
+
+@pytest.mark.parametrize("entry", HOSTILE, ids=names(HOSTILE))
+def test_what_takes_a_compiler_is_refused_by_a_signature_too(entry: dict[str, Any]) -> None:
+    if entry["refused_by"] != "recomputation":
+        return
+    content = json.loads((VECTORS / "hostile" / entry["name"] / "manifest.json").read_text())
+    assert content["signature"] is not None, "a reader that compiles no plan has nothing to refuse it by"
+
+
+def test_every_family_has_a_vector() -> None:
+    from suffice.pipeline.families import FAMILIES
+
+    shown = {
+        statistic["family"]
+        for entry in VALID
+        for statistic in json.loads(
+            (VECTORS / "valid" / entry["name"] / "release" / "manifest.json").read_text()
+        )["statistics"]
+    }
+    assert shown == set(FAMILIES)
