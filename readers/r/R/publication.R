@@ -24,7 +24,7 @@ read_publication <- function(directory) {
   manifest
 }
 
-#' Draws from a published posterior: of its CSV file, as base R reads no compressed Parquet.
+#' Draws from a published posterior: of its CSV file, as this reader knows the Parquet of releases alone.
 published_draws <- function(directory) {
   manifest <- read_publication(directory)
   wanted <- Filter(function(file) file$role == "draws" && file$format == "csv", manifest$files)
