@@ -79,6 +79,9 @@ def test_every_directory_with_modules_is_a_listed_package(
 def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Path) -> None:
     source = distributions / "source"
     expected = source_files(source, "*.py") | source_files(source, "*.md")
+    for kind in ("assets/*", "templates/*"):
+        pages = source / "src" / "suffice" / "pages"
+        expected |= {f"suffice/pages/{path.relative_to(pages).as_posix()}": path for path in pages.glob(kind)}
     expected["suffice/py.typed"] = source / "src" / "suffice" / "py.typed"
     assert {"suffice/pipeline/statistics/sensitivity.md", "suffice/pipeline/mechanism/mechanism.md"} <= set(
         expected

@@ -64,7 +64,11 @@ def read_charges(path: Path) -> dict[str, Budget]:
     except (OSError, ValueError):
         message = f"--ledger-export {path}: the file cannot be read"
         raise UsageError(message) from None
-    export = read_export(text)
+    try:
+        export = read_export(text)
+    except LedgerCorruptError as error:
+        message = f"--ledger-export {path}: {error}"
+        raise LedgerCorruptError(message) from None
     problems = export.verify()
     if problems:
         message = f"--ledger-export {path}: {problems[0]}"

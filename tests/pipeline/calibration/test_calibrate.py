@@ -159,6 +159,7 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
             calibrate(release, name, **options)
 
 
+@pytest.mark.audit
 def test_statistics_of_several_columns_and_of_tables_are_calibrated(tmp_path: Path) -> None:
     """Components and categories are named, nested truth in the entry is read, and MCMC reports as it goes."""
     columns = {name: {"lower": 0, "upper": 1} for name in ("a", "b")}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
 SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is the caller's
+    "pipeline/batches/",
     "pipeline/calibration/",
     "pipeline/distributions/",
     "pipeline/engines/",
@@ -29,7 +30,13 @@ SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is
     "pipeline/pooling/",
     "pipeline/posterior/",
     "pipeline/priors/",
+    "pipeline/publication/",
     "src/suffice/cli/",
+    "src/suffice/pages/",
+    "src/suffice/plots/",
+    "src/suffice/publication_files.py",
+    "src/suffice/publication_parts.py",
+    "src/suffice/publishing.py",
 )
 SIMULATORS = {"pipeline/statistics/simulated_sums.py"}
 
