@@ -20,6 +20,7 @@ import suffice
 from suffice.cataloguing import catalogue
 from suffice.errors import LedgerCorruptError, UsageError
 from suffice.pages.numbers import number
+from suffice.pages.publication_page import _statistic
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
 from support.catalogued import (
@@ -375,3 +376,12 @@ def test_charges_of_an_export_are_shown_and_a_changed_export_is_refused(tmp_path
 
 def hash_of(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_a_publication_says_under_which_priors_a_statistic_was_asked() -> None:
+    single = {"statistic": "flag", "priors": [{"name": None, "prior": "Beta(1, 9)"}]}
+    asked = {**single, "n_prior": "Uniform(0, 9)", "predictor_prior": None}
+    assert _statistic(asked) == "flag; prior Beta(1, 9); prior of N Uniform(0, 9)"
+    named = [{"name": "wide", "prior": "Beta(1, 1)"}, {"name": "near", "prior": "Beta(9, 9)"}]
+    several = {"statistic": "flag", "priors": named, "n_prior": None, "predictor_prior": None}
+    assert _statistic(several) == "flag; prior wide: Beta(1, 1); prior near: Beta(9, 9)"

@@ -77,7 +77,7 @@ def publication_page(
     request = {
         name: value
         for name, value in manifest["request"].items()
-        if name not in {"releases", "algorithm"} and value not in (None, [], {}, "")
+        if name not in {"releases", "algorithm", "statistics"} and value not in (None, [], {}, "")
     }
     return render(
         "publication.html",
@@ -89,7 +89,10 @@ def publication_page(
         crumbs=[("Data", "index.html")],
         manifest=manifest,
         signature_note=signature_note,
-        request=[(name.replace("_", " "), _in_words(value)) for name, value in request.items()],
+        request=[
+            *(("statistic", _statistic(one)) for one in manifest["request"]["statistics"]),
+            *((name.replace("_", " "), _in_words(value)) for name, value in request.items()),
+        ],
         diagnostics=[
             (of, ", ".join(f"{name} {value}" for name, value in found.items()))
             for of, found in manifest["diagnostics"].items()
@@ -128,6 +131,19 @@ def summary_rows(entries: Sequence[PublishedEntry], files: Mapping[str, bytes]) 
             if _are_rows(rows):
                 return list(rows)
     return []
+
+
+def _statistic(asked: Mapping[str, Any]) -> str:
+    """Say which statistic was asked, and under which priors."""
+    priors = [
+        f"prior {one['prior']}" if one["name"] is None else f"prior {one['name']}: {one['prior']}"
+        for one in asked["priors"]
+    ]
+    counts = [] if asked["n_prior"] is None else [f"prior of N {asked['n_prior']}"]
+    predictors = (
+        [] if asked["predictor_prior"] is None else [f"prior of predictors {asked['predictor_prior']}"]
+    )
+    return "; ".join([asked["statistic"], *priors, *counts, *predictors])
 
 
 def _are_rows(rows: Any) -> bool:
