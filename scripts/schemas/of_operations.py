@@ -196,7 +196,7 @@ COMMANDS: dict[str, Schema] = {
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
     "plan": closed(PLAN, ("max_rows", "unit_nulls", "target")),
-    "release": closed({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
+    "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "rehearse": closed(
         {
             "rehearsal": {"const": True},

@@ -6,6 +6,7 @@ May import: ledger and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "citation": ("citation",),
     "descriptions": ("DESCRIPTIONS", "describe"),
     "layout": (
         "LARGEST_SEQUENCE",

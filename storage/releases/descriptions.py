@@ -29,6 +29,8 @@ MOST_LISTED = 1000
 """Keys and components that a description repeats; the manifest has all."""
 
 _PARQUET = "application/vnd.apache.parquet"
+_CROISSANT_PARQUET = "application/x-parquet"
+"""The one name by which Croissant's own tool knows Parquet, and loads it."""
 _CROISSANT_TYPES = {"string": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
 
 
@@ -112,7 +114,7 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
         "keywords": ["differential privacy"],
         "distribution": [
             _file_object("manifest.json", len(data), hashlib.sha256(data).hexdigest(), "application/json"),
-            *(_file_object(file.path, file.size, file.sha256, _PARQUET) for file in files),
+            *(_file_object(file.path, file.size, file.sha256, _CROISSANT_PARQUET) for file in files),
         ],
         "recordSet": [
             {

@@ -76,6 +76,7 @@ def test_croissant_says_what_the_files_hold(release: Path) -> None:
         data = (release / entry["contentUrl"]).read_bytes()
         assert entry["sha256"] == hashlib.sha256(data).hexdigest()
         assert entry["contentSize"] == f"{len(data)} B"
+        assert entry["encodingFormat"] in {"application/json", "application/x-parquet"}
     ids = [field["@id"] for record in document["recordSet"] for field in record["field"]]
     assert len(set(ids)) == len(ids)
     for record in document["recordSet"]:
