@@ -262,6 +262,15 @@ PRINTED: dict[str, tuple[str, Schema]] = {
                 "signature": SIGNATURE,
                 "files": COUNT,
                 "left_files": COUNT,
+                "releases": listed(
+                    closed(
+                        {
+                            "release": TEXT,
+                            "release_id": TEXT,
+                            "state": {"enum": ["stands", "withdrawn", "not_found", "unreadable"]},
+                        }
+                    )
+                ),
             }
         ),
     ),
