@@ -22,6 +22,7 @@ from suffice.pipeline.distributions.piecewise import worst_diagnostics
 from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.posterior.notes import described
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
+from suffice.storage.publications.receipts import put_receipt, with_receipts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import PublishedFile
     from suffice.storage.publications.publication_store import PublicationStore
+    from suffice.storage.signatures.signing import Signer
 
 PART = "part"
 """The key of a part's metadata under which it says which cells it has, as JSON."""
@@ -226,6 +228,7 @@ def publish_parts(
     *,
     cluster: str,
     progress: CellProgress | None = None,
+    signer: Signer | None = None,
 ) -> tuple[list[PublishedEntry], dict[str, dict[str, str]]]:
     """Compute and write all parts that do not stand there yet.
 
@@ -238,6 +241,8 @@ def publish_parts(
         Where parts are computed, as ``open_cluster`` takes it. It changes no number.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after every part.
+    signer : Signer, optional
+        Who will sign the manifest: parts that stand there count where this key signed a receipt of them.
 
     Returns
     -------
@@ -257,7 +262,8 @@ def publish_parts(
     all_parts = [
         StatisticParts.of(question, position) for position in range(len(question.request.statistics))
     ]
-    files = {file.name: file for file in publications.files(publication_id)}
+    standing = with_receipts(publications, publication_id, signer)
+    files = {file.name: file for file in standing}
     entries: dict[tuple[int, int], list[PublishedEntry]] = {}
     diagnostics: dict[str, dict[str, Any]] = {}
     missing: dict[int, list[Part]] = {}
@@ -283,17 +289,25 @@ def publish_parts(
         with open_cluster(cluster) as opened:
             for position, parts in missing.items():
                 for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
-                    written = [
-                        publications.put_file(publication_id, name, content).entry(
-                            role="part", file_format="parquet", rows=rows
-                        )
-                        for name, (content, rows) in computed.files.items()
-                    ]
+                    written = _put(publications, publication_id, computed, signer)
                     take(position, computed.part, written, computed.diagnostics)
     return (
         [entry for place in sorted(entries) for entry in entries[place]],
         {name: described(found) for name, found in diagnostics.items() if found},
     )
+
+
+def _put(
+    publications: PublicationStore, publication_id: str, computed: PartFiles, signer: Signer | None
+) -> list[PublishedEntry]:
+    """Write the files of a part; whoever signs leaves a receipt of each."""
+    entries = []
+    for name, (content, rows) in computed.files.items():
+        file = publications.put_file(publication_id, name, content)
+        if signer is not None:
+            put_receipt(publications, publication_id, file, signer)
+        entries.append(file.entry(role="part", file_format="parquet", rows=rows))
+    return entries
 
 
 def _without_notes(text: str) -> object:

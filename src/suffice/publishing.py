@@ -252,7 +252,9 @@ def carry_out(
     if request.cells_per_part is None:
         entries, diagnostics = _whole(question, publications, progress)
     else:
-        entries, diagnostics = publish_parts(question, publications, cluster=cluster, progress=progress)
+        entries, diagnostics = publish_parts(
+            question, publications, cluster=cluster, progress=progress, signer=signer
+        )
     manifest = compose_publication(
         request.content(),
         title=title_of(question),
