@@ -149,7 +149,7 @@ RESTING = listed(
     closed(
         {
             **each(TEXT, "release release_id"),
-            "state": {"enum": "stands withdrawn not_found unreadable".split()},
+            "state": {"enum": ["stands", "withdrawn", "not_found", "unreadable"]},
         }
     )
 )
