@@ -195,14 +195,10 @@ class PublicationParameters(BaseModel):
     def terms(self) -> dict[str, Any]:
         """Return what a question takes as it stands here."""
         names = (
-            *("prior", "where", "method", "clipping", "within_unit", "predictor_prior"),
+            *("prior", "n_prior", "where", "method", "clipping", "within_unit", "predictor_prior"),
             *("vouched", "mass", "draws", "seed", "formats"),
         )
-        count = self.n_prior
-        is_number = count is not None and count.strip().isdecimal()
-        return {name: getattr(self, name) for name in names} | {
-            "n_prior": int(count) if count is not None and is_number else count
-        }
+        return {name: getattr(self, name) for name in names}
 
     def require_no_password(self) -> None:
         """Refuse URLs with a password, where no deployment's schema has done so before.
