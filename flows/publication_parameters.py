@@ -10,14 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from suffice.flows.parameters import DAY_S, ClusterAddress, PublicUrl, refuse_passwords
+from suffice.flows.parameters import DAY_S, ClusterAddress, PublicUrl, Reference, refuse_passwords
 from suffice.publishing import PUBLISH_TIMEOUT
 
 _LONGEST = 2**16
 _MOST = 1000
 
-Reference = Annotated[str, Field(min_length=1, max_length=4096)]
-"""A release: NAME[@WINDOW] in the store, or a path or URI inside of the pinned stores."""
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Format = Literal["card", "csv", "json", "netcdf", "parquet"]
@@ -207,4 +205,8 @@ class PublicationParameters(BaseModel):
         ------
         UsageError
         """
-        refuse_passwords({"store": self.store, "to": self.to})
+        refuse_passwords({"store": self.store, "to": self.to, "compare": self.compare})
+        for name in ("release", "disjoint", "same_data"):
+            given = getattr(self, name)
+            for reference in [given] if isinstance(given, str) else given:
+                refuse_passwords({name: reference})
