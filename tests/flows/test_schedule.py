@@ -142,12 +142,12 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
             assert not is_valid(**{place: url})
     if name == "posterior":
         assert is_valid(release="crashes@latest", disjoint=["s3://bucket/releases/crashes"], compare=None)
-        secret = "s3://key:hunter2@bucket/releases/crashes"
+        credentialed = "s3://key:hunter2@bucket/releases/crashes"
         for fields in (
-            {"release": secret},
-            {"disjoint": [secret]},
-            {"same_data": [secret]},
-            {"compare": secret},
+            {"release": credentialed},
+            {"disjoint": [credentialed]},
+            {"same_data": [credentialed]},
+            {"compare": credentialed},
         ):
             assert not is_valid(**fields)
     assert is_valid(store="s3://bucket/releases")
