@@ -240,6 +240,45 @@ def copied(folder: Path) -> Path:
     return other
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"largest_r_hat": "high"},
+        {"fewest_effective_draws": [1]},
+        {"sampler": 3},
+        {"sampler": "x" * 301},
+        {"draws": 10**400},
+        {"draws": True},
+        {"oracle": 1.0},
+    ],
+)
+def test_a_part_with_diagnostics_that_none_can_have_is_computed_again(
+    release: Path, tmp_path: Path, told: dict[str, Any]
+) -> None:
+    made, _ = in_parts(release, tmp_path / "made", CELLS)
+    store = PublicationStore.open(tmp_path / "hostile")
+    for file in made.files:
+        table = pq.read_table(io.BytesIO(made.read(file.name)))
+        part = json.loads(table.schema.metadata[b"part"])
+        stated = json.dumps({**part, "diagnostics": told}, sort_keys=True)
+        changed = table.replace_schema_metadata({**table.schema.metadata, b"part": stated.encode()})
+        sink = io.BytesIO()
+        pq.write_table(changed, sink)
+        store.put_file(made.publication_id, file.name, sink.getvalue())
+    found, computed = in_parts(release, tmp_path / "hostile", CELLS)
+    assert computed == [0, 1, 2]
+    assert contents(found) == contents(made)
+
+
+def test_more_files_than_a_manifest_names_are_refused_before_any_is_made(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publication_parts, "MOST_FILES", 5)
+    with pytest.raises(UsageError, match="make 6 files, and a publication has at most 5"):
+        in_parts(release, tmp_path, CELLS, draws=1)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def test_parts_of_what_where_keeps(release: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publication_parts, "cells_per_part", lambda _plan, _draws: 2)
