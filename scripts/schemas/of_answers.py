@@ -145,8 +145,17 @@ PUBLICATION: Schema = {
 }
 PUBLISHED = reading({"status": {"enum": ["published", "found"]}, **PUBLICATION})
 """What is printed where something was published, or had been."""
+RESTING = listed(
+    closed(
+        {
+            **each(TEXT, "release release_id"),
+            "state": {"enum": ["stands", "withdrawn", "not_found", "unreadable"]},
+        }
+    )
+)
 VERIFIED_PUBLICATION = closed(
     {
+        "releases": RESTING,
         "ok": BOOLEAN,
         "problems": TEXTS,
         "ledger": {"const": "not_checked"},
@@ -320,13 +329,14 @@ COMMANDS: dict[str, Schema] = {
                         "created": HOUR,
                         "files": COUNT,
                         "signed_by": or_null(KEY_ID),
+                        "withdrawn": TEXTS,
                     }
                 )
             ),
             "problems": TEXTS,
         }
     ),
-    "publications show": closed(PUBLICATION),
+    "publications show": closed({**PUBLICATION, "releases": RESTING}),
     "publications verify": VERIFIED_PUBLICATION,
     "publications fetch": closed({"publication_id": digits(32), "files": TEXTS}),
     "model classify": reading(
