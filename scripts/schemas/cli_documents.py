@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.schemas import of_answers, of_operations
+from scripts.schemas import of_answers, of_ledgers, of_models, of_operations, of_publications
 
 if TYPE_CHECKING:
     from scripts.schemas.shapes import Schema
@@ -16,7 +16,10 @@ ERROR = "error"
 PRINTED: dict[str, Schema] = {
     ERROR: of_operations.FAILED,
     **of_operations.COMMANDS,
+    **of_ledgers.COMMANDS,
     **of_answers.COMMANDS,
+    **of_models.COMMANDS,
+    **of_publications.COMMANDS,
 }
 
 

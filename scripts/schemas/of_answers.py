@@ -1,8 +1,7 @@
-"""What commands print that answer questions about releases: tables, posteriors, models, publications."""
+"""What commands print that answer questions about releases: tables, posteriors, calibrations."""
 
 from __future__ import annotations
 
-from scripts.schemas import documents
 from scripts.schemas.shapes import (
     BOOLEAN,
     COUNT,
@@ -21,19 +20,15 @@ from scripts.schemas.shapes import (
     TEXTS,
     Schema,
     closed,
-    digits,
     each,
     either,
     listed,
-    mapped,
     named,
     of_dataclass,
     or_null,
     rows,
 )
 from suffice.data_files.source import ReleaseSource, Source
-from suffice.pipeline.models.fit_settings import PROJECTIONS, SAMPLERS
-from suffice.storage.publications.manifest_model import PublishedEntry
 
 SIGNATURE: Schema = {"enum": ["checked", "not_checked", "unsigned", "wrong"]}
 WITHDRAWAL = named(
@@ -131,86 +126,6 @@ def of_two(schema: Schema) -> Schema:
     return closed({"first": schema, "second": schema})
 
 
-_manifest = documents.publication_manifest()["properties"]
-_file = named(
-    "published_file",
-    closed({**of_dataclass(PublishedEntry)["properties"], "uri": TEXT}),
-)
-PUBLICATION: Schema = {
-    "publication_id": digits(32),
-    "uri": TEXT,
-    **{name: _manifest[name] for name in ("title", "created", "epsilon", "cost", "diagnostics", "request")},
-    "signed_by": or_null(KEY_ID),
-    "files": listed(_file),
-}
-PUBLISHED = reading({"status": {"enum": ["published", "found"]}, **PUBLICATION})
-"""What is printed where something was published, or had been."""
-RESTING = listed(
-    closed(
-        {
-            **each(TEXT, "release release_id"),
-            "state": {"enum": ["stands", "withdrawn", "not_found", "unreadable"]},
-        }
-    )
-)
-VERIFIED_PUBLICATION = closed(
-    {
-        "releases": RESTING,
-        "ok": BOOLEAN,
-        "problems": TEXTS,
-        "ledger": {"const": "not_checked"},
-        "signature": SIGNATURE,
-        **each(COUNT, "files left_files"),
-    }
-)
-
-_fit: Schema = {
-    "source": SOURCE,
-    **each(TEXTS, "releases statistics chain time"),
-    "method": METHOD,
-    "project": {"enum": list(PROJECTIONS)},
-    "sampler": {"enum": list(SAMPLERS)},
-    **each(COUNT, "states restarts sweeps draws"),
-    "until_settled": BOOLEAN,
-    **each(NUMBER, "alpha beta rate"),
-    "seed": COUNT_OR_NULL,
-}
-_of_plug_in = ("project", "sampler")
-_of_restarts = closed(
-    {
-        "log_joint": listed(NUMBER),
-        "poorer_restarts": listed(COUNT),
-        **each(mapped(NUMBER_OR_NULL), "r_hat effective_draws"),
-    }
-)
-FIT = reading(
-    {
-        **_fit,
-        "mass": NUMBER,
-        "diagnostics": _of_restarts,
-        "rows": rows({"parameter": TEXT, **INTERVAL}),
-        "cells": rows({"is_observed": BOOLEAN, "state": COUNT}),
-    },
-    _of_plug_in,
-)
-COMPARED_STATES = reading(
-    {
-        **{name: shape for name, shape in _fit.items() if name != "states"},
-        "holdout": NUMBER,
-        **each(COUNT, "splits best"),
-        "rows": listed(
-            closed(
-                {
-                    "states": COUNT,
-                    **each(NUMBER, "score difference poorer_restarts"),
-                    **each(NUMBER_OR_NULL, "sd r_hat"),
-                }
-            )
-        ),
-    },
-    _of_plug_in,
-)
-
 _coverage = each(NUMBER, "coverage_50 coverage_80 coverage_95")
 _between = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
 CALIBRATION = reading(
@@ -254,8 +169,6 @@ CALIBRATION = reading(
     }
 )
 _evidence = each(NUMBER, "log_evidence log_bayes_factor")
-_answers = dict.fromkeys(("rows", "predicted", "extrapolated", "incomplete", "of_no_cell"), COUNT)
-
 COMMANDS: dict[str, Schema] = {
     "table": reading(
         {
@@ -317,78 +230,5 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "calibrate": CALIBRATION,
-    "publish": PUBLISHED,
-    "publications list": closed(
-        {
-            "uri": TEXT,
-            "publications": listed(
-                closed(
-                    {
-                        "publication_id": digits(32),
-                        **each(TEXT, "title kind"),
-                        "created": HOUR,
-                        "files": COUNT,
-                        "signed_by": or_null(KEY_ID),
-                        "withdrawn": TEXTS,
-                    }
-                )
-            ),
-            "problems": TEXTS,
-        }
-    ),
-    "publications show": closed({**PUBLICATION, "releases": RESTING}),
-    "publications verify": VERIFIED_PUBLICATION,
-    "publications fetch": closed({"publication_id": digits(32), "files": TEXTS}),
-    "model classify": reading(
-        {
-            **{name: shape for name, shape in BASIS.items() if name != "mass"},
-            "classes": TEXTS,
-            "counts": closed({**each(COUNT, "rows classified"), "left_out": mapped(COUNT), "absent": TEXTS}),
-            "score": or_null(closed({**each(NUMBER, "accuracy mean_log_score"), "rows": COUNT})),
-            "rows": rows({"row": COUNT}),
-        },
-        (*SOMETIMES, "rows"),
-    ),
-    "model predict": reading(
-        {
-            **BASIS,
-            "outcome": TEXT,
-            "counts": closed(_answers),
-            "rows": rows(
-                {
-                    "row": COUNT,
-                    **each(NUMBER_OR_NULL, "mean lower upper predictive_lower predictive_upper"),
-                    "is_extrapolated": BOOLEAN,
-                }
-            ),
-        },
-        (*SOMETIMES, "rows"),
-    ),
-    "model query": either(
-        PUBLISHED,
-        reading(
-            {
-                **BASIS,
-                "target": TEXTS,
-                **each(mapped(TEXT), "given do"),
-                "rows": rows({"parameter": TEXT, **INTERVAL, "median": NUMBER_OR_NULL}),
-                "undefined_share": NUMBER,
-            },
-            SOMETIMES,
-        ),
-    ),
-    "model transitions": either(
-        PUBLISHED,
-        reading(
-            {
-                **BASIS,
-                "states": TEXTS,
-                "rows": rows({"quantity": TEXT, **INTERVAL, "median": NUMBER_OR_NULL}),
-                "undefined_share": NUMBER,
-            },
-            SOMETIMES,
-        ),
-    ),
-    "model hidden-markov": either(PUBLISHED, FIT, COMPARED_STATES),
 }
 """By command: what it prints with ``--json``."""

@@ -1,15 +1,14 @@
-"""What commands print that make, keep and check releases: specs, ledgers, stores, keys, profiles."""
+"""What commands print that make, show and check releases: plans, windows, rehearsals, keys, profiles."""
 
 from __future__ import annotations
 
-from scripts.schemas.documents import ledger_export
 from scripts.schemas.of_answers import (
     SIGNATURE,
     SUMMARIES,
-    VERIFIED_PUBLICATION,
     WITHDRAWAL,
     reading,
 )
+from scripts.schemas.of_publications import VERIFIED_PUBLICATION
 from scripts.schemas.shapes import (
     BOOLEAN,
     COUNT,
@@ -31,25 +30,19 @@ from scripts.schemas.shapes import (
     UNIT_NULLS,
     Schema,
     closed,
-    digits,
     each,
     either,
     listed,
     mapped,
-    named,
     of_dataclass,
     or_null,
     rows,
 )
 from suffice.cataloguing import Catalogue
 from suffice.gap_report import AmendmentState, WindowState
-from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.operations.adoption import Adoption
 from suffice.storage.operations.disclosure import TO_STATE
-from suffice.storage.operations.recovery import Action
 
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
-CHARGE_STATE: Schema = {"enum": list(map(str, ChargeState))}
 VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
 ERROR: Schema = {**each(TEXT, "type message"), "exit_status": COUNT}
 FAILED = closed({"error": closed(ERROR)})
@@ -125,29 +118,7 @@ OF_WINDOWS = (
     *("max_rows", "unit_nulls"),
 )
 """What a release of a spec without windows, or whose unit is a row, has not."""
-BALANCE = each(EXACT, "spent reserved remaining")
-ACCOUNT: Schema = {
-    **each(TEXT, "dataset unit"),
-    "neighboring": NEIGHBORING,
-    "granted": EXACT,
-    **BALANCE,
-    **each(TEXTS, "sources stores"),
-    **each(TEXT_OR_NULL, "checksums per_window"),
-}
 EDITION: Schema = {"window": TEXT, "amendment": COUNT}
-CHARGE: Schema = {
-    "charge_id": digits(32),
-    **each(TEXT, "dataset name"),
-    **EDITION,
-}
-STORE: Schema = closed(
-    {
-        "store_id": digits(32),
-        "uri": TEXT_OR_NULL,
-        **each(COUNT, "first_sequence last_marker"),
-        "retired": BOOLEAN,
-    }
-)
 DISCLOSURE = reading(
     {
         "registry": TEXT,
@@ -180,7 +151,6 @@ DISCLOSURE = reading(
         "to_state": closed(dict.fromkeys(TO_STATE, TEXT)),
     }
 )
-_exported = named("ledger_entry", ledger_export())
 _found = of_dataclass(Catalogue)["properties"]
 
 COMMANDS: dict[str, Schema] = {
@@ -272,64 +242,6 @@ COMMANDS: dict[str, Schema] = {
     ),
     "describe": closed({"files": listed(closed(each(TEXT, "file status")))}),
     "catalogue": closed({**_found, "ok": BOOLEAN}),
-    "ledger grant": closed({**ACCOUNT, "warnings": TEXTS}),
-    "ledger show": closed(
-        {
-            "accounts": listed(
-                closed(
-                    {
-                        **ACCOUNT,
-                        "returned": EXACT,
-                        "windows": listed(closed({"window": TEXT, "returned": EXACT, **BALANCE})),
-                        "charges": listed(
-                            closed(
-                                {
-                                    **{name: CHARGE[name] for name in CHARGE if name != "dataset"},
-                                    "attempt": COUNT,
-                                    "state": CHARGE_STATE,
-                                    **each(EXACT, "epsilon held"),
-                                    "counts_as": {"enum": ["spent", "reserved", "returned"]},
-                                    "counts_on": TEXT,
-                                    "release_id": RELEASE_ID,
-                                }
-                            )
-                        ),
-                    }
-                )
-            )
-        }
-    ),
-    "ledger verify": closed(
-        {
-            **VERIFIED,
-            **each(COUNT, "sequence since"),
-            "hash": or_null(HASH),
-            **each(COMPARED, "store witness"),
-            "charges_elsewhere": COUNT_OR_NULL,
-        }
-    ),
-    "ledger export": either(closed({"entries": listed(_exported)}), closed({"out": TEXT, "entries": COUNT})),
-    "ledger witness": closed({"uri": TEXT, "sequence": COUNT, "hash": HASH}),
-    "ledger recover": closed(
-        {
-            "ok": BOOLEAN,
-            "charges": listed(
-                closed(
-                    {
-                        **CHARGE,
-                        "attempt": COUNT,
-                        "release_id": RELEASE_ID,
-                        **each(TEXT, "store problem"),
-                        "action": {"enum": list(map(str, Action))},
-                        **each(CHARGE_STATE, "before after"),
-                        **each(EXACT, "epsilon returned spent"),
-                        "removed": TEXTS,
-                    }
-                )
-            ),
-        }
-    ),
-    "ledger abandon": closed({**CHARGE, **each(CHARGE_STATE, "before after"), "spent": EXACT}),
     "keys new": closed({"key_id": KEY_ID, **each(TEXT, "private_key public_key")}),
     "keys show": closed({"keys": listed(closed({"key_id": KEY_ID, "public_key": HASH}))}),
     "config show": closed(
@@ -348,15 +260,5 @@ COMMANDS: dict[str, Schema] = {
             ),
         }
     ),
-    "store verify": closed(
-        {
-            **VERIFIED,
-            **each(COUNT, "releases files tombstones markers withdrawn publications left_files"),
-            "ledger": COMPARED,
-        }
-    ),
-    "store adopt": of_dataclass(Adoption),
-    "store retire": STORE,
-    "store list": closed({"stores": listed(STORE)}),
 }
 """By command: what it prints with ``--json``."""
