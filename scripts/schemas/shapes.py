@@ -119,8 +119,8 @@ def _written_whole(value: Any) -> Any:
         for key, entry in value.items()
         if key not in {"default", "title"}
     }
-    if "description" in kept:
-        kept["description"] = kept["description"].split("\n\n")[0].replace("\n", " ")
+    if isinstance(text := value.get("description"), str):
+        kept["description"] = text.split("\n\n")[0].replace("\n", " ")
     if "properties" in kept:
         kept["required"] = list(kept["properties"])
     if {"properties", "patternProperties"} & kept.keys():
