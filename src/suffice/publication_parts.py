@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
-from suffice.errors import UsageError
+from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.batches.part_answer import PartTerms, answer_part
 from suffice.pipeline.batches.parts import cells_per_part, parts_of
 from suffice.pipeline.cluster.connection import open_cluster
@@ -23,8 +23,8 @@ from suffice.pipeline.distributions.piecewise import worst_diagnostics
 from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.posterior.notes import described
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
-from suffice.storage.publications.receipts import put_receipt, with_receipts
 from suffice.storage.publications.manifest_model import LONGEST_DIAGNOSTIC, MOST_FILES
+from suffice.storage.publications.receipts import put_receipt, with_receipts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -298,12 +298,17 @@ def publish_parts(
                 missing.setdefault(position, []).append(part)
             else:
                 take(position, part, *found)
-    if missing:
-        with open_cluster(cluster) as opened:
-            for position, parts in missing.items():
-                for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
-                    written = _put(publications, publication_id, computed, signer)
-                    take(position, computed.part, written, computed.diagnostics)
+    try:
+        for position, computed in _computed(cluster, all_parts, missing):
+            written = _put(publications, publication_id, computed, signer)
+            take(position, computed.part, written, computed.diagnostics)
+    except ClusterError as error:
+        of = sum(len(one.parts) for one in all_parts)
+        message = (
+            f"{error}; {len(entries)} of {of} parts are written and kept: the same command, with this or "
+            "another --cluster, computes the others"
+        )
+        raise ClusterError(message) from None
     return (
         [entry for place in sorted(entries) for entry in entries[place]],
         {name: described(found) for name, found in diagnostics.items() if found},
@@ -321,6 +326,17 @@ def _put(
             put_receipt(publications, publication_id, file, signer)
         entries.append(file.entry(role="part", file_format="parquet", rows=rows))
     return entries
+
+
+def _computed(
+    cluster: str, all_parts: Sequence[StatisticParts], missing: Mapping[int, Sequence[Part]]
+) -> Iterator[tuple[int, PartFiles]]:
+    """Give what is missing as it is computed, each with its statistic's position; none opens no cluster."""
+    if missing:
+        with open_cluster(cluster) as opened:
+            for position, parts in missing.items():
+                for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
+                    yield position, computed
 
 
 def _without_notes(text: str) -> object:
