@@ -9,6 +9,7 @@ from scripts.schemas.shapes import (
     COUNT,
     HOUR,
     KEY_ID,
+    RELEASE_ID,
     TEXT,
     TEXTS,
     Schema,
@@ -44,7 +45,17 @@ RESTING = listed(
         }
     )
 )
-VERIFIED_PUBLICATION = closed(
+RESTING = listed(
+    closed(
+        {
+            "release": TEXT,
+            "release_id": RELEASE_ID,
+            "state": {"enum": ["stands", "withdrawn", "not_found", "unreadable"]},
+        }
+    )
+)
+"""The releases that a publication rests on, and whether they stand."""
+VERIFIED_PUBLICATION = reading(
     {
         "releases": RESTING,
         "ok": BOOLEAN,
@@ -52,13 +63,14 @@ VERIFIED_PUBLICATION = closed(
         "ledger": {"const": "not_checked"},
         "signature": SIGNATURE,
         **each(COUNT, "files left_files"),
+        "releases": RESTING,
     }
 )
 
 
 COMMANDS: dict[str, Schema] = {
     "publish": PUBLISHED,
-    "publications list": closed(
+    "publications list": reading(
         {
             "uri": TEXT,
             "publications": listed(
@@ -69,6 +81,7 @@ COMMANDS: dict[str, Schema] = {
                         "created": HOUR,
                         "files": COUNT,
                         "signed_by": or_null(KEY_ID),
+                        "withdrawn": TEXTS,
                         "withdrawn": TEXTS,
                     }
                 )
