@@ -9,7 +9,6 @@ from scripts.schemas.shapes import (
     COUNT,
     HOUR,
     KEY_ID,
-    RELEASE_ID,
     TEXT,
     TEXTS,
     Schema,
@@ -45,16 +44,6 @@ RESTING = listed(
         }
     )
 )
-RESTING = listed(
-    closed(
-        {
-            "release": TEXT,
-            "release_id": RELEASE_ID,
-            "state": {"enum": ["stands", "withdrawn", "not_found", "unreadable"]},
-        }
-    )
-)
-"""The releases that a publication rests on, and whether they stand."""
 VERIFIED_PUBLICATION = reading(
     {
         "releases": RESTING,
@@ -63,7 +52,6 @@ VERIFIED_PUBLICATION = reading(
         "ledger": {"const": "not_checked"},
         "signature": SIGNATURE,
         **each(COUNT, "files left_files"),
-        "releases": RESTING,
     }
 )
 
@@ -82,14 +70,13 @@ COMMANDS: dict[str, Schema] = {
                         "files": COUNT,
                         "signed_by": or_null(KEY_ID),
                         "withdrawn": TEXTS,
-                        "withdrawn": TEXTS,
                     }
                 )
             ),
             "problems": TEXTS,
         }
     ),
-    "publications show": closed({**PUBLICATION, "releases": RESTING}),
+    "publications show": reading({**PUBLICATION, "releases": RESTING}),
     "publications verify": VERIFIED_PUBLICATION,
     "publications fetch": closed({"publication_id": digits(32), "files": TEXTS}),
 }

@@ -26,13 +26,18 @@ class _Noting(io.StringIO):
         self.stream = stream
 
     def write(self, text: str) -> int:
-        super().write(text)
-        written: int = self.stream.write(text)
-        return written
+        if self.stream is not None:
+            self.stream.write(text)
+        return super().write(text)
 
     def isatty(self) -> bool:
         """Return whether somebody watches."""
-        return bool(self.stream.isatty())
+        return self.stream is not None and bool(self.stream.isatty())
+
+    def let_go(self) -> str:
+        """Return what was printed; who kept this in place of standard output writes to nothing any more."""
+        self.stream = None
+        return self.getvalue()
 
 
 def checking(run: Callable[[list[str]], Any], command: Callable[[], Any]) -> Callable[[list[str]], Any]:
@@ -46,7 +51,7 @@ def checking(run: Callable[[list[str]], Any], command: Callable[[], Any]) -> Cal
             with redirect_stdout(noted):
                 return run(words)
         finally:
-            check(named(command(), words), noted.getvalue())
+            check(named(command(), words), noted.let_go())
 
     return run_checked
 
