@@ -11,7 +11,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "draw_columns": ("draw_columns",),
     "question": ("Question", "ask", "cells_asked", "given_n_prior", "intervals_of"),
     "releases": ("manifest_sha256",),
-    "request": ("Kind", "Request"),
+    "request": ("Kind", "Request", "StatisticRequest"),
     "streams": ("Streams", "quantile_draws"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""
