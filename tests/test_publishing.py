@@ -277,6 +277,10 @@ def test_models_are_published_as_their_commands_print_them(tmp_path: Path) -> No
     found = publish(tables, "causes", model=asked, method="plug-in", draws=50, to=str(tmp_path))
     shares = rows_of(found, "causes-query-summaries.parquet")
     assert sum(row["mean"] for row in shares) == pytest.approx(len(shares) / 2, abs=1e-9)
+    said = "query; target well; given severe=no; do treated=yes"
+    assert said in found.manifest["title"]
+    metadata = pq.read_metadata(io.BytesIO(found.read("causes-query-draws.parquet"))).metadata
+    assert json.loads(metadata[b"source"])["model"] == said
     crashes = suffice.open_release("crashes", store=publish_crashes(tmp_path / "crashes")[0])
     hidden = {
         "name": "hidden_markov",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
 from suffice.pipeline.posterior.draws import DRAWS
+from suffice.pipeline.publication.model_terms import model_text
 from suffice.pipeline.publication.question import ask, intervals_of
 from suffice.publication_parts import FORMATS as PART_FORMATS
 from suffice.publication_parts import cells_of_parts
@@ -142,7 +143,7 @@ def title_of(question: Question) -> str:
         "pool": f"{len(labels)} releases pooled, {labels[0]} to {labels[-1]}",
         "roll_up": f"{labels[0]}, rolled up over {', '.join(request.over)}",
         "prior_sensitivity": labels[0],
-        "model": f"{labels[0]}, {(request.model.name if request.model else '').replace('_', ' ')}",
+        "model": f"{labels[0]}, {'' if request.model is None else model_text(request.model)}",
     }[request.kind]
     told = [f"{column}={key}" for column, key in request.where.items()]
     if request.method == "plug-in":

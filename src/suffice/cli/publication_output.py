@@ -116,7 +116,7 @@ def print_publication(document: dict[str, Any]) -> None:
         say(f"{'statistic':<16} {in_line(asked['statistic'])}{', prior ' if priors else ''}{in_line(priors)}")
         if asked["n_prior"] is not None:
             say(f"{'prior of N':<16} {in_line(asked['n_prior'])}")
-    for name, told in _told_of_cells(request).items():
+    for name, told in _told_besides(request).items():
         say(f"{name:<16} {in_line(told)}")
     say(f"{'method':<16} {request['method']}")
     say(f"{'intervals':<16} central, {100 * float(request['mass']):g} % posterior probability each")
@@ -131,14 +131,18 @@ def print_publication(document: dict[str, Any]) -> None:
         say(f"{file['role']:<16} {in_line(file['path'])}{rows}, {file['size']} bytes")
 
 
-def _told_of_cells(request: dict[str, Any]) -> dict[str, str]:
-    """Return which cells were asked for, and how cells or releases were put together."""
+def _told_besides(request: dict[str, Any]) -> dict[str, str]:
+    """Return what of a request is not always there: its model, its cells, what was combined."""
+    from suffice.pipeline.publication.model_terms import model_text  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.pipeline.publication.request import Request  # noqa: PLC0415 - as above
+
+    model = Request.read(request).model
+    pooled = {None: "", "disjoint": "as of separate data", "same_data": "as of the same data"}
     told = {
+        "model": "" if model is None else model_text(model),
         "cells": ", ".join(f"{column}={key}" for column, key in request["where"].items()),
         "rolled up over": ", ".join(request["over"]),
-        "releases pooled": {"disjoint": "as of separate data", "same_data": "as of the same data"}.get(
-            request["relation"] or "", ""
-        ),
+        "releases pooled": pooled[request["relation"]],
         "vouched": "whoever asked vouched for how the releases are related" if request["vouched"] else "",
     }
     return {name: text for name, text in told.items() if text}

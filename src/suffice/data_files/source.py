@@ -75,6 +75,8 @@ class Source:
         Group columns over which cells were merged.
     pooled_as : str or None
         How several releases were put together: ``disjoint`` or ``same_data``.
+    model : str or None
+        What is asked of a model, as ``query; target well; do treated=yes``.
     mass : float or None
         Of the intervals.
     draws, seed : int or None
@@ -95,6 +97,7 @@ class Source:
     where: str | None = None
     rolled_up_over: str | None = None
     pooled_as: str | None = None
+    model: str | None = None
     mass: float | None = None
     draws: int | None = None
     seed: int | None = None
