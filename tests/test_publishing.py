@@ -359,6 +359,13 @@ def test_a_store_that_cannot_be_written_shows_nothing(release: Release, tmp_path
         publish(release, "flag", draws=0, to=str(place), publish_timeout=0)
 
 
+@pytest.mark.parametrize("below", ["", "..", "../.."])
+def test_nothing_is_published_inside_of_a_release_or_a_store(release: Release, below: str) -> None:
+    place = f"{release.uri}/{below}"
+    with pytest.raises(UsageError, match="inside of a release or a store"):
+        publish(release, "flag", draws=5, to=place)
+
+
 def test_a_copy_needs_a_store_to_publish_in(release: Release, tmp_path: Path) -> None:
     import shutil
 

@@ -1,0 +1,82 @@
+"""The first rows of a Parquet file that others wrote: bounded, of plain columns, and refused otherwise.
+
+The file has the hash that its manifest states, and says nothing else that may be believed: a few bytes can
+claim any number of rows, columns and names.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import PublicationCorruptError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_COLUMNS = 64
+_LONGEST_NAMES = 2**20
+"""Bytes of a text in the footer: the source stands there as one."""
+_MOST_ENTRIES = 2**17
+"""Of a list in the footer: row groups, or columns of one."""
+
+
+def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list[dict[str, Any]], int]:
+    """Return the first rows of a file, and how many it has.
+
+    Parameters
+    ----------
+    data : bytes
+        Of a whole file; no larger than what may be held.
+    most : int, >= 1
+        Rows to decode at most; all that is decoded is one batch of them.
+    rows : int, optional
+        How many the file has to have: what its manifest states.
+
+    Raises
+    ------
+    PublicationCorruptError
+        Where it is no Parquet file as suffice writes them: plain columns of numbers, texts and truth values.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        file = pq.ParquetFile(
+            io.BytesIO(data),
+            thrift_string_size_limit=_LONGEST_NAMES,
+            thrift_container_size_limit=_MOST_ENTRIES,
+        )
+        stated = file.metadata
+        names = file.schema_arrow.names
+        if not 0 < len(names) <= MOST_COLUMNS or len({*names}) < len(names):
+            raise _refused(f"it has not 1 to {MOST_COLUMNS} columns, each with a name of its own")
+        if not all(_is_plain(column.type) for column in file.schema_arrow):
+            raise _refused("its columns hold neither numbers, texts nor truth values")
+        if stated.num_rows < 0 or (rows is not None and stated.num_rows != rows):
+            raise _refused("it has not the rows that the manifest states")
+        for group in range(min(1, stated.num_row_groups)):
+            for column in map(stated.row_group(group).column, range(len(names))):
+                # Values that stand there as they are: what is decoded is no larger than the file.
+                if column.compression != "UNCOMPRESSED" or column.has_dictionary_page:
+                    raise _refused("its columns are compressed, or are a dictionary")
+        batch = next(file.iter_batches(batch_size=most, row_groups=[0], use_threads=False), None)
+        found = [] if batch is None else batch.to_pylist()
+    except PublicationCorruptError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError):
+        raise _refused("it is no readable Parquet file") from None
+    return found, int(stated.num_rows)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
+
+    return any(
+        is_one(kind)
+        for is_one in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string)
+    )
+
+
+def _refused(rule: str) -> PublicationCorruptError:
+    return PublicationCorruptError(f"a table of the publication cannot be read: {rule}")
