@@ -179,6 +179,7 @@ class StatisticParts:
                 prior=prior,
                 n_prior=asked.n_prior,
                 predictor_prior=asked.predictor_prior,
+                where=", ".join(f"{column}={key}" for column, key in request.where.items()) or None,
                 mass=float(request.mass),
                 draws=request.draws,
                 seed=request.seed,
