@@ -18,8 +18,8 @@ from suffice.storage.objects.probe import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location, is_path
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
-from suffice.storage.releases.withdrawal import WITHDRAWN
 from suffice.storage.releases.store_identity import claim_store, read_identity
+from suffice.storage.releases.withdrawal import WITHDRAWN
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import check_signature
 
