@@ -8,7 +8,7 @@ May import: releases and below.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "layout": ("MANIFEST", "PUBLICATIONS", "RECEIPT", "is_probe", "publication_of", "read_path"),
     "manifest": ("compose_publication",),
-    "manifest_model": ("PublishedEntry", "RestsOn"),
+    "manifest_model": ("LONGEST_DIAGNOSTIC", "MOST_FILES", "PublishedEntry", "RestsOn"),
     "publication": ("Publication", "PublishedFile"),
     "publication_store": ("PublicationStore", "locate_publication", "open_publication"),
     "receipts": ("put_receipt", "with_receipts"),

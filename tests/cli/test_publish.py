@@ -62,6 +62,19 @@ def test_a_publication_is_made_found_listed_checked_and_fetched(
     assert (checked["ok"], checked["files"]) == (True, 3)
     named = suffice.json("publications", "verify", made["publication_id"], "--store", store)
     assert named == checked
+    assert "its id, whole" in suffice.text("publications", "show", made["publication_id"][:8], status=2)
+
+
+def test_what_is_shown_says_of_which_cells_it_is(store: str, suffice: Runner) -> None:
+    words = ("publish", "flights", "flag", "--draws", "0", "--store", store)
+    whole = suffice.text(*words)
+    assert "cells " not in whole
+    assert "draws            none" in whole
+    part = suffice.text(*words, "--where", "month=2", "--roll-up", "place")
+    assert "cells            month=2" in part
+    assert "rolled up over   place" in part
+    twice = suffice.text(*words, "--where", "month=1", "--where", "month=2", status=2)
+    assert "ask for one at a time" in twice
 
 
 def test_what_rests_on_a_release_that_was_withdrawn_later_says_so(
