@@ -10,6 +10,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import PublicationCorruptError
+from suffice.storage.releases.thrift import ThriftReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +20,8 @@ _LONGEST_NAMES = 2**20
 """Bytes of a text in the footer: the source stands there as one."""
 _MOST_ENTRIES = 2**17
 """Of a list in the footer: row groups, or columns of one."""
+_DATA_PAGE, _PLAIN = 0, 0
+"""Of Parquet: a page of values, of the first version, and the encoding of values as they are."""
 
 
 def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list[dict[str, Any]], int]:
@@ -55,18 +58,38 @@ def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list
             raise _refused("its columns hold neither numbers, texts nor truth values")
         if stated.num_rows < 0 or (rows is not None and stated.num_rows != rows):
             raise _refused("it has not the rows that the manifest states")
-        for group in range(min(1, stated.num_row_groups)):
-            for column in map(stated.row_group(group).column, range(len(names))):
-                # Values that stand there as they are: what is decoded is no larger than the file.
-                if column.compression != "UNCOMPRESSED" or column.has_dictionary_page:
-                    raise _refused("its columns are compressed, or are a dictionary")
+        if stated.num_rows == 0:
+            return [], 0
+        for column in map(stated.row_group(0).column, range(len(names))):
+            if column.compression != "UNCOMPRESSED" or not _is_as_it_is(
+                data, column.data_page_offset, column.total_compressed_size
+            ):
+                raise _refused("its columns are compressed, or use a dictionary")
         batch = next(file.iter_batches(batch_size=most, row_groups=[0], use_threads=False), None)
         found = [] if batch is None else batch.to_pylist()
     except PublicationCorruptError:
         raise
-    except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError):
+    except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
         raise _refused("it is no readable Parquet file") from None
     return found, int(stated.num_rows)
+
+
+def _is_as_it_is(data: bytes, position: int, size: int) -> bool:
+    """Tell whether all values of a column stand in its pages as they are: none is larger than the file.
+
+    The footer says which encodings there are, and a page need not keep to it: a text of a dictionary may
+    stand for any number of values.
+    """
+    end = position + size
+    if not 0 < position < end <= len(data):
+        return False
+    while position < end:
+        reader = ThriftReader(data, position, end)
+        page: Any = reader.struct()
+        if page[1] != _DATA_PAGE or page[5][2] != _PLAIN or not 0 <= page[2] == page[3]:
+            return False
+        position = reader.position + page[3]
+    return position == end
 
 
 def _is_plain(kind: pa.DataType) -> bool:

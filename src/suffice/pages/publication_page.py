@@ -98,7 +98,7 @@ def publication_page(
         ],
         releases=releases,
         mass=f"{100 * float(manifest['request']['mass']):g} %",
-        cards=cards,
+        cards=[(card, _card_of(card)) for card in cards],
         where=where,
         tables=[{"is_of": table, "rows": table_rows(table.rows)} for table in tables],
         downloads=[
@@ -106,6 +106,12 @@ def publication_page(
             for file in manifest["files"]
         ],
     )
+
+
+def _card_of(path: str) -> str:
+    """Return the statistic whose card a file is, by its name; empty where it names none."""
+    _, _, name = path.partition("-")
+    return name.removesuffix("-card.html") if name.endswith("-card.html") else ""
 
 
 def _in_words(value: Any) -> str:

@@ -82,6 +82,11 @@ class PublishedTable:
     forests: tuple[Forest, ...] = ()
     note: str = ""
 
+    @property
+    def title(self) -> str:
+        """What it is of, as a heading says it."""
+        return self.name.removesuffix("-summaries")
+
 
 def published_tables(publication: Publication) -> list[PublishedTable]:
     """Read the first rows of each table of summaries; of parts, those of the first.
