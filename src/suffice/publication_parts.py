@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
 from suffice.errors import ClusterError, UsageError
+from suffice.pipeline.batches.freed_memory import return_freed_memory
 from suffice.pipeline.batches.part_answer import PartTerms, answer_part
 from suffice.pipeline.batches.parts import cells_per_part, parts_of
 from suffice.pipeline.cluster.connection import open_cluster
@@ -116,7 +117,10 @@ def part_files(task: PartTask) -> PartFiles:
         noted = dataclasses.replace(source, notes=answer.notes)
         content = parquet_bytes(table, noted, further={PART: stated}, searched=tuple(task.cells.groups))
         files[name] = (content, table.num_rows)
-    return PartFiles(part=task.part, files=files, diagnostics=answer.diagnostics)
+    found = PartFiles(part=task.part, files=files, diagnostics=answer.diagnostics)
+    del answer, columns, table
+    return_freed_memory()
+    return found
 
 
 def _stated(part: Part, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
@@ -334,6 +338,7 @@ def _computed(
 ) -> Iterator[tuple[int, PartFiles]]:
     """Give what is missing as it is computed, each with its statistic's position; none opens no cluster."""
     if missing:
+        return_freed_memory()  # of reading and checking the release
         with open_cluster(cluster) as opened:
             for position, parts in missing.items():
                 for computed in stream(opened, part_files, all_parts[position].tasks(parts)):

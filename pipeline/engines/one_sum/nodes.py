@@ -125,6 +125,7 @@ def blocks_of_n(
         longest=lambda left: 9.0 * np.maximum(left, 1.0),
         nats=nats,
         evenly=evenly,
+        approximate=True,
     )
 
 
