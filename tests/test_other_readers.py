@@ -79,8 +79,8 @@ def test_the_reader_in_r_refuses_what_is_of_another_type(repository: Path, tmp_p
         ("groups", 0, "column"),
         ("plan", "window"),
     ]
-    others = (["0", "1"], {"a": []}, "x")
-    written = []
+    others: tuple[Any, ...] = (["0", "1"], {"a": []}, "x")
+    written: list[tuple[Any, ...]] = []
     for place in places:
         for other in others:
             folder = tmp_path / str(len(written))
