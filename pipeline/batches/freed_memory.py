@@ -24,6 +24,6 @@ def return_freed_memory() -> None:
 @cache
 def _malloc_trim() -> Callable[[int], int] | None:
     try:
-        return ctypes.CDLL(None).malloc_trim  # type: ignore[no-any-return]
+        return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # of another C library, or system
         return None
