@@ -357,9 +357,9 @@ def test_streams_of_parts_are_their_own() -> None:
 @pytest.mark.audit
 @pytest.mark.timeout(1800)
 def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
-    """Ten times the cells take at most a tenth more memory, reading the release included.
+    """Ten times the cells take at most a quarter more memory, reading the release included.
 
-    A release of few cells is held; of many, one row group at a time: that is the most of what is more.
+    Of few cells all parts are cut at once; of many, some are cut while others are computed.
     """
     peaks = []
     for shops in (1000, 10_000):
@@ -373,5 +373,5 @@ def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
         )
         done = subprocess.run([sys.executable, "-c", program, path], check=True, stdout=subprocess.PIPE)
         peaks.append(int(done.stdout))
-    assert peaks[1] < 1.1 * peaks[0] + 20_000
+    assert peaks[1] < 1.25 * peaks[0] + 50_000
     assert peaks[1] < 1_000_000, "kilobytes"
