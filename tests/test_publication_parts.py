@@ -238,10 +238,11 @@ def test_whoever_signs_goes_on_from_parts_of_their_own_alone(
 
     monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "theirs"))
     theirs, _ = in_parts(release, tmp_path / "elsewhere", CELLS, draws=10)
-    for file in PublicationStore.open(tmp_path / "elsewhere").files(theirs.publication_id):
-        if file.name == RECEIPT:
-            data = PublicationStore.open(tmp_path / "elsewhere").read_file(theirs.publication_id, file.path)
-            store.put_file(made.publication_id, RECEIPT, data or b"")
+    elsewhere = PublicationStore.open(tmp_path / "elsewhere")
+    for standing in elsewhere.files(theirs.publication_id):
+        if standing.name == RECEIPT:
+            receipt = elsewhere.read_file(theirs.publication_id, standing.path)
+            store.put_file(made.publication_id, RECEIPT, receipt or b"")
     store.put_file(made.publication_id, RECEIPT, b'{"signature":{}}')
     monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "ours"))
     found, computed = in_parts(release, tmp_path / "shared", CELLS, draws=10)

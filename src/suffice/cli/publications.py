@@ -45,7 +45,8 @@ def list_publications(
     from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
 
     publications = PublicationStore.open(store, publication_keys=publication_keys)
-    found, problems = [], []
+    found: list[Publication] = []
+    problems = []
     for publication_id in publications.ids():
         try:
             found += filter(None, [publications.find(publication_id)])
