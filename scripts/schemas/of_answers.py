@@ -153,7 +153,7 @@ RESTING = listed(
         }
     )
 )
-VERIFIED_PUBLICATION = closed(
+VERIFIED_PUBLICATION = reading(
     {
         "releases": RESTING,
         "ok": BOOLEAN,
@@ -318,7 +318,7 @@ COMMANDS: dict[str, Schema] = {
     ),
     "calibrate": CALIBRATION,
     "publish": PUBLISHED,
-    "publications list": closed(
+    "publications list": reading(
         {
             "uri": TEXT,
             "publications": listed(
@@ -336,7 +336,7 @@ COMMANDS: dict[str, Schema] = {
             "problems": TEXTS,
         }
     ),
-    "publications show": closed({**PUBLICATION, "releases": RESTING}),
+    "publications show": reading({**PUBLICATION, "releases": RESTING}),
     "publications verify": VERIFIED_PUBLICATION,
     "publications fetch": closed({"publication_id": digits(32), "files": TEXTS}),
     "model classify": reading(
