@@ -83,7 +83,12 @@ export class ClippedLikelihood extends Likelihood {
   }
 
   /** Where n clipped records would have a total, and about how well it is known there. */
-  start({ n, total }) {
+  start(exact) {
+    this.found ??= this.fitted(exact);
+    return this.found;
+  }
+
+  fitted({ n, total }) {
     const rows = Math.max(n, 1);
     const wanted = Math.min(Math.max(total / rows, 0.25 / rows), this.reach - 0.25 / rows);
     const mean = (position) => {
@@ -104,9 +109,10 @@ export class ClippedLikelihood extends Likelihood {
 
   /** Whether the sums of a position are so far above what can be told that its posterior is right. */
   isResolved(position) {
+    if (this.looked?.position !== position) this.looked = { position, terms: new Map() };
     this.hint = null;
     this.total.given(position);
-    this.sumOverN(new Map());
+    this.sumOverN(this.looked.terms);
     const n = this.hint ?? this.nPrior.low;
     return n < 1 || this.sumOverTotals(n) - this.highest(n) > Math.log(RESOLVED);
   }
