@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,6 +14,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.spec import spec as specs
 from support import bad_inputs
 from support.bad_inputs import CANARIES, Case, Findings, Place, ask, make_place
+from support.making import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +28,26 @@ FEWEST = 3000
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Data, a release and ledgers; commands run in a directory that they may fill with files."""
     made = make_place(tmp_path_factory.mktemp("bad"))
+    with commands_run_in(made.directory):
+        yield made
+
+
+@pytest.fixture
+def untouched(tmp_path: Path) -> Iterator[Place]:
+    """A place for the tests of the judge: no bad input has moved its store or changed its ledger."""
+    workspace = make_workspace(tmp_path / "place")
+    with commands_run_in(tmp_path):
+        yield Place(workspace=workspace, grants=workspace.ledger, directory=tmp_path)
+
+
+@contextmanager
+def commands_run_in(directory: Path) -> Iterator[None]:
+    """Change to a directory, and forget what the environment says of ledgers and stores."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(made.directory)
+        patch.chdir(directory)
         for variable in ("LEDGER", "STORE", "CLUSTER", "CONFIG", "PUBLIC_KEYS", "SIGNING_KEY"):
             patch.delenv(f"SUFFICE_{variable}", raising=False)
-        yield made
+        yield
 
 
 @pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.audit)])
@@ -63,26 +80,26 @@ def raising(error: Exception) -> Any:
     ],
 )
 def test_the_judge_sees_a_bad_answer(
-    place: Place, monkeypatch: pytest.MonkeyPatch, error: Exception, found: str
+    untouched: Place, monkeypatch: pytest.MonkeyPatch, error: Exception, found: str
 ) -> None:
     monkeypatch.setattr(specs, "load_spec", raising(error))
-    assert found in the_finding(case_of(place, "release"))
+    assert found in the_finding(case_of(untouched, "release"))
 
 
-def test_the_judge_finds_nothing_in_a_good_refusal(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_finds_nothing_in_a_good_refusal(untouched: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(specs, "load_spec", raising(UsageError("mutant.json: this is not right")))
-    assert not the_finding(case_of(place, "release"))
+    assert not the_finding(case_of(untouched, "release"))
 
 
-def test_the_judge_sees_a_long_message(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_sees_a_long_message(untouched: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "bounded_message", lambda text: text)
-    case = case_of(place, "release")
-    words = ("release", str(place.directory / "mutant.json"), "--window", "x" * 10_000, *case.words[2:])
+    case = case_of(untouched, "release")
+    words = ("release", str(untouched.directory / "mutant.json"), "--window", "x" * 10_000, *case.words[2:])
     long = Case(words=words, places=("--window",), files=case.files, ledger=case.ledger)
     assert "over 500 characters" in the_finding(long)
 
 
-def test_the_judge_sees_a_charge(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_sees_a_charge(untouched: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     charge = releasing.carry_out
 
     def charge_and_fail(*arguments: Any, **terms: Any) -> NoReturn:
@@ -91,7 +108,7 @@ def test_the_judge_sees_a_charge(place: Place, monkeypatch: pytest.MonkeyPatch) 
         raise UsageError(message)
 
     monkeypatch.setattr(releasing, "carry_out", charge_and_fail)
-    assert "charged" in the_finding(case_of(place, "release"))
+    assert "charged" in the_finding(case_of(untouched, "release"))
 
 
 def case_of(place: Place, command: str) -> Case:

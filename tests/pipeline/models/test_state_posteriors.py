@@ -175,6 +175,10 @@ def test_totals_of_more_categories_count_for_less() -> None:
 
 @pytest.mark.parametrize("sampler", ["ffbs", "single-site"])
 def test_without_observations_parameters_are_those_of_the_prior(sampler: StateSampler) -> None:
+    """By Kolmogorov and Smirnov: 2,000 draws are 0.069 off at a p-value of 1e-8.
+
+    The controls are 0.22 off the prior: by 13 standard errors of a share of 2,000 draws more.
+    """
     counts = np.zeros((1, 2, 2), dtype=int)
     unseen = CountTable(counts=(counts,), is_observed=np.zeros((1, 2), dtype=bool), scales=(2.0,))
     priors = StatePriors(transitions=0.5, emissions=0.4, rate=0.1)
@@ -192,10 +196,10 @@ def test_without_observations_parameters_are_those_of_the_prior(sampler: StateSa
     for state in range(2):
         theta = draws.emissions[0][:, 0, state, 0]
         assert kstest(theta, beta(0.4, 0.4).cdf).pvalue > 1e-8
-        assert kstest(theta, beta(0.7, 0.7).cdf).pvalue < 1e-8  # the control
+        assert kstest(theta, beta(2.0, 2.0).cdf).pvalue < 1e-8  # the control
         steps = draws.transitions[:, 0, 1 + state, 0]
         assert kstest(steps, beta(0.5, 0.5).cdf).pvalue > 1e-8
-        assert kstest(steps, beta(0.8, 0.8).cdf).pvalue < 1e-8
+        assert kstest(steps, beta(2.5, 2.5).cdf).pvalue < 1e-8
 
 
 def test_what_is_kept() -> None:
