@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 970a118ae516cb73b94af678dfd8a79f13325dee3ac0bb131f43c0f345182ba4
+// sha256: e956001c9d7aa29876de1e7b8f5413fec48b1c6c670256b1bd08e8a9982f9955
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -1533,10 +1533,11 @@
   var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
   var SliceEnded = class extends Error {
   };
-  var slice = { end: Infinity };
+  var slice = { end: Infinity, steps: 0 };
   async function inSlices(work, pause) {
     for (; ; ) {
       slice.end = performance.now() + SLICE;
+      slice.steps = 0;
       try {
         return work();
       } catch (error) {
@@ -1548,7 +1549,10 @@
     }
   }
   function mayPause() {
-    if (performance.now() > slice.end) throw new SliceEnded();
+    if (slice.steps > 0 && performance.now() > slice.end) throw new SliceEnded();
+  }
+  function stepDone() {
+    slice.steps += 1;
   }
   var Resumed = class {
     /** @param {Generator<void, *>} steps Yields after every few milliseconds of work, and returns what it found. */
@@ -1559,6 +1563,7 @@
       while (this.steps !== null) {
         mayPause();
         const { done, value } = this.steps.next();
+        stepDone();
         if (done) [this.steps, this.found] = [null, value];
       }
       return this.found;
@@ -1638,7 +1643,10 @@
       if (known !== void 0) return known;
       mayPause();
       const value = this.likelihood.at(position);
-      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+      if (this.known.size < MOST_KNOWN) {
+        this.known.set(position, value);
+        stepDone();
+      }
       return value;
     }
   };
@@ -1714,6 +1722,7 @@
           mayPause();
           value = this.nPrior.log(n) + this.sumOverTotals(n);
           known.set(n, value);
+          stepDone();
         }
         return value;
       };
@@ -2019,7 +2028,11 @@
       this.above = bounds(chances, (x) => x - mean);
     }
     /** Where n clipped records would have a total, and about how well it is known there. */
-    start({ n, total }) {
+    start(exact) {
+      this.found ??= this.fitted(exact);
+      return this.found;
+    }
+    fitted({ n, total }) {
       const rows = Math.max(n, 1);
       const wanted = Math.min(Math.max(total / rows, 0.25 / rows), this.reach - 0.25 / rows);
       const mean = (position) => {
@@ -2039,9 +2052,10 @@
     }
     /** Whether the sums of a position are so far above what can be told that its posterior is right. */
     isResolved(position) {
+      if (this.looked?.position !== position) this.looked = { position, terms: /* @__PURE__ */ new Map() };
       this.hint = null;
       this.total.given(position);
-      this.sumOverN(/* @__PURE__ */ new Map());
+      this.sumOverN(this.looked.terms);
       const n = this.hint ?? this.nPrior.low;
       return n < 1 || this.sumOverTotals(n) - this.highest(n) > Math.log(RESOLVED);
     }
