@@ -19,8 +19,10 @@ import pytest
 import suffice
 from suffice.cataloguing import catalogue
 from suffice.errors import LedgerCorruptError, UsageError
+from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.numbers import number
 from suffice.pages.publication_page import _statistic
+from suffice.pages.site_pages import Entry
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
 from support.catalogued import (
@@ -366,12 +368,50 @@ def test_charges_of_an_export_are_shown_and_a_changed_export_is_refused(tmp_path
         export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
     catalogue(store, tmp_path / "site", ledger_export=export)
     shown = Page((tmp_path / "site" / "datasets" / "passengers.html").read_text(encoding="utf-8")).shown
-    assert "Epsilon 1.5 in 2 charges, of 3 granted." in shown
+    assert "Epsilon 1.5 in 2 charges, of 3 granted. Not counted: 1 release" in shown
     assert "kept-back" in shown
     assert "not published yet" in shown
     export.write_text(export.read_text(encoding="utf-8").replace("500000", "400000"), encoding="utf-8")
     with pytest.raises(LedgerCorruptError, match="--ledger-export"):
         catalogue(store, tmp_path / "site", ledger_export=export)
+
+
+def test_releases_that_an_export_does_not_list_are_named(tmp_path: Path) -> None:
+    store, export = make_small(tmp_path, "2013-01", "2013-02"), tmp_path / "ledger.jsonl"
+    (folder,) = (store / "monthly" / "2013-01").iterdir()
+    request = dataclasses.replace(request_for("passengers", "monthly"), window="all", grid=None)
+    with create_ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        ledger.grant("passengers", epsilon=Fraction(3), reason="a test")
+        charge = published(ledger, request)
+        export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
+    charges = read_charges(export)
+    here = [
+        Entry(
+            facts={
+                "dataset": "passengers",
+                "created": "2026-01-01T00Z",
+                "label": label,
+                "release_id": of,
+                "neighboring": "add_or_remove_one",
+                "unit": "row",
+                "max_rows": None,
+                "epsilon": "1",
+            },
+            path="",
+        )
+        for label, of in (("monthly@2013-01", charge.release_id), ("monthly@2013-02", folder.name))
+    ]
+    budget = budgets_of(here, charges)["passengers"]
+    assert budget.uncounted == ("monthly@2013-02",)
+    assert budgets_of(here[:1], charges)["passengers"].uncounted == ()
+    assert "export" not in budgets_of(here[:1], charges)["passengers"].sentence
+    assert "knows nothing of this dataset" in budgets_of(here, {})["passengers"].caption
+    assert "export would show it" in budgets_of(here, None)["passengers"].caption
+    catalogue(store, tmp_path / "site", ledger_export=export)
+    page = Page((tmp_path / "site" / "datasets" / "passengers.html").read_text(encoding="utf-8")).shown
+    assert "this page was made with: monthly@2013-01, monthly@2013-02." in page
+    assert "Epsilon of all charges" not in page
+    assert "does not list" in Page((tmp_path / "site" / "index.html").read_text(encoding="utf-8")).shown
 
 
 def hash_of(text: str) -> str:
