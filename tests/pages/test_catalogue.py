@@ -17,12 +17,14 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import suffice
+from suffice.catalogue_publications import LONGEST_WORDS, _words
 from suffice.cataloguing import catalogue
 from suffice.errors import LedgerCorruptError, UsageError
 from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.numbers import number
-from suffice.pages.publication_page import _statistic
+from suffice.pages.publication_page import _heading, _statistic, _what_is
 from suffice.pages.site_pages import Entry
+from suffice.pipeline.publication.request import Request
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
 from support.catalogued import (
@@ -36,6 +38,7 @@ from support.catalogued import (
 )
 from support.charging import drawn, published
 from support.overspending import request_for
+from support.publications import request_of
 from support.releases import RELEASE_ID, publish
 
 TAGS = {
@@ -222,6 +225,17 @@ def test_search_knows_keys_statistics_and_titles(pages: dict[str, Page]) -> None
     assert {entry["kind"] for entry in index} == {"dataset", "series", "release", "publication"}
     (hostile,) = [entry for entry in index if (entry["kind"], entry["title"]) == ("series", "hostile")]
     assert HOSTILE[0] in hostile["words"]
+    (publication,) = [entry for entry in index if entry["kind"] == "publication"]
+    assert {"cancelled", "Beta(1,"} < {*publication["words"].split()}
+    assert publication["series"] == ["monthly"]
+
+
+def test_words_of_a_publication_are_what_was_asked_and_bounded() -> None:
+    kept = Request.read(request_of(where={"origin": "JFK"}))
+    assert all(word in _words(kept) for word in ("cancelled", "Beta(1, 1)", "origin JFK"))
+    asked = request_of()["statistics"][0]
+    long = Request.read(request_of(statistics=[{**asked, "priors": [{"name": None, "prior": "9" * 10**6}]}]))
+    assert len(_words(long)) < LONGEST_WORDS
 
 
 def test_feeds_are_well_formed_and_absolute_where_the_address_is_known(site: Path, tmp_path: Path) -> None:
@@ -425,3 +439,14 @@ def test_a_publication_says_under_which_priors_a_statistic_was_asked() -> None:
     named = [{"name": "wide", "prior": "Beta(1, 1)"}, {"name": "near", "prior": "Beta(9, 9)"}]
     several = {"statistic": "flag", "priors": named, "n_prior": None, "predictor_prior": None}
     assert _statistic(several) == "flag; prior wide: Beta(1, 1); prior near: Beta(9, 9)"
+
+
+def test_a_long_title_is_no_heading_and_files_say_what_they_are() -> None:
+    request = {"statistics": [{"statistic": "flag"}, {"statistic": "kind"}], "releases": [{"label": "a@1"}]}
+    assert _heading({"title": "flag: a@1", "request": request}) == "flag: a@1"
+    assert _heading({"title": "flag under " * 20, "request": request}) == "flag and 1 more: a@1"
+    described = {"name": "flag-draws.csv-metadata.json", "role": "draws", "rows": None}
+    assert _what_is(described) == "says what the columns of flag-draws.csv are, and what they rest on"
+    assert (
+        _what_is({"name": "flag-draws.csv", "role": "draws", "rows": 4000}) == "posterior draws, 4,000 rows"
+    )

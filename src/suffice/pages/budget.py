@@ -138,7 +138,7 @@ class Budget:
             notes.append(
                 f"Published, but not in the ledger's export that this page was made with: {shown}"
                 + (f" and {more} more" if more > 0 else "")
-                + ". The export is older than they are, or of another ledger: what they spent is not in the sum."
+                + ". The export is older than they are, or of another ledger: the sum lacks what they spent."
             )
         if self.per_window is not None:
             notes.append(
