@@ -329,7 +329,7 @@ def test_what_does_not_verify_is_named_left_out_and_led_to_by_nothing(tmp_path: 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda place: place / "store" / "site", "inside a release store"),
+        (lambda place: place / "store" / "site", "inside a store"),
         (lambda place: place / "full", "neither empty nor a catalogue"),
         (lambda place: place / "full" / "notes.txt", "no catalogue can be written"),
         (lambda place: place / "forged", "is no catalogue's"),
