@@ -103,4 +103,5 @@ def distance(drawn: Floats, points: Floats, law: Floats) -> Floats:
     """Return how far draws are from a law, a number for each entry: Kolmogorov's distance."""
     steps = np.arange(DRAWS + 1) / DRAWS
     at = np.stack([np.interp(np.sort(own), *of) for own, *of in zip(drawn, points, law, strict=True)])
-    return np.maximum(np.max(steps[1:] - at, axis=1), np.max(at - steps[:-1], axis=1))
+    found: Floats = np.maximum(np.max(steps[1:] - at, axis=1), np.max(at - steps[:-1], axis=1))
+    return found
