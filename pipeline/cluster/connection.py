@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
@@ -153,6 +153,8 @@ class DistributedCluster:
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
                     raise ClusterError(_NO_WORKER) from None
+            except CancelledError:  # a client that loses its scheduler cancels what it waits for
+                raise ClusterError(LOST) from None
             else:
                 return
 
@@ -361,8 +363,9 @@ def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[Distri
     try:
         yield DistributedCluster(client)
     finally:
-        with suppress(Exception):  # a cluster that is lost has none
-            client.unregister_worker_plugin(plugin)
+        if client.status == "running":  # one that is lost would be waited for
+            with suppress(Exception):
+                client.unregister_worker_plugin(plugin)
 
 
 def this_worker_may_spill() -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
+from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.batches.part_answer import PartTerms, answer_part
 from suffice.pipeline.batches.parts import cells_per_part, parts_of
 from suffice.pipeline.cluster.connection import open_cluster
@@ -22,6 +23,8 @@ from suffice.pipeline.distributions.piecewise import worst_diagnostics
 from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.posterior.notes import described
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
+from suffice.storage.publications.manifest_model import LONGEST_DIAGNOSTIC, MOST_FILES
+from suffice.storage.publications.receipts import put_receipt, with_receipts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +38,14 @@ if TYPE_CHECKING:
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import PublishedFile
     from suffice.storage.publications.publication_store import PublicationStore
+    from suffice.storage.signatures.signing import Signer
 
 PART = "part"
 """The key of a part's metadata under which it says which cells it has, as JSON."""
+_TEXTS = frozenset({"sampler", "not_reconciled"})
+_NUMBERS = frozenset({"chains", "draws", "largest_r_hat", "fewest_effective_draws"})
+"""What diagnostics of posteriors state."""
+_LARGEST_NUMBER = 2**53
 FORMATS = ("parquet",)
 """That are written in parts."""
 
@@ -171,6 +179,7 @@ class StatisticParts:
                 prior=prior,
                 n_prior=asked.n_prior,
                 predictor_prior=asked.predictor_prior,
+                where=", ".join(f"{column}={key}" for column, key in request.where.items()) or None,
                 mass=float(request.mass),
                 draws=request.draws,
                 seed=request.seed,
@@ -226,6 +235,7 @@ def publish_parts(
     *,
     cluster: str,
     progress: CellProgress | None = None,
+    signer: Signer | None = None,
 ) -> tuple[list[PublishedEntry], dict[str, dict[str, str]]]:
     """Compute and write all parts that do not stand there yet.
 
@@ -238,6 +248,8 @@ def publish_parts(
         Where parts are computed, as ``open_cluster`` takes it. It changes no number.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after every part.
+    signer : Signer, optional
+        Who will sign the manifest: parts that stand there count where this key signed a receipt of them.
 
     Returns
     -------
@@ -249,7 +261,7 @@ def publish_parts(
     Raises
     ------
     UsageError
-        Where there would be too many parts.
+        Where there would be too many parts, or files.
     ClusterError, StoreError, MissingExtraError
         Where the cluster or the store cannot be used. What was written stays, and is used again.
     """
@@ -257,7 +269,15 @@ def publish_parts(
     all_parts = [
         StatisticParts.of(question, position) for position in range(len(question.request.statistics))
     ]
-    files = {file.name: file for file in publications.files(publication_id)}
+    n_files = sum(len(one.parts) for one in all_parts) * (2 if question.request.draws else 1)
+    if n_files > MOST_FILES:
+        message = (
+            f"these statistics make {n_files} files, and a publication has at most {MOST_FILES}: publish "
+            "fewer statistics at once, or fewer draws"
+        )
+        raise UsageError(message)
+    standing = with_receipts(publications, publication_id, signer)
+    files = {file.name: file for file in standing}
     entries: dict[tuple[int, int], list[PublishedEntry]] = {}
     diagnostics: dict[str, dict[str, Any]] = {}
     missing: dict[int, list[Part]] = {}
@@ -279,21 +299,45 @@ def publish_parts(
                 missing.setdefault(position, []).append(part)
             else:
                 take(position, part, *found)
-    if missing:
-        with open_cluster(cluster) as opened:
-            for position, parts in missing.items():
-                for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
-                    written = [
-                        publications.put_file(publication_id, name, content).entry(
-                            role="part", file_format="parquet", rows=rows
-                        )
-                        for name, (content, rows) in computed.files.items()
-                    ]
-                    take(position, computed.part, written, computed.diagnostics)
+    try:
+        for position, computed in _computed(cluster, all_parts, missing):
+            written = _put(publications, publication_id, computed, signer)
+            take(position, computed.part, written, computed.diagnostics)
+    except ClusterError as error:
+        of = sum(len(one.parts) for one in all_parts)
+        message = (
+            f"{error}; {len(entries)} of {of} parts are written and kept: the same command, with this or "
+            "another --cluster, computes the others"
+        )
+        raise ClusterError(message) from None
     return (
         [entry for place in sorted(entries) for entry in entries[place]],
         {name: described(found) for name, found in diagnostics.items() if found},
     )
+
+
+def _put(
+    publications: PublicationStore, publication_id: str, computed: PartFiles, signer: Signer | None
+) -> list[PublishedEntry]:
+    """Write the files of a part; whoever signs leaves a receipt of each."""
+    entries = []
+    for name, (content, rows) in computed.files.items():
+        file = publications.put_file(publication_id, name, content)
+        if signer is not None:
+            put_receipt(publications, publication_id, file, signer)
+        entries.append(file.entry(role="part", file_format="parquet", rows=rows))
+    return entries
+
+
+def _computed(
+    cluster: str, all_parts: Sequence[StatisticParts], missing: Mapping[int, Sequence[Part]]
+) -> Iterator[tuple[int, PartFiles]]:
+    """Give what is missing as it is computed, each with its statistic's position; none opens no cluster."""
+    if missing:
+        with open_cluster(cluster) as opened:
+            for position, parts in missing.items():
+                for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
+                    yield position, computed
 
 
 def _without_notes(text: str) -> object:
@@ -312,4 +356,13 @@ def _read(text: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("diagnostics"), dict) else {}
+    told = found.get("diagnostics") if isinstance(found, dict) else None
+    return found if isinstance(told, dict) and all(map(_is_diagnostic, told, told.values())) else {}
+
+
+def _is_diagnostic(name: str, value: object) -> bool:
+    """Tell whether a part can have told this: parts are read from where others may write."""
+    if name in _TEXTS:
+        return isinstance(value, str) and len(value) <= LONGEST_DIAGNOSTIC
+    is_number = isinstance(value, float) or (type(value) is int and abs(value) < _LARGEST_NUMBER)
+    return name in _NUMBERS and is_number

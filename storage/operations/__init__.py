@@ -15,6 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "publishing": ("publish_patiently",),
     "recovery": ("Action", "Report", "recover"),
     "rehearsals": ("RehearsalPlace", "compose_rehearsal", "rehearsed_charge"),
+    "resting": ("RestingRelease", "resting_releases"),
     "settling": ("abandon_lost", "settle"),
     "spooling": ("spool_files", "spool_sizes"),
     "verify_ledger": ("compare_with_store",),

@@ -315,7 +315,7 @@ def open_publication(
     else:
         located = locate_publication(text)
         if located is None:
-            message = f"{text!r} is no publication: name its folder below {PUBLICATIONS}/, or its id"
+            message = f"{text!r} is no publication: name its folder below {PUBLICATIONS}/, or its id, whole"
             raise UsageError(message)
         address, wanted = located
         publications = _opened(address, pinned_publication_keys(publication_keys), ONCE)

@@ -140,6 +140,16 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
         assert is_valid(**{place: None})
         for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
             assert not is_valid(**{place: url})
+    if name == "posterior":
+        assert is_valid(release="crashes@latest", disjoint=["s3://bucket/releases/crashes"], compare=None)
+        credentialed = "s3://key:hunter2@bucket/releases/crashes"
+        for fields in (
+            {"release": credentialed},
+            {"disjoint": [credentialed]},
+            {"same_data": [credentialed]},
+            {"compare": credentialed},
+        ):
+            assert not is_valid(**fields)
     assert is_valid(store="s3://bucket/releases")
     assert not is_valid(unknown=1)
     described = {key: field.get("description") for key, field in model["properties"].items()}

@@ -86,8 +86,11 @@ export interface Release {
   cells(statistic?: string): Keys[];
   table(statistic: string, where?: Keys): TableRow[];
   posterior(statistic: string, options?: PosteriorOptions): Posterior;
-  /** The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work. */
-  posteriorInSlices(statistic: string, options?: PosteriorOptions, pause?: () => Promise<void>): Promise<Posterior>;
+  /**
+   * The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work.
+   * `parameters` are worked out, all by default; others are when they are asked for, in one go.
+   */
+  posteriorInSlices(statistic: string, options?: PosteriorOptions & { parameters?: string[] }, pause?: () => Promise<void>): Promise<Posterior>;
 }
 
 export declare function readRelease(manifest: Uint8Array, files: Files, options?: ReadOptions): Promise<Release>;

@@ -6,6 +6,7 @@ import { ONE_SUM, knownOf, noisySums } from "./families.js";
 import { Likelihood } from "./likelihood.js";
 import { LINES, LineDistribution } from "./line.js";
 import { conjugate, fixed, parseNPrior, parsePrior, reciprocal } from "./priors.js";
+import { TabulatedLikelihood } from "./tabulated.js";
 
 export const NOISE_AWARE = "noise-aware";
 export const PLUG_IN = "plug-in";
@@ -31,7 +32,8 @@ export function oneSumPosterior(statistic, values, release, options) {
     conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
   const starts = updated.map((one) => one.start);
   const likelihoodOf = (ofN) =>
-    options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
+    options.kept.of(`${ofN.low} ${ofN.text}`, () =>
+      new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
   const distribution = options.method === PLUG_IN
     ? plugIn(line, prior, updated, starts)
     : noiseAware(line, prior, starts, nPrior, likelihoodOf);

@@ -46,15 +46,38 @@ export async function inSlices(work, pause) {
   }
 }
 
-/** Likelihoods by what they are of, the latest few. */
-export class KeptLikelihoods {
+/** End the slice where its deadline has come: what was kept by then is there when the work is begun again. */
+export function mayPause() {
+  if (performance.now() > slice.end) throw new SliceEnded();
+}
+
+/** Work in small steps, which goes on from where it was when it is asked for again. */
+export class Resumed {
+  /** @param {Generator<void, *>} steps Yields after every few milliseconds of work, and returns what it found. */
+  constructor(steps) {
+    this.steps = steps;
+  }
+
+  get value() {
+    while (this.steps !== null) {
+      mayPause();
+      const { done, value } = this.steps.next();
+      if (done) [this.steps, this.found] = [null, value];
+    }
+    return this.found;
+  }
+}
+
+/** Likelihoods, and other work that slices go on with, by what they are of: the latest few. */
+export class KeptWork {
   constructor() {
     this.kept = new Map();
     this.asked = new Set();
   }
 
-  of(key, width, make) {
-    const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width);
+  /** What was kept under a key, or else is made now. */
+  of(key, make) {
+    const found = this.kept.get(key) ?? make();
     this.kept.delete(key);
     this.kept.set(key, found);
     if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
@@ -64,7 +87,7 @@ export class KeptLikelihoods {
 
   /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
   finish() {
-    for (const likelihood of this.asked) likelihood.isAskedAgain = true;
+    for (const work of this.asked) work.isAskedAgain = true;
     this.asked.clear();
   }
 }
@@ -125,7 +148,7 @@ export class TabulatedLikelihood {
   direct(position) {
     const known = this.known.get(position);
     if (known !== undefined) return known;
-    if (performance.now() > slice.end) throw new SliceEnded();
+    mayPause();
     const value = this.likelihood.at(position);
     if (this.known.size < MOST_KNOWN) this.known.set(position, value);
     return value;

@@ -171,4 +171,4 @@ def _print_status(report: GapReport) -> None:
 
 
 _STATUSES = ("published", "already_published", "failed", "left")
-_STATES = ("published", "missing", "overdue", "not_in_store")
+_STATES = ("published", "missing", "overdue", "withdrawn", "not_in_store")

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pages.citation import bibtex, citation
+from suffice.pages.citation import bibtex
 from suffice.pages.numbers import number
 from suffice.pages.pictures import picture
 from suffice.pages.release_facts import ordered_groups
@@ -16,6 +16,7 @@ from suffice.pages.rendering import render
 from suffice.pages.statistic_view import POSTERIOR
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.families import FAMILIES
+from suffice.storage.releases.citation import citation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

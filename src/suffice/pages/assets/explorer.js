@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 121f5d6c5206b2f55b58c9d9373064cf5a21484ac6765a35f57b0c7c9be5f503
+// sha256: 691c3c7e82f9db6cacabf387e6fc28a1d6f7aba7f850999d6f2570e360a81275
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -1648,12 +1648,155 @@
     return sum;
   }
 
+  // src/tabulated.js
+  var MOST_KEPT = 8;
+  var SLICE = 12;
+  var NODES = 24;
+  var FIRST = 6;
+  var TOLERANCE = 3e-12;
+  var MOST_HALVINGS = 8;
+  var MOST_KNOWN = 5e4;
+  var ANGLES = Array.from({ length: NODES }, (_, i) => Math.PI * (i + 0.5) / NODES);
+  var POINTS2 = ANGLES.map(Math.cos);
+  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
+  var SliceEnded = class extends Error {
+  };
+  var slice = { end: Infinity };
+  async function inSlices(work, pause) {
+    for (; ; ) {
+      slice.end = performance.now() + SLICE;
+      try {
+        return work();
+      } catch (error) {
+        if (!(error instanceof SliceEnded)) throw error;
+      } finally {
+        slice.end = Infinity;
+      }
+      await pause();
+    }
+  }
+  function mayPause() {
+    if (performance.now() > slice.end) throw new SliceEnded();
+  }
+  var Resumed = class {
+    /** @param {Generator<void, *>} steps Yields after every few milliseconds of work, and returns what it found. */
+    constructor(steps) {
+      this.steps = steps;
+    }
+    get value() {
+      while (this.steps !== null) {
+        mayPause();
+        const { done, value } = this.steps.next();
+        if (done) [this.steps, this.found] = [null, value];
+      }
+      return this.found;
+    }
+  };
+  var KeptWork = class {
+    constructor() {
+      this.kept = /* @__PURE__ */ new Map();
+      this.asked = /* @__PURE__ */ new Set();
+    }
+    /** What was kept under a key, or else is made now. */
+    of(key, make) {
+      const found = this.kept.get(key) ?? make();
+      this.kept.delete(key);
+      this.kept.set(key, found);
+      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      this.asked.add(found);
+      return found;
+    }
+    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
+    finish() {
+      for (const work of this.asked) work.isAskedAgain = true;
+      this.asked.clear();
+    }
+  };
+  var TabulatedLikelihood = class {
+    /**
+     * @param {{at: function(number): number, ofNone: number}} likelihood
+     * @param {number} width About how wide its mode is.
+     */
+    constructor(likelihood, width2) {
+      this.likelihood = likelihood;
+      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
+      this.panels = /* @__PURE__ */ new Map();
+      this.known = /* @__PURE__ */ new Map();
+      this.isAskedAgain = false;
+    }
+    get ofNone() {
+      return this.likelihood.ofNone;
+    }
+    /** The log likelihood at a position on the parameter's line. */
+    at(position) {
+      if (!this.isAskedAgain) return this.direct(position);
+      const index = Math.floor(position / this.width);
+      let panel = this.panels.get(index);
+      if (panel === void 0) {
+        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
+        this.panels.set(index, panel);
+      }
+      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
+      if (panel.values !== null) return interpolated(panel, position);
+      panel.asked.add(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+        return this.direct(position);
+      this.fill(panel);
+      return this.at(position);
+    }
+    fill(panel) {
+      const { start: start2, length, depth } = panel;
+      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
+      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE) {
+        panel.values = values;
+        return;
+      }
+      const half = (from) => ({
+        start: from,
+        length: length / 2,
+        depth: depth + 1,
+        asked: /* @__PURE__ */ new Set(),
+        values: null,
+        halves: null
+      });
+      panel.halves = [half(start2), half(start2 + length / 2)];
+    }
+    direct(position) {
+      const known = this.known.get(position);
+      if (known !== void 0) return known;
+      mayPause();
+      const value = this.likelihood.at(position);
+      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+      return value;
+    }
+  };
+  function interpolated({ start: start2, length, values }, position) {
+    const at = 2 * (position - start2) / length - 1;
+    let [above, below] = [0, 0];
+    for (let i = 0; i < NODES; i += 1) {
+      const away = at - POINTS2[i];
+      if (away === 0) return values[i];
+      above += WEIGHTS[i] / away * values[i];
+      below += WEIGHTS[i] / away;
+    }
+    return above / below;
+  }
+  function lastCoefficients(values) {
+    let largest = 0;
+    for (const order of [NODES - 1, NODES - 2, NODES - 3]) {
+      let sum = 0;
+      for (let i = 0; i < NODES; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
+      largest = Math.max(largest, Math.abs(2 * sum / NODES));
+    }
+    return largest;
+  }
+
   // src/likelihood.js
   var LEFT_OUT = 24;
-  var NODES = 12;
+  var NODES2 = 12;
   var FURTHER_NODES = 10;
   var [FIRST_FALL, FALL] = [10, 15];
-  var TOLERANCE = 1e-9;
+  var TOLERANCE2 = 1e-9;
   var MOST_STEPS = 1600;
   var Likelihood = class {
     /**
@@ -1670,13 +1813,15 @@
       this.nPrior = nPrior;
       this.hint = null;
       this.cache = /* @__PURE__ */ new Map();
+      this.begun = { position: null, terms: null };
     }
     /** Log likelihood at a position on the parameter's line, up to a constant. */
     at(position) {
       const known = this.cache.get(position);
       if (known !== void 0) return known;
       this.total.given(position);
-      const value = this.sumOverN();
+      if (this.begun.position !== position) this.begun = { position, terms: /* @__PURE__ */ new Map() };
+      const value = this.sumOverN(this.begun.terms);
       if (this.cache.size < 2e4) this.cache.set(position, value);
       return value;
     }
@@ -1686,15 +1831,15 @@
       const second = this.second === void 0 ? 0 : Math.abs(this.second);
       return this.nPrior.log(0) - this.rate * (Math.abs(this.first) + second);
     }
-    sumOverN() {
+    sumOverN(known) {
       const { low, high } = this.nPrior;
       const first = Math.max(low, 1);
       const none = this.ofNone;
       if (high < first) return none;
-      const known = /* @__PURE__ */ new Map();
       const term = (n) => {
         let value = known.get(n);
         if (value === void 0) {
+          mayPause();
           value = this.nPrior.log(n) + this.sumOverTotals(n);
           known.set(n, value);
         }
@@ -1721,9 +1866,9 @@
       let blocks = sorted.slice(1).map((end, i) => block(term, sorted[i], end - sorted[i], top));
       for (let round = 0; round < 60; round += 1) {
         const sum = blocks.reduce((all, one) => all + one.sum, 0);
-        if (blocks.every((one) => one.error <= TOLERANCE * sum)) break;
+        if (blocks.every((one) => one.error <= TOLERANCE2 * sum)) break;
         blocks = blocks.flatMap((one) => {
-          if (one.error <= TOLERANCE * sum) return [one];
+          if (one.error <= TOLERANCE2 * sum) return [one];
           const half = Math.floor(one.n / 2);
           return [block(term, one.start, half, top), block(term, one.start + half, one.n - half, top)];
         });
@@ -1750,11 +1895,11 @@
         for (let stride = longest / 2; n > from && n < to; stride *= 1.6) {
           n += direction * Math.min(stride, 4 * (direction > 0 ? n : n / 5));
           cut(n);
-          if (direction < 0 && n < 4 * NODES) break;
+          if (direction < 0 && n < 4 * NODES2) break;
         }
       }
       const sorted = [...found].sort((a, b) => a - b);
-      return sorted.filter((at, i) => i === 0 || i === sorted.length - 1 || at - sorted[i - 1] > NODES / 2);
+      return sorted.filter((at, i) => i === 0 || i === sorted.length - 1 || at - sorted[i - 1] > NODES2 / 2);
     }
     /** Log of the sum over A of its density times that of the noise; N >= 1. */
     sumOverTotals(n) {
@@ -1844,19 +1989,19 @@
         const steep = Math.max(-direction * total.slope(position, slope), 0);
         const bend = total.curvature(position, slope);
         let length = 2 * fall / (steep + Math.sqrt(steep * steep + 2 * bend * fall) || Number.MIN_VALUE);
-        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES);
+        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES2);
         length = Math.min(length, left);
         for (let shorter = 0; shorter < 30; shorter += 1) {
-          if (isSum && length <= 2 * NODES) break;
+          if (isSum && length <= 2 * NODES2) break;
           const last = this.weight(position + direction * (isSum ? length - 1 : length));
           if (here - last < 1.5 * fall) break;
           length *= 0.7;
-          if (isSum) length = Math.max(Math.floor(length), 2 * NODES);
+          if (isSum) length = Math.max(Math.floor(length), 2 * NODES2);
         }
-        if (isSum && length <= 2 * NODES) {
+        if (isSum && length <= 2 * NODES2) {
           for (let i = 0; i < length; i += 1) sum += Math.exp(this.weight(position + direction * i) - top);
         } else {
-          const count2 = panel ? FURTHER_NODES : NODES;
+          const count2 = panel ? FURTHER_NODES : NODES2;
           const { nodes, weights } = gram(count2, isSum ? length : Infinity);
           let part = 0;
           for (let i = 0; i < count2; i += 1) {
@@ -1931,13 +2076,13 @@
   }
   function block(term, start2, n, top) {
     let sum = 0;
-    if (n <= NODES + 4) {
+    if (n <= NODES2 + 4) {
       for (let i = 0; i < n; i += 1) sum += Math.exp(term(start2 + i) - top);
       return { start: start2, n, sum, error: 0 };
     }
-    const { nodes, weights, tails } = sumRule(NODES, n);
+    const { nodes, weights, tails } = sumRule(NODES2, n);
     let [last, before] = [0, 0];
-    for (let i = 0; i < NODES; i += 1) {
+    for (let i = 0; i < NODES2; i += 1) {
       const value = Math.exp(term(start2 + nodes[i]) - top);
       sum += weights[i] * value;
       last += tails[0][i] * value;
@@ -1947,9 +2092,9 @@
   }
 
   // src/line.js
-  var NODES2 = 16;
+  var NODES3 = 16;
   var LEFT_OUT2 = 28;
-  var TOLERANCE2 = 1e-8;
+  var TOLERANCE3 = 1e-8;
   var MOST_PANELS = 3e3;
   var LINES = {
     probability: {
@@ -2012,9 +2157,9 @@
     /** The average of a function of the parameter. */
     average(of) {
       let sum = 0;
-      const { nodes, weights } = gauss(NODES2);
+      const { nodes, weights } = gauss(NODES3);
       for (const { start: start2, length, values } of this.panels) {
-        for (let i = 0; i < NODES2; i += 1) {
+        for (let i = 0; i < NODES3; i += 1) {
           if (values[i] > 0) {
             const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
             sum += length * weights[i] * values[i] / this.total * of(value);
@@ -2133,7 +2278,7 @@
     let panels = breaks.slice(1).map((end, i) => panelOf(log, breaks[i], end - breaks[i], top));
     for (let round = 0; round < 60; round += 1) {
       const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-      const isFine = (one) => one.error <= TOLERANCE2 * mass;
+      const isFine = (one) => one.error <= TOLERANCE3 * mass;
       if (panels.every(isFine)) return panels;
       if (panels.length > MOST_PANELS) break;
       panels = panels.flatMap((one) => {
@@ -2145,12 +2290,12 @@
     throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
   }
   function panelOf(log, start2, length, top) {
-    const { nodes, weights } = gauss(NODES2);
+    const { nodes, weights } = gauss(NODES3);
     const values = Float64Array.from(nodes, (y) => Math.exp(log(start2 + length * (y + 1) / 2) - top));
     const expansion = legendre(values);
     let mass = 0;
-    for (let i = 0; i < NODES2; i += 1) mass += weights[i] * values[i];
-    const error = length * (Math.abs(expansion[NODES2 - 1]) + Math.abs(expansion[NODES2 - 2]));
+    for (let i = 0; i < NODES3; i += 1) mass += weights[i] * values[i];
+    const error = length * (Math.abs(expansion[NODES3 - 1]) + Math.abs(expansion[NODES3 - 2]));
     return { start: start2, length, values, expansion, mass: length * mass, error };
   }
 
@@ -2365,8 +2510,8 @@
     const exact = projected(statistic, noisy, known, release.n);
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
     const starts = updated.map((one) => one.start);
-    const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
-    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf);
+    const likelihoodOf2 = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
     const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
     return new Posterior({
       parameters: [family.parameter],
@@ -2392,13 +2537,13 @@
     if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
     throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
   }
-  function noiseAware(line2, prior, starts, nPrior, likelihoodOf) {
+  function noiseAware(line2, prior, starts, nPrior, likelihoodOf2) {
     const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts);
-    const likelihood = likelihoodOf(nPrior);
+    const likelihood = likelihoodOf2(nPrior);
     const distribution = of(likelihood);
     const ofNone = likelihood.ofNone - distribution.logMass;
     if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
-    return of(likelihoodOf({ ...nPrior, low: 1 }));
+    return of(likelihoodOf2({ ...nPrior, low: 1 }));
   }
   function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
     if (family === "bernoulli" && design !== "minimal") {
@@ -2483,6 +2628,7 @@
   var WINDOW = 27;
   var LEAST_EDGE = 1e-11;
   var MOST_STEPS2 = 4e9;
+  var [PRODUCTS_TOGETHER, STEPS_TOGETHER] = [2e6, 5e4];
   function countsPosterior(statistic, values, release, options) {
     const categories = statistic.parameters.categories;
     const counts = values.map(Number);
@@ -2502,9 +2648,14 @@
       });
     } else {
       const scale2 = toNumber(parseRational(statistic.scale));
-      const rows = new LatentCounts(counts, scale2, alpha, nPrior, shown(statistic.name));
+      const given = { counts, scale: scale2, alpha, sum, nPrior, name: shown(statistic.name) };
+      const kept2 = options.kept.of(`${nPrior.text} ${prior.text}`, () => ({
+        rows: new Resumed(latentCounts(given)),
+        likelihoods: /* @__PURE__ */ new Map()
+      }));
       makes = alpha.map((own, k) => () => {
-        const likelihood = new CountLikelihood(rows, k, nPrior);
+        const rows = kept2.rows.value;
+        const likelihood = likelihoodOf(kept2.likelihoods, rows, k);
         const exact = Math.max(counts[k], 0);
         const rest = counts.reduce((all, one) => all + Math.max(one, 0), 0) - exact;
         const { start: start2 } = conjugate("Beta", [own + exact, sum - own + rest]);
@@ -2520,46 +2671,55 @@
       marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make }))
     });
   }
-  var LatentCounts = class {
-    constructor(counts, scale2, alpha, nPrior, name) {
-      Object.assign(this, { counts, scale: scale2, alpha, nPrior, name });
-      this.sum = alpha.reduce((all, one) => all + one, 0);
-      for (let reach2 = WINDOW * scale2 + 8; ; reach2 *= 2) {
-        this.rows = counts.map((count2, k) => this.row(count2, alpha[k], reach2));
-        this.rest = others(this.rows, (steps) => {
-          if (steps > MOST_STEPS2) throw unresolved(name);
-        });
-        if (this.holdAll()) break;
-      }
+  function likelihoodOf(known, rows, k) {
+    if (!known.has(k)) known.set(k, new TabulatedLikelihood(new CountLikelihood(rows, k), 1));
+    return known.get(k);
+  }
+  function* latentCounts(given) {
+    const { counts, scale: scale2, alpha, name } = given;
+    for (let reach2 = WINDOW * scale2 + 8; ; reach2 *= 2) {
+      const rows = counts.map((count2, k) => rowOf(count2, alpha[k], scale2, reach2));
+      yield;
+      const rest = yield* others(rows, name);
+      const found = new LatentCounts({ ...given, rows, rest });
+      if (yield* found.holdAll()) return found;
     }
-    /** Gamma(alpha + c) / c! times the noise, at consecutive counts, over its largest value. */
-    row(count2, alpha, reach2) {
-      const start2 = Math.max(0, Math.floor(count2 - reach2));
-      const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
-      const logs = new Float64Array(end - start2 + 1);
-      for (let i = 0; i < logs.length; i += 1) {
-        logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / this.scale;
-      }
-      return { start: start2, ...scaled(logs) };
+  }
+  function rowOf(count2, alpha, scale2, reach2) {
+    const start2 = Math.max(0, Math.floor(count2 - reach2));
+    const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
+    const logs = new Float64Array(end - start2 + 1);
+    for (let i = 0; i < logs.length; i += 1) {
+      logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / scale2;
+    }
+    return { start: start2, ...scaled(logs) };
+  }
+  var LatentCounts = class {
+    constructor(given) {
+      Object.assign(this, given);
     }
     /** Whether hardly any of the posterior lies at the ends of a window. */
-    holdAll() {
-      return this.rows.every((row3, k) => {
+    *holdAll() {
+      for (const [k, row3] of this.rows.entries()) {
         const rest = this.rest[k];
-        const of = (i) => {
+        const last = row3.values.length - 1;
+        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row3.start, 0), last);
+        const some = [0, kink, ...Array.from({ length: 16 }, (_, i) => Math.round((i + 1) * last / 16))];
+        const weights = [];
+        for (const i of some) {
           let all = 0;
           for (let m = 0; m < rest.values.length; m += 1) {
             all += rest.values[m] * Math.exp(this.logOfN(row3.start + i + rest.start + m));
+            if (m % STEPS_TOGETHER === STEPS_TOGETHER - 1) yield;
           }
-          return row3.values[i] * all;
-        };
-        const size = row3.values.length;
-        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row3.start, 0), size - 1);
-        const inner = [0, kink, ...Array.from({ length: 15 }, (_, i) => Math.round((i + 1) * (size - 1) / 16))].map(of);
-        const most = Math.max(...inner);
-        const first = row3.start === 0 ? 0 : of(0);
-        return first <= LEAST_EDGE * most && of(size - 1) <= LEAST_EDGE * most;
-      });
+          weights.push(row3.values[i] * all);
+          yield;
+        }
+        const most = Math.max(...weights);
+        const first = row3.start === 0 ? 0 : weights[0];
+        if (!(first <= LEAST_EDGE * most && weights[weights.length - 1] <= LEAST_EDGE * most)) return false;
+      }
+      return true;
     }
     /** Log of prior(N) N! / Gamma(sum of concentrations + N), relative to that of the noisy total. */
     logOfN(n) {
@@ -2580,30 +2740,32 @@
     for (const one of logs) top = Math.max(top, one);
     return { values: logs.map((one) => Math.exp(one - top)) };
   }
-  function others(rows, count2) {
+  function* others(rows, name) {
     const one = { start: 0, values: Float64Array.of(1) };
     let steps = 0;
-    const joined2 = (a, b) => {
+    function* joined2(a, b) {
       steps += a.values.length * b.values.length;
-      count2(steps);
-      return convolved(a, b);
-    };
+      if (steps > MOST_STEPS2) throw unresolved(name);
+      return yield* convolved(a, b);
+    }
     const before = [one];
-    for (const row3 of rows.slice(0, -1)) before.push(joined2(before[before.length - 1], row3));
+    for (const row3 of rows.slice(0, -1)) before.push(yield* joined2(before[before.length - 1], row3));
     const rest = new Array(rows.length);
     let after = one;
     for (let k = rows.length - 1; k >= 0; k -= 1) {
-      rest[k] = joined2(before[k], after);
-      if (k) after = joined2(after, rows[k]);
+      rest[k] = yield* joined2(before[k], after);
+      if (k) after = yield* joined2(after, rows[k]);
     }
     return rest;
   }
-  function convolved(a, b) {
+  function* convolved(a, b) {
     const [long, short] = a.values.length > b.values.length ? [a, b] : [b, a];
     const values = new Float64Array(long.values.length + short.values.length - 1);
+    const together = Math.ceil(PRODUCTS_TOGETHER / long.values.length);
     for (let i = 0; i < short.values.length; i += 1) {
       const weight = short.values[i];
       if (weight > 0) for (let j = 0; j < long.values.length; j += 1) values[i + j] += weight * long.values[j];
+      if (i % together === together - 1) yield;
     }
     let top = 0;
     for (const value of values) top = Math.max(top, value);
@@ -2611,7 +2773,8 @@
     return { start: a.start + b.start, values };
   }
   var CountLikelihood = class extends Likelihood {
-    constructor(rows, k, nPrior) {
+    constructor(rows, k) {
+      const { nPrior } = rows;
       const { start: start2, values } = rows.rest[k];
       const noise = { values: [rows.counts[k], start2 + highest(values)], scale: rows.scale, reach: 1 };
       super(new BinomialTotal(1), noise, nPrior);
@@ -2674,131 +2837,6 @@
     return new ReleaseError("resolution", `${name}: noise hides too many counts for this reader; a published posterior can be read`);
   }
 
-  // src/tabulated.js
-  var MOST_KEPT = 8;
-  var SLICE = 12;
-  var NODES3 = 24;
-  var FIRST = 6;
-  var TOLERANCE3 = 3e-12;
-  var MOST_HALVINGS = 8;
-  var MOST_KNOWN = 5e4;
-  var ANGLES = Array.from({ length: NODES3 }, (_, i) => Math.PI * (i + 0.5) / NODES3);
-  var POINTS2 = ANGLES.map(Math.cos);
-  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
-  var SliceEnded = class extends Error {
-  };
-  var slice = { end: Infinity };
-  async function inSlices(work, pause) {
-    for (; ; ) {
-      slice.end = performance.now() + SLICE;
-      try {
-        return work();
-      } catch (error) {
-        if (!(error instanceof SliceEnded)) throw error;
-      } finally {
-        slice.end = Infinity;
-      }
-      await pause();
-    }
-  }
-  var KeptLikelihoods = class {
-    constructor() {
-      this.kept = /* @__PURE__ */ new Map();
-      this.asked = /* @__PURE__ */ new Set();
-    }
-    of(key, width2, make) {
-      const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
-      this.kept.delete(key);
-      this.kept.set(key, found);
-      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
-      this.asked.add(found);
-      return found;
-    }
-    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
-    finish() {
-      for (const likelihood of this.asked) likelihood.isAskedAgain = true;
-      this.asked.clear();
-    }
-  };
-  var TabulatedLikelihood = class {
-    /**
-     * @param {{at: function(number): number, ofNone: number}} likelihood
-     * @param {number} width About how wide its mode is.
-     */
-    constructor(likelihood, width2) {
-      this.likelihood = likelihood;
-      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
-      this.panels = /* @__PURE__ */ new Map();
-      this.known = /* @__PURE__ */ new Map();
-      this.isAskedAgain = false;
-    }
-    get ofNone() {
-      return this.likelihood.ofNone;
-    }
-    /** The log likelihood at a position on the parameter's line. */
-    at(position) {
-      if (!this.isAskedAgain) return this.direct(position);
-      const index = Math.floor(position / this.width);
-      let panel = this.panels.get(index);
-      if (panel === void 0) {
-        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
-        this.panels.set(index, panel);
-      }
-      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
-      if (panel.values !== null) return interpolated(panel, position);
-      panel.asked.add(position);
-      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
-        return this.direct(position);
-      this.fill(panel);
-      return this.at(position);
-    }
-    fill(panel) {
-      const { start: start2, length, depth } = panel;
-      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
-      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE3) {
-        panel.values = values;
-        return;
-      }
-      const half = (from) => ({
-        start: from,
-        length: length / 2,
-        depth: depth + 1,
-        asked: /* @__PURE__ */ new Set(),
-        values: null,
-        halves: null
-      });
-      panel.halves = [half(start2), half(start2 + length / 2)];
-    }
-    direct(position) {
-      const known = this.known.get(position);
-      if (known !== void 0) return known;
-      if (performance.now() > slice.end) throw new SliceEnded();
-      const value = this.likelihood.at(position);
-      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
-      return value;
-    }
-  };
-  function interpolated({ start: start2, length, values }, position) {
-    const at = 2 * (position - start2) / length - 1;
-    let [above, below] = [0, 0];
-    for (let i = 0; i < NODES3; i += 1) {
-      const away = at - POINTS2[i];
-      if (away === 0) return values[i];
-      above += WEIGHTS[i] / away * values[i];
-      below += WEIGHTS[i] / away;
-    }
-    return above / below;
-  }
-  function lastCoefficients(values) {
-    let largest = 0;
-    for (const order of [NODES3 - 1, NODES3 - 2, NODES3 - 3]) {
-      let sum = 0;
-      for (let i = 0; i < NODES3; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
-      largest = Math.max(largest, Math.abs(2 * sum / NODES3));
-    }
-    return largest;
-  }
-
   // src/release.js
   var Release = class {
     constructor(manifest, files, signatureStatus, wanted, withdrawal) {
@@ -2808,7 +2846,7 @@
       this.groups = groupsOf(manifest);
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
-      this.kept = new KeptLikelihoods();
+      this.kept = new KeptWork();
       manifest.statistics.forEach((statistic, i) => {
         if (!wanted.has(statistic.name)) return;
         this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -2887,7 +2925,8 @@
      *
      * @param {string} statistic
      * @param {{prior?: string, nPrior?: string | number, where?: Record<string, string | number>,
-     *   method?: string}} [options] By default the family's prior, the release's prior of N, and `noise-aware`.
+     *   method?: string, clipping?: string}} [options] By default the family's prior, the release's prior of N,
+     *   and `noise-aware`.
      */
     posterior(statistic, options = {}) {
       const entry = this.entry(statistic);
@@ -2910,7 +2949,7 @@
       const found = compute(entry, values, { n, maxTotalRows }, {
         ...options,
         method,
-        kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
+        kept: { of: (key, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, make) }
       });
       this.kept.finish();
       return found;
@@ -2919,11 +2958,17 @@
      * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
      *
      * @param {string} statistic
-     * @param {object} options As of `posterior`.
+     * @param {object} options As of `posterior`, and `parameters`: those that are worked out, all by default;
+     *   others are when they are asked for, in one go.
      * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
      */
     posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
-      return inSlices(() => this.posterior(statistic, options), pause);
+      const { parameters, ...asked } = options;
+      return inSlices(() => {
+        const found = this.posterior(statistic, asked);
+        for (const parameter of parameters ?? found.parameters) found.marginal(parameter);
+        return found;
+      }, pause);
     }
     entry(statistic) {
       const found = this.manifest.statistics.find(({ name }) => name === statistic);
@@ -3268,12 +3313,13 @@
       return opened.get(statistic);
     }
     return {
-      /** The posterior of one cell; throws what the reader throws. */
-      async posterior(statistic, cell, { prior, nPrior, method }, pause) {
-        const key = JSON.stringify([statistic, cell, prior, nPrior, method]);
+      /** The posterior of one cell, with the laws of some parameters worked out; throws what the reader throws. */
+      async posterior(statistic, cell, { prior, nPrior, method, parameters }, pause) {
+        const key = JSON.stringify([statistic, cell, prior, nPrior, method, parameters]);
         if (!kept2.has(key)) {
           const asked = { method, where: whereOf(page, cell) };
           if (prior) asked.prior = prior;
+          if (parameters) asked.parameters = parameters;
           if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
           const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
           if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
@@ -3334,8 +3380,8 @@
     };
     const patience = performance.now() + PATIENCE;
     let first = null;
-    const posterior = (keys, method) => reader.posterior(statistic.name, keys, { prior, nPrior, method }, pause);
-    const plugIn2 = await posterior(cell, PLUG_IN2);
+    const posterior = (keys, method, parameters) => reader.posterior(statistic.name, keys, { prior, nPrior, method, parameters }, pause);
+    const plugIn2 = await posterior(cell, PLUG_IN2, []);
     await pause();
     const entries = entriesOf(plugIn2, statistic);
     const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
@@ -3355,7 +3401,7 @@
       posterior: plugIn2,
       released: []
     };
-    const aware = await posterior(cell, NOISE_AWARE2);
+    const aware = await posterior(cell, NOISE_AWARE2, [entry.key]);
     first = null;
     await pause();
     const sides = [side(NOISE_AWARE2, aware)];
@@ -3367,7 +3413,7 @@
       show({ ...whole, sides: [...sides, ignoring] });
       return;
     }
-    const other = await posterior(versus, NOISE_AWARE2);
+    const other = await posterior(versus, NOISE_AWARE2, [entry.key]);
     await pause();
     sides.push(side("versus", other));
     show({ ...whole, sides });
@@ -4743,7 +4789,7 @@
     };
     for (const cell of [question.cell, question.versus]) {
       if (cell !== null) {
-        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2 };
+        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2, parameters: [] };
         await reader.posterior(statistic.name, cell, asked, pause);
       }
     }
@@ -4814,7 +4860,7 @@
       }
     }
     async function learn(statistic, cell) {
-      const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in" });
+      const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in", parameters: [] });
       usual.set(statistic.name, String(posterior.prior));
       entries.set(statistic.name, reader.entries(posterior, statistic));
     }
