@@ -29,7 +29,10 @@ def source_files(repository: Path, pattern: str) -> dict[str, Path]:
     tops = {f"suffice/{name}": repository / name for name in AT_THE_TOP}
     own = repository / "src" / "suffice"
     files = {f"suffice/{path.name}": path for path in own.glob(pattern)}
-    tops |= {f"suffice/{name}": own / name for name in ("cli", "data_files", "pages", "plots", "profile")}
+    tops |= {
+        f"suffice/{name}": own / name
+        for name in ("cli", "data_files", "doctor", "monitoring", "pages", "plots", "profile")
+    }
     for prefix, top in tops.items():
         files |= {f"{prefix}/{path.relative_to(top).as_posix()}": path for path in top.rglob(pattern)}
     return files
