@@ -136,7 +136,7 @@ def repository_files() -> list[str]:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory, repository_files: list[str]) -> Path:
-    """Build in ``sdist/`` a source distribution and a wheel from it, in ``tree/`` a wheel straight from the files."""
+    """Build ``sdist/``, with the wheel made from it, and a wheel straight from the ``tree/``; offline."""
     work = tmp_path_factory.mktemp("distributions")
     tree = work / "source"
     for name in repository_files:
