@@ -80,12 +80,19 @@ function compare(release, { statistic, arguments: given, prior, n_prior: nPrior,
   });
 }
 
-for (const { name, refused_by: by } of json("hostile.json").hostile) {
+for (const { name, check, refused_by: by } of json("hostile.json").hostile) {
   test(`refuses ${name}`, async () => {
     await assert.rejects(read(`hostile/${name}`, by === "signature" ? { publicKeys: [KEY] } : {}), (error) => {
       assert.ok(error instanceof ReleaseError, String(error));
       assert.ok(error.message.length <= 500);
+      assert.equal(error.code === "withdrawn", check === "withdrawal", error.code);
       return true;
     });
   });
 }
+
+test("reads what was withdrawn where it is asked for, and says why", async () => {
+  const release = await read("hostile/withdrawn", { withdrawn: true });
+  assert.equal(release.withdrawal.reason, json("hostile/withdrawn/withdrawn.json").reason);
+  assert.ok(release.table("cancelled").length > 0);
+});

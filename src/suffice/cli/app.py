@@ -289,7 +289,7 @@ def table(
 
         footer = footer_of(table_source(opened, statistic), [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_table(chosen, written, title=f"{opened.name}: {statistic}", footer=footer)
+            plot_table(chosen, written, title=f"{opened.label}: {statistic}", footer=footer)
     if as_json:
         output.print_json(
             {
