@@ -23,6 +23,7 @@ from suffice.pipeline.distributions.piecewise import worst_diagnostics
 from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.posterior.notes import described
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
+from suffice.profile.settings import pinned_certificates
 from suffice.storage.publications.manifest_model import LONGEST_DIAGNOSTIC, MOST_FILES
 from suffice.storage.publications.receipts import put_receipt, with_receipts
 
@@ -334,7 +335,7 @@ def _computed(
 ) -> Iterator[tuple[int, PartFiles]]:
     """Give what is missing as it is computed, each with its statistic's position; none opens no cluster."""
     if missing:
-        with open_cluster(cluster) as opened:
+        with open_cluster(cluster, certificates=pinned_certificates()) as opened:
             for position, parts in missing.items():
                 for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
                     yield position, computed
