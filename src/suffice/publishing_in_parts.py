@@ -10,6 +10,7 @@ from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.distributions.piecewise import worst_diagnostics
 from suffice.pipeline.posterior.notes import described
+from suffice.profile.settings import pinned_certificates
 from suffice.publication_parts import PartFiles, StatisticParts, part_files
 from suffice.storage.publications.manifest_model import MOST_FILES
 from suffice.storage.publications.receipts import put_receipt, with_receipts
@@ -131,7 +132,7 @@ def _computed(
     """Give what is missing as it is computed, each with its statistic's position; none opens no cluster."""
     if missing:
         return_freed_memory()  # of reading and checking the release
-        with open_cluster(cluster) as opened:
+        with open_cluster(cluster, certificates=pinned_certificates()) as opened:
             for position, parts in missing.items():
                 for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
                     yield position, computed

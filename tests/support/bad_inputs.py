@@ -384,6 +384,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("keys", "new"): (),
         ("keys", "show"): (),
         ("config", "show"): (),
+        ("cluster", "certificates"): (str(place.directory / "certificates"),),
     }
     commands = dict(walk(app.command()))
     assert commands.keys() == bases.keys(), "a command has no base: give it one here"

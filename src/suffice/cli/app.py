@@ -17,6 +17,7 @@ from suffice.cli import (
     analysis,
     calibration,
     catalogue,
+    cluster,
     config,
     keys,
     ledger,
@@ -82,6 +83,7 @@ app = typer.Typer(
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(store.app, name="store")
 app.add_typer(model.app, name="model")
 app.add_typer(publications.app, name="publications")
