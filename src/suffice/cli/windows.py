@@ -26,6 +26,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import BudgetExceededError
+from suffice.monitoring.counting import count_end, counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
@@ -55,32 +56,37 @@ def backfill(
     as_json: JsonOption = False,
 ) -> None:
     """Release every window from one to another, and amendments that are due, as far as the budget goes."""
-    settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-    from suffice.backfilling import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    with counting_refusals():
+        settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
+        from suffice.backfilling import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
+        from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
 
-    done = carry_out_backfill(
-        load_spec(spec),
-        first,
-        last,
-        store=store,
-        ledger=ledger,
-        cluster=cluster,
-        as_of=as_of,
-        allow_open=allow_open,
-        publish_timeout=publish_timeout,
-        wait=wait,
-        witness=witness,
-        progress=messages.progress(),
-        notice=messages.notice,
-    )
+        loaded = load_spec(spec)
+        messages.about_backfill(loaded)
+        done = carry_out_backfill(
+            loaded,
+            first,
+            last,
+            store=store,
+            ledger=ledger,
+            cluster=cluster,
+            as_of=as_of,
+            allow_open=allow_open,
+            publish_timeout=publish_timeout,
+            wait=wait,
+            witness=witness,
+            progress=messages.progress(),
+            notice=messages.notice,
+        )
+    count_end(done.failure, stopped_at_budget=done.refusal is not None)
+    messages.note_backfill(loaded, done, ledger=ledger)
     if as_json:
         output.print_json(done.to_dict())
     else:
         _print_backfill(done)
     if done.failure is not None:
-        if not as_json:
-            messages.show_error(type(done.failure).__name__, str(done.failure), done.failure.exit_status)
+        failure = done.failure
+        messages.show_error(type(failure).__name__, str(failure), failure.exit_status, as_text=not as_json)
         sys.exit(done.failure.exit_status)  # Typer's own exit with 130 would count as another interrupt
     if done.refusal is not None:
         raise typer.Exit(BudgetExceededError.exit_status)
