@@ -22,6 +22,7 @@ from suffice.cli import (
     ledger,
     messages,
     model,
+    monitor,
     output,
     pool,
     posterior,
@@ -232,6 +233,7 @@ def release(
 app.command()(rehearsal.rehearse)
 app.command()(windows.backfill)
 app.command()(windows.status)
+app.command()(monitor.metrics)
 
 
 @app.command()

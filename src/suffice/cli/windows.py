@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import messages, output
+from suffice.cli.monitor import OVERDUE, AllSpecsOption, show_standing
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -25,7 +27,7 @@ from suffice.cli.options import (
     WitnessOption,
 )
 from suffice.cli.terminal import say
-from suffice.errors import BudgetExceededError
+from suffice.errors import BudgetExceededError, UsageError
 from suffice.monitoring.counting import count_end, counting_refusals
 from suffice.profile.settings import settings
 
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
     from suffice.backfilling import Backfill
     from suffice.gap_report import GapReport
     from suffice.pipeline.pooling.release import Release
-
-OVERDUE = 6
-"""The exit status of ``suffice status`` where a window is overdue, or gone from the store."""
 
 
 def backfill(
@@ -93,7 +92,7 @@ def backfill(
 
 
 def status(
-    spec: SpecArgument,
+    spec: Annotated[Path | None, typer.Argument(metavar="[SPEC]", help="A YAML or JSON spec.")] = None,
     first: Annotated[
         str | None,
         typer.Option(
@@ -106,9 +105,19 @@ def status(
     ledger: LedgerOption = DEFAULT_LEDGER,
     as_of: AsOfOption = None,
     *,
+    every: AllSpecsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is published, missing, due or overdue, and what the budget covers; 6 where one is overdue."""
+    if every:
+        if spec is not None or first is not None:
+            message = "--all takes every spec of the profile: leave SPEC and --from out"
+            raise UsageError(message)
+        show_standing(store=store, ledger=ledger, as_of=as_of, as_json=as_json)
+        return
+    if spec is None:
+        message = "SPEC is missing: name a spec, or --all for those of the deployment profile"
+        raise UsageError(message)
     settings(store=store, ledger=ledger, spec_path=spec)  # before the spec is opened
     from suffice.gap_report import status as report_on  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
