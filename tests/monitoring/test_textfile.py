@@ -100,7 +100,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_textfile(tmp_path / "absent" / "suffice.prom", "")
 
 
-def test_metrics_are_as_promtool_demands(tmp_path: Path) -> None:
+def test_metrics_are_as_promtool_demands() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not here: Debian's package prometheus has it")
