@@ -377,6 +377,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("ledger", "export"): ledger,
         ("ledger", "recover"): ledger,
         ("ledger", "abandon"): ("passengers/absent", "--spool-lost", *ledger),
+        ("ledger", "reconcile"): ("--reason", "r", *ledger),
         ("ledger", "witness"): (str(place.workspace.directory / "witness"), *ledger),
         ("store", "list"): ledger,
         ("store", "verify"): (place.workspace.store,),
