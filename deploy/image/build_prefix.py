@@ -70,7 +70,17 @@ def build(stage: str, prefix: Path, source: Path, scratch: Path) -> dict[str, in
     wheel = make_wheel(tools, source, scratch)
     # By name from a folder: a wheel that is named by its path leaves the path in the metadata.
     pip = (tools / "bin/pip", "--python", python)
-    run(*pip, "install", "--quiet", "--no-deps", "--no-compile", "--no-index", "--find-links", wheel, "suffice")
+    run(
+        *pip,
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+        "--no-index",
+        "--find-links",
+        wheel,
+        "suffice",
+    )
     run(*pip, "check")
     installed = size_of(prefix)
     for script in prefix.glob("bin/[Aa]ctivate*"):
@@ -97,7 +107,16 @@ def make_wheel(tools: Path, source: Path, scratch: Path) -> Path:
         shutil.copy2(source / name, copy)
     for name in ("src", "flows", "pipeline", "storage"):
         shutil.copytree(source / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.py[cod]"))
-    run(tools / "bin/pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, copy)
+    run(
+        tools / "bin/pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        wheels,
+        copy,
+    )
     return wheels
 
 

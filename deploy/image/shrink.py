@@ -56,7 +56,9 @@ def strip_symbols(prefix: Path, packages: Path) -> set[Path]:
     """Strip shared libraries, but for those that would no longer load: patched ones may not be laid out anew."""
     python = prefix / "bin" / "python"
     stripped = set()
-    for library in sorted(path for path in packages.rglob("*.so*") if path.is_file() and not path.is_symlink()):
+    for library in sorted(
+        path for path in packages.rglob("*.so*") if path.is_file() and not path.is_symlink()
+    ):
         small = library.with_name(library.name + ".stripped")
         subprocess.run(["strip", "--strip-unneeded", "-o", small, library], check=True)
         if library.stat().st_size - small.stat().st_size < LEAST_GAIN:
