@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.composed import HERE, NOBODY, can_isolate, isolated, prepare
+from support.composed import HERE, NOBODY, can_isolate, isolated, postgres_programs, prepare
 
 pytestmark = [pytest.mark.audit, pytest.mark.timeout(900)]
 
@@ -22,6 +22,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path
     """Return what came of each step, and the folder of the installation."""
     if not can_isolate():
         pytest.skip("this system lets no process have a network of its own: unshare --net, as root")
+    if postgres_programs() is None:
+        pytest.skip("Prefect's server needs pg_trgm: install Debian's package postgresql")
     place = tmp_path_factory.mktemp("composed")
     folder = prepare(place / "compose")
     (place / "postgres-data").mkdir(mode=0o700)

@@ -3,13 +3,12 @@
 In namespaces of Linux: every process has a network with nothing but its loopback, where the names of the
 services are, and mounts of its own, so that commands, variables, paths, names and ports are the file's.
 Each service has its user, its secrets, its folders, a root that it cannot write, and no rights of root's.
-What stands for other people's images: the PostgreSQL of the tests, and moto for the object store, which knows
-no logins. All services share one network, whatever networks the file gives them.
+What stands for other people's images: Debian's PostgreSQL, and moto for the object store, which knows no
+logins. All services share one network, whatever networks the file gives them.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -187,7 +186,7 @@ class Composed:
         folder = service.get("working_dir", "/tmp")  # noqa: S108 - its own
         script = "\n".join(["set -e", *self._mounts(service), f"cd {folder}", 'exec "$@"'])
         environment = {
-            "PATH": f"{_programs()}:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PATH": f"{postgres_programs()}:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
             "PYTHONPATH": ":".join(str(SOURCE / part) for part in ("src", "tests", "")),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
@@ -242,7 +241,8 @@ def _words(composed: Composed, name: str, more: tuple[str, ...] = ()) -> list[st
             "-c",
             (
                 f'initdb -D {data} --username=postgres --pwfile="$POSTGRES_PASSWORD_FILE" {initdb} '
-                f">/dev/null && exec postgres -D {data} -c listen_addresses='*' -c unix_socket_directories=/tmp"
+                f">/dev/null && exec postgres -D {data} -c listen_addresses='*' "
+                "-c unix_socket_directories=/tmp"
             ),
         ]
     if name == "store":
@@ -251,11 +251,13 @@ def _words(composed: Composed, name: str, more: tuple[str, ...] = ()) -> list[st
     return words + (list(more) if more else list(service.get("command", ())))
 
 
-def _programs() -> Path:
-    package = importlib.util.find_spec("pgserver")
-    assert package is not None
-    assert package.submodule_search_locations
-    return Path(package.submodule_search_locations[0]) / "pginstall" / "bin"
+def postgres_programs() -> Path | None:
+    """Return the folder of a PostgreSQL with pg_trgm, which Prefect's server needs, unlike pgserver's."""
+    for control in sorted(Path("/usr/share/postgresql").glob("*/extension/pg_trgm.control"), reverse=True):
+        programs = Path("/usr/lib/postgresql") / control.parents[1].name / "bin"
+        if (programs / "initdb").exists():
+            return programs
+    return None
 
 
 def _open_the_way(*folders: str) -> None:
