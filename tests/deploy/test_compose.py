@@ -148,6 +148,7 @@ def test_no_worker_writes_its_memory_to_a_disk(composed: dict[str, Any]) -> None
         for what in ("TARGET", "SPILL", "PAUSE"):
             assert environment[f"DASK_DISTRIBUTED__WORKER__MEMORY__{what}"] == "False"
         assert environment["DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION"] == "True"
+        assert environment["DASK_LOGGING__DISTRIBUTED"] == "error"
         role = {"scheduler": "SCHEDULER", "reader": "WORKER"}[name]
         assert environment[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"].startswith("/run/secrets/")
 

@@ -1,4 +1,7 @@
-"""The services of ``deploy/compose`` as processes, from nothing to a scheduled release."""
+"""The services of ``deploy/compose`` as processes, from nothing to a scheduled release.
+
+With ``COMPOSED_PICTURES=docs/figures`` it makes the pictures of the README anew.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ import pytest
 from support.composed import HERE, NOBODY, can_isolate, isolated, postgres_programs, prepare
 
 pytestmark = [pytest.mark.audit, pytest.mark.timeout(900)]
+
+PICTURES = "COMPOSED_PICTURES"
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +38,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path
     for root, _, files in os.walk(place):
         for path in (Path(root), *(Path(root) / file for file in files)):
             os.chown(path, NOBODY, NOBODY)
+    pictures = [str(Path(os.environ[PICTURES]).resolve())] if PICTURES in os.environ else []
     done = subprocess.run(
-        isolated([sys.executable, "-m", "support.composed_story", str(place)]),
+        isolated([sys.executable, "-m", "support.composed_story", str(place), *pictures]),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

@@ -25,7 +25,7 @@ found = []
 for specs, cron, zone in asked:
     try:
         made = deployments(specs, cron=cron, time_zone=zone)
-        facts = [(m.flow_name, m.name, m.entrypoint, str(m.schedules[0].schedule), m.parameters) for m in made]
+        facts = [(m.flow_name, m.name, m.entrypoint, str(m.schedules[0]), m.parameters) for m in made]
         found.append(facts)
     except SufficeError as error:
         found.append(str(error))

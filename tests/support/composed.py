@@ -27,7 +27,7 @@ MADE = ("secrets", "state", "data", "site", "specs", ".env")
 SOURCE, PLACE = Path("/mnt/source"), Path("/mnt/place")
 """Where the code and the folder of the installation are, for every process."""
 NOBODY = 65534
-PATIENCE_S = 180
+PATIENCE_S = 400
 
 _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)(?:(:-|:\?)([^}]*))?\})")
 

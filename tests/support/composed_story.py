@@ -1,7 +1,8 @@
 """From nothing to a scheduled release with the services of ``deploy/compose``.
 
 ``python -m support.composed_story DIR``, inside of `support.composed.isolated`. DIR holds the folders of
-`support.composed.prepare`, with a spec and data. Printed is, as JSON, what came of each step.
+`support.composed.prepare`, with a spec and data. Printed is, as JSON, what came of each step. A second word
+names a folder for the pictures of the README.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def tell(composed: Composed) -> dict[str, Any]:
     composed.command("owner", *grant[:4], "14", *grant[5:], *rest)
     told["plan"] = json.loads(composed.command("owner", "plan", f"/srv/specs/{NAME}.yaml", "--json"))["name"]
     composed.command(
-        "prefect", "deployment", "schedule", "create", "release-statistics/nightly", "--interval", "15"
+        "prefect", "deployment", "schedule", "create", "release-statistics/nightly", "--interval", "90"
     )
     told["run"] = scheduled_run()
     told["release_seconds"] = round(time.monotonic() - begin)
@@ -62,6 +63,7 @@ def scheduled_run() -> dict[str, Any]:
             if run["state"]["type"] in {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}:
                 state = run["state"]
                 return {
+                    "id": run["id"],
                     "name": run["name"],
                     "state": state["name"],
                     "message": state["message"],
@@ -135,6 +137,22 @@ def secrets_in_logs(composed: Composed) -> list[str]:
     return sorted(name for name, word in words.items() if word in said)
 
 
+def take_pictures(run: str, folder: Path) -> None:
+    """Make pictures of the run in Prefect's pages, and of the catalogue."""
+    from support.browser import running_browser
+
+    shown = {
+        "compose-prefect": f"http://prefect-server:4200/runs/flow-run/{run}?tab=Artifacts",
+        "compose-catalogue": (PLACE / "compose/site/pages/index.html").as_uri(),
+    }
+    with running_browser() as browser:
+        for name, address in shown.items():
+            page = browser.new_page(viewport={"width": 1200, "height": 760})
+            page.goto(address, wait_until="networkidle")
+            page.wait_for_timeout(2000)
+            page.screenshot(path=str(folder / f"{name}.png"))
+
+
 def post(path: str, document: dict[str, Any]) -> Any:
     """Ask Prefect's server."""
     headers = {"content-type": "application/json"}
@@ -148,6 +166,8 @@ def main() -> None:
     composed = Composed.isolate(Path(sys.argv[1]))
     try:
         told = tell(composed)
+        if len(sys.argv) > 2:
+            take_pictures(told["run"]["id"], Path(sys.argv[2]))
     except BaseException:
         for path in sorted(composed.logs.iterdir()):
             sys.stderr.write(f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}\n")
