@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 from suffice.errors import ProfileError
 from suffice.pipeline.declaration.complaints import UNKNOWN_KEY, first_complaint, rule_of
 from suffice.profile.addresses import ledger_identity, store_uri
-
-LOG_FORMATS = ("text", "json")
+from suffice.profile.log_formats import LOG_FORMATS
 
 _RAW_KEY = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.finding import find_profile
+from suffice.profile.log_formats import LOG, LOG_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -210,9 +211,32 @@ def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | Non
 
 
 def log_format() -> str:
-    """Return how progress, warnings and errors are written: ``text``, or what the profile states."""
+    """Return how progress, warnings and errors are written: ``text`` or ``json``.
+
+    Raises
+    ------
+    UsageError
+        Where ``SUFFICE_LOG`` is neither ``text`` nor ``json``.
+    ProfileError
+        Where there is a profile that cannot be used.
+    """
+    return log_setting().value or LOG_FORMATS[0]
+
+
+def log_setting() -> Setting:
+    """Return how a log is written, with its origin; raises as :func:`log_format`.
+
+    The format decides nothing about a run, so a caller may choose another than the profile's.
+    """
+    if stated := os.environ.get(LOG):
+        if stated not in LOG_FORMATS:
+            message = f"{LOG}: this is neither text nor json: set one of them, or leave it unset"
+            raise UsageError(message)
+        return Setting(value=stated, origin="environment")
     profile = pinned_profile()
-    return "text" if profile is None else profile.log_format
+    if profile is None or "log_format" not in profile.model_fields_set:
+        return Setting(value=LOG_FORMATS[0], origin="default")
+    return Setting(value=profile.log_format, origin="profile")
 
 
 def _pinned(profile: DeploymentProfile | None, name: str) -> tuple[str, ...] | None:
