@@ -35,8 +35,8 @@ MADE = ("./state", "./site", "./data", "./specs")
 
 @functools.cache
 def schema() -> Any:
-    """Return the schema of github.com/compose-spec/compose-spec, as of 2026-06-23 (Apache-2.0)."""
-    return json.loads((Path(__file__).parent / "compose-spec.json").read_text(encoding="utf-8"))
+    """Return the schema of the Compose Specification."""
+    return json.loads((Path(__file__).parent / "schemas/compose-spec.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
