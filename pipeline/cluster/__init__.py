@@ -8,11 +8,13 @@ May import: errors. It holds no data, so trusted rooms and consumers may both us
 PUBLIC: dict[str, tuple[str, ...]] = {
     "connection": (
         "Cluster",
+        "LOCAL",
         "MAY_SPILL",
         "Progress",
         "THREADS",
         "Watched",
         "check_cluster",
+        "check_workers",
         "open_cluster",
         "report_finished",
         "require_dask",

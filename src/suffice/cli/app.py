@@ -18,6 +18,7 @@ from suffice.cli import (
     calibration,
     catalogue,
     config,
+    doctor,
     keys,
     ledger,
     messages,
@@ -234,6 +235,7 @@ app.command()(rehearsal.rehearse)
 app.command()(windows.backfill)
 app.command()(windows.status)
 app.command()(monitor.metrics)
+app.command("doctor")(doctor.doctor)
 
 
 @app.command()
