@@ -284,6 +284,13 @@ COMMANDS: dict[str, Schema] = {
     "catalogue": closed({**_found, "ok": BOOLEAN}),
     "keys new": closed({"key_id": KEY_ID, **each(TEXT, "private_key public_key")}),
     "keys show": closed({"keys": listed(closed({"key_id": KEY_ID, "public_key": HASH}))}),
+    "cluster certificates": closed(
+        {
+            "directory": TEXT,
+            "status": {"enum": ["made", "renewed", "unchanged"]},
+            "certificates": listed(closed({**each(TEXT, "role certificate key ends"), "has_ended": BOOLEAN})),
+        }
+    ),
     "config show": closed(
         {
             "profile": or_null(closed(each(TEXT, "path origin"))),

@@ -378,6 +378,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("ledger", "export"): ledger,
         ("ledger", "recover"): ledger,
         ("ledger", "abandon"): ("passengers/absent", "--spool-lost", *ledger),
+        ("ledger", "reconcile"): ("--reason", "r", *ledger),
         ("ledger", "witness"): (str(place.workspace.directory / "witness"), *ledger),
         ("store", "list"): ledger,
         ("store", "verify"): (place.workspace.store,),
@@ -386,6 +387,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("keys", "new"): (),
         ("keys", "show"): (),
         ("config", "show"): (),
+        ("cluster", "certificates"): (str(place.directory / "certificates"),),
     }
     commands = dict(walk(app.command()))
     assert commands.keys() == bases.keys(), "a command has no base: give it one here"

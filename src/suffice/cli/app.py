@@ -17,6 +17,7 @@ from suffice.cli import (
     analysis,
     calibration,
     catalogue,
+    cluster,
     config,
     doctor,
     keys,
@@ -86,6 +87,7 @@ app = typer.Typer(
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(store.app, name="store")
 app.add_typer(model.app, name="model")
 app.add_typer(publications.app, name="publications")
@@ -300,7 +302,7 @@ def table(
 
         footer = footer_of(table_source(opened, statistic), [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_table(chosen, written, title=f"{opened.name}: {statistic}", footer=footer)
+            plot_table(chosen, written, title=f"{opened.label}: {statistic}", footer=footer)
     if as_json:
         output.print_json(
             {

@@ -24,13 +24,15 @@ VARIABLES = {
     "ledger": "SUFFICE_LEDGER",
     "store": "SUFFICE_STORE",
     "cluster": "SUFFICE_CLUSTER",
+    "cluster_certificates": "SUFFICE_CLUSTER_CERTIFICATES",
     "spool": "SUFFICE_SPOOL",
     "witness": "SUFFICE_WITNESS",
 }
 DEFAULTS = {"ledger": "sqlite:///ledger.db", "store": "releases", "cluster": "threads"}
-"""Values that hold where no one states another; a spool and a witness have none."""
+"""Values that hold where no one states another; a spool, a witness and certificates have none."""
 
 PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
+_FOLDERS = frozenset({"spool", "cluster_certificates"})
 _LONGEST_TEXT = 2**16
 """Characters of a parameter; priors with thousands of numbers fit."""
 
@@ -50,12 +52,13 @@ class Settings:
     Attributes
     ----------
     ledger, store, cluster : str
-    spool, witness : str, optional
+    cluster_certificates, spool, witness : str, optional
     """
 
     ledger: str
     store: str
     cluster: str
+    cluster_certificates: str | None
     spool: str | None
     witness: str | None
 
@@ -65,6 +68,7 @@ def settings(
     ledger: str | None = None,
     store: str | None = None,
     cluster: str | None = None,
+    cluster_certificates: str | None = None,
     spool: str | None = None,
     witness: str | None = None,
     spec_path: str | os.PathLike[str] | None = None,
@@ -73,9 +77,10 @@ def settings(
 
     Parameters
     ----------
-    ledger, store, cluster, spool, witness : str, optional
+    ledger, store, cluster, cluster_certificates, spool, witness : str, optional
         What the caller asks for. Left out, the variables ``SUFFICE_LEDGER``, ``SUFFICE_STORE``,
-        ``SUFFICE_CLUSTER``, ``SUFFICE_SPOOL`` and ``SUFFICE_WITNESS``, the profile, and last the defaults.
+        ``SUFFICE_CLUSTER``, ``SUFFICE_CLUSTER_CERTIFICATES``, ``SUFFICE_SPOOL`` and ``SUFFICE_WITNESS``, the
+        profile, and last the defaults.
     spec_path : path, optional
         The spec that is to be released, or the folder that it lies in.
 
@@ -91,12 +96,20 @@ def settings(
     profile = pinned_profile()
     if spec_path is not None:
         _check_spec_path(profile, os.fspath(spec_path))
-    asked = {"ledger": ledger, "store": store, "cluster": cluster, "spool": spool, "witness": witness}
+    asked = {
+        "ledger": ledger,
+        "store": store,
+        "cluster": cluster,
+        "cluster_certificates": cluster_certificates,
+        "spool": spool,
+        "witness": witness,
+    }
     found = {name: setting(name, given, profile=profile).value for name, given in asked.items()}
     return Settings(
         ledger=found["ledger"] or "",
         store=found["store"] or "",
         cluster=found["cluster"] or "",
+        cluster_certificates=found["cluster_certificates"],
         spool=found["spool"],
         witness=found["witness"],
     )
@@ -164,6 +177,17 @@ def check_text(place: str, text: str) -> None:
     if len(text) > _LONGEST_TEXT:
         message = f"{place}: the value is longer than {_LONGEST_TEXT} characters: shorten it"
         raise UsageError(message)
+
+
+def pinned_certificates() -> str | None:
+    """Return the folder of a client's certificate, of the profile or ``SUFFICE_CLUSTER_CERTIFICATES``.
+
+    Raises
+    ------
+    PinnedError
+        Where the variable names another folder than the profile.
+    """
+    return setting("cluster_certificates", None, profile=pinned_profile()).value
 
 
 def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | None) -> list[str] | None:
@@ -256,7 +280,7 @@ def _as_pinned(name: str, value: str, pinned: Sequence[str]) -> str | None:
         return value if is_server else allowed  # who logs in, and how, is the caller's to say
     if name == "cluster":
         return next((one for one in pinned if value.rstrip("/") == one.rstrip("/")), None)
-    spelled: Callable[[str], str] = os.path.realpath if name == "spool" else store_uri
+    spelled: Callable[[str], str] = os.path.realpath if name in _FOLDERS else store_uri
     uri = spelled(value)
     return next((one for one in pinned if uri == spelled(one)), None)
 
