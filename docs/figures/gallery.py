@@ -64,31 +64,36 @@ def main() -> None:
     """Make the releases, and draw every picture."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "releases"
-        open_store(str(store), ledger_id=LEDGER_ID, create=True)
-        rng = np.random.default_rng(SEED)
-        monthly = {"window": {"column": "day", "every": "month"}}
-        statistics = {"cancelled": CANCELLED, "arr_delay": DELAY, "carrier": CARRIER}
-        for month, rate in (("2013-01", [0.025, 0.02, 0.03]), ("2013-02", [0.05, 0.045, 0.07])):
-            truth = {
-                "cancelled": np.array(rate),
-                "arr_delay": np.array([[8.0, 1400.0], [5.0, 1250.0], [6.5, 1300.0]]),
-                "carrier": np.array([[0.5, 0.1, 0.1, 0.3], [0.1, 0.4, 0.2, 0.3], [0.1, 0.05, 0.25, 0.6]]),
-            }
-            sizes = np.array([900, 420, 160])
-            grid = {"name": "flights", "groups": {"origin": ORIGINS}, **monthly}
-            release(store, grid, statistics, truth, sizes, rng, month)
-        season = 0.03 + 0.03 * np.cos(np.arange(12) / 12.0 * 2.0 * np.pi - 0.6) ** 2
-        year = {"cancelled": np.concatenate([season * scale for scale in (1.0, 0.7, 1.3)])}
-        sizes = rng.integers(700, 1000, 36)
-        groups = {"origin": ORIGINS, "month": {"range": ["1", "12"]}}
-        release(store, {"name": "year", "groups": groups}, {"cancelled": CANCELLED}, year, sizes, rng)
-        ill = {"ill": rng.beta(4.0, 30.0, COUNTIES)}
-        groups = {"county": {"range": ["1", str(COUNTIES)]}}
-        entry = {"ill": {"family": "bernoulli", "column": "ill"}}
-        sizes = rng.integers(40, 600, COUNTIES)
-        release(store, {"name": "counties", "groups": groups}, entry, ill, sizes, rng)
+        make_releases(store)
         for name, command in PICTURES.items():
             draw(HERE / f"gallery-{name}.svg", command, store)
+
+
+def make_releases(store: Path) -> None:
+    """Write every release that a picture is of, in a new store."""
+    open_store(str(store), ledger_id=LEDGER_ID, create=True)
+    rng = np.random.default_rng(SEED)
+    monthly = {"window": {"column": "day", "every": "month"}}
+    statistics = {"cancelled": CANCELLED, "arr_delay": DELAY, "carrier": CARRIER}
+    for month, rate in (("2013-01", [0.025, 0.02, 0.03]), ("2013-02", [0.05, 0.045, 0.07])):
+        truth = {
+            "cancelled": np.array(rate),
+            "arr_delay": np.array([[8.0, 1400.0], [5.0, 1250.0], [6.5, 1300.0]]),
+            "carrier": np.array([[0.5, 0.1, 0.1, 0.3], [0.1, 0.4, 0.2, 0.3], [0.1, 0.05, 0.25, 0.6]]),
+        }
+        sizes = np.array([900, 420, 160])
+        grid = {"name": "flights", "groups": {"origin": ORIGINS}, **monthly}
+        release(store, grid, statistics, truth, sizes, rng, month)
+    season = 0.03 + 0.03 * np.cos(np.arange(12) / 12.0 * 2.0 * np.pi - 0.6) ** 2
+    year = {"cancelled": np.concatenate([season * scale for scale in (1.0, 0.7, 1.3)])}
+    sizes = rng.integers(700, 1000, 36)
+    groups = {"origin": ORIGINS, "month": {"range": ["1", "12"]}}
+    release(store, {"name": "year", "groups": groups}, {"cancelled": CANCELLED}, year, sizes, rng)
+    ill = {"ill": rng.beta(4.0, 30.0, COUNTIES)}
+    groups = {"county": {"range": ["1", str(COUNTIES)]}}
+    entry = {"ill": {"family": "bernoulli", "column": "ill"}}
+    sizes = rng.integers(40, 600, COUNTIES)
+    release(store, {"name": "counties", "groups": groups}, entry, ill, sizes, rng)
 
 
 def release(

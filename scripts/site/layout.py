@@ -58,7 +58,12 @@ def lay_out(into: Path, repository: Path = REPOSITORY) -> list[Path]:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(repository / target, copy)
         write(into / page, linked_pages(repository, page, text))
-    made = {"docs/decisions/index.md": decisions_page(repository), **api_pages(), **command_pages()}
+    made = {
+        **folder_pages(repository, listed),
+        "docs/decisions/index.md": decisions_page(repository),
+        **api_pages(),
+        **command_pages(),
+    }
     for name, text in made.items():
         write(into / name, text)
     front = into / "docs/index.md"
@@ -79,6 +84,20 @@ def linked_files(repository: Path, page: Path, text: str) -> Iterator[Path]:
         path = (repository / page.parent / target).resolve()
         if path.is_file() and path.suffix not in {".md", ".ipynb"}:
             yield path.relative_to(repository.resolve())
+
+
+def folder_pages(repository: Path, listed: list[Path]) -> dict[str, str]:
+    """Return lists of files that stand for the folders that pages link to and that have no README."""
+    made = {}
+    for page in listed:
+        for target, _ in LINK.findall((repository / page).read_text(encoding="utf-8")):
+            folder = (repository / page.parent / target).resolve()
+            if folder.is_dir() and not (folder / "README.md").is_file():
+                name = folder.relative_to(repository.resolve()).as_posix()
+                files = sorted(path.name for path in folder.iterdir() if path.is_file())
+                rows = "\n".join(f"- `{file}`" for file in files)
+                made[f"{name}/index.md"] = f"# {name}\n\nFiles of this folder:\n\n{rows}\n"
+    return made
 
 
 def linked_pages(repository: Path, page: Path, text: str) -> str:

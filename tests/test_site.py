@@ -1,0 +1,167 @@
+"""The documentation site: what it is laid out from, and pages that repeat what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import suffice
+from scripts.site.api import GROUPS
+from scripts.site.commands import command_pages, escaped
+from scripts.site.contents import contents
+from scripts.site.layout import lay_out, linked_pages, pages
+from scripts.site.versions import versions, write_versions
+from suffice import errors
+from suffice.flows.endings import Ending
+from suffice.monitoring.log_lines import FIELDS
+from suffice.monitoring.textfile import METRICS
+from suffice.profile.model import DeploymentProfile
+from suffice.storage.ledger.chain import EntryKind
+from suffice.storage.ledger.charge import ChargeState
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+REFERENCE = REPOSITORY / "docs" / "reference"
+CODE = ("flows", "pipeline", "storage", "src/suffice")
+
+
+def first_cells(text: str) -> list[str]:
+    """Return what stands as code in the first cell of each row of a page's tables."""
+    return [
+        cell
+        for line in re.findall(r"^\| (`[^|]*)\|", text, re.MULTILINE)
+        for cell in re.findall(r"`([^`]+)`", line)
+    ]
+
+
+def test_every_variable_is_on_the_page_of_configuration() -> None:
+    files = [path for folder in CODE for path in (REPOSITORY / folder).rglob("*.py")]
+    named = {
+        name
+        for path in files
+        for name in re.findall(r"\bSUFFICE_[A-Z_]+\b", path.read_text(encoding="utf-8"))
+    }
+    listed = first_cells((REFERENCE / "configuration.md").read_text(encoding="utf-8"))
+    assert named == {name for name in listed if name.startswith("SUFFICE_")}
+    assert set(DeploymentProfile.model_fields) == {name for name in listed if not name.startswith("SUFFICE_")}
+
+
+def test_every_event_is_on_the_page_of_events() -> None:
+    from suffice.flows import endings
+
+    ends = {(one.event, one.name) for one in vars(endings).values() if isinstance(one, Ending)}
+    text = (REFERENCE / "events.md").read_text(encoding="utf-8")
+    entries, charges, runs, _ = re.split(r"^## (?:States of|Endings|Lines)", text, flags=re.MULTILINE)
+    assert first_cells(entries) == [str(kind) for kind in EntryKind]
+    assert first_cells(charges) == [str(state) for state in ChargeState]
+    assert set(re.findall(r"^\| `([\w.-]+)` \| `([^`]+)` \|$", runs, re.MULTILINE)) == ends
+
+
+def test_every_metric_and_field_of_a_log_is_on_its_page() -> None:
+    metrics = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.+) \|$", metrics, re.MULTILINE)
+    assert [
+        (name, kind, tuple(re.findall(r"`(\w+)`", labels)), says) for name, kind, labels, says in rows
+    ] == [(one.name, one.kind, one.labels, one.says) for one in METRICS]
+    lines = (REFERENCE / "events.md").read_text(encoding="utf-8").partition("## Lines of a log")[2]
+    assert dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", lines, re.MULTILINE)) == FIELDS
+
+
+def test_every_public_name_is_in_the_reference_once() -> None:
+    listed = [name for _, _, names in GROUPS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert {*listed, "SufficeError", "__version__"} == set(suffice.__all__)
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    made = command_pages()
+    release = made["docs/reference/commands/release.md"]
+    assert release.startswith("# suffice release\n")
+    assert "| `--ledger URL` | The privacy ledger. | `sqlite:///ledger.db` | `SUFFICE_LEDGER` |" in release
+    assert "## suffice ledger grant" in made["docs/reference/commands/ledger.md"]
+    assert r"`--cluster threads\|local\|ADDRESS`" in release
+    root = made["docs/reference/commands/index.md"]
+    assert all(f"]({Path(name).name})" in root for name in made if not name.endswith("index.md"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a < b | c", r"a &lt; b \| c"), ("`a<b|c`", r"`a<b\|c`"), ("[x](y) *z*", r"\[x](y) \*z\*")],
+)
+def test_help_is_text_in_markdown(text: str, shown: str) -> None:
+    assert escaped(text) == shown
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "source"
+    lay_out(folder)
+    return folder
+
+
+def test_the_list_of_pages_names_each_once(source: Path) -> None:
+    front = (source / "docs/index.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^(/\S+)$", front, re.MULTILINE)
+    assert len(entries) == len(set(entries))
+    subordinate = ("docs/decisions", "docs/reference/api", "docs/reference/commands")
+    whole = {
+        "/" + path.with_suffix("").as_posix()
+        for path in pages()
+        if not path.as_posix().startswith(subordinate) and path.as_posix() != "docs/index.md"
+    }
+    assert whole <= set(entries)
+
+
+def test_every_page_of_docs_is_listed_in_its_readme() -> None:
+    listed = contents(REPOSITORY, [])
+    unlisted = [
+        path.as_posix()
+        for path in pages()
+        if path.parts[0] == "docs"
+        and path.parts[1] != "decisions"
+        and path.name not in {"index.md", "README.md"}
+        and f"\n/{path.with_suffix('').as_posix()}\n" not in listed
+    ]
+    assert not unlisted, "add a line to docs/README.md"
+
+
+def test_every_link_of_the_site_leads_to_a_file(source: Path) -> None:
+    missing = []
+    for page in source.rglob("*.md"):
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"(?<!\\)\]\(([^)\s#:]+)(?:#[^)\s]*)?\)", text):
+            path = page.parent / target
+            made = path.suffix == ".rst" or (path / "README.md").is_file()
+            if not made and not path.is_file() and "`" not in target:
+                missing.append((page.relative_to(source).as_posix(), target))
+    assert not missing
+
+
+def test_a_link_to_a_folder_leads_to_what_stands_for_it(tmp_path: Path) -> None:
+    (tmp_path / "docs/decisions").mkdir(parents=True)
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy/README.md").touch()
+    text = "[a](decisions/) [b](../deploy) [c](page.md#x) [d](https://a.example/)"
+    expected = "[a](decisions/index.md) [b](../deploy/README.md) [c](page.md#x) [d](https://a.example/)"
+    assert linked_pages(tmp_path, Path("docs/README.md"), text) == expected
+
+
+def test_versions_lie_side_by_side(tmp_path: Path) -> None:
+    for name in ("0.9.0", "0.10.0", "0.10.0rc1", "notes"):
+        (tmp_path / name / "docs").mkdir(parents=True)
+        (tmp_path / name / "docs/index.html").touch()
+    (tmp_path / "1.0.0").mkdir()
+    assert write_versions(tmp_path) == versions(tmp_path) == ["0.10.0", "0.10.0rc1", "0.9.0"]
+    assert "url=0.10.0/docs/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert '"0.9.0"' in (tmp_path / "versions.js").read_text(encoding="utf-8")
+
+
+def test_the_errors_of_the_reference_are_those_that_there_are(source: Path) -> None:
+    text = (source / "docs/reference/api/errors.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"autoexception:: suffice\.errors\.(\w+)", text)
+    assert set(listed) == {
+        name
+        for name, one in vars(errors).items()
+        if isinstance(one, type) and one.__module__ == "suffice.errors"
+    } - {name for name in vars(errors) if name.startswith("_")}
