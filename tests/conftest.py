@@ -118,6 +118,14 @@ def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner(capsys)
 
 
+@pytest.fixture
+def chains_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the chains of one posterior once in a test, however often it asks for it."""
+    from support.same_chains import run_chains_once
+
+    run_chains_once(monkeypatch)
+
+
 @pytest.fixture(scope="session")
 def s3_url() -> Iterator[str]:
     """Return the address of the one server of S3 of this session; it has a bucket."""
