@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 # 3.13 comes last: pgserver has no wheel for it, so tests on PostgreSQL would be skipped.
 PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.13 python3 python)
 
+# Tests start a hundred processes: each would compile our modules again where nobody may keep what was compiled.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo check test lint docs bench audit clean help
 .NOTPARALLEL:
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.memory import roomy_memory
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from support.postgres import Server
     from support.prefect_server import PrefectServer
     from support.running import Runner
+
+TEMPORARY = "PYTEST_DEBUG_TEMPROOT"
+"""The variable of pytest that names where temporary folders of tests are made."""
+ROOM = 4 * 2**30
+"""Bytes; a whole run fills far less, as the folders of tests that passed are removed at once."""
+if TEMPORARY not in os.environ and (memory := roomy_memory(ROOM)):
+    os.environ[TEMPORARY] = str(memory)
 
 ENGINES = ("sqlite", "postgresql")
 
@@ -117,6 +126,14 @@ def suffice(capsys: pytest.CaptureFixture[str]) -> Runner:
     from support.running import Runner
 
     return Runner(capsys)
+
+
+@pytest.fixture
+def chains_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the chains of one posterior once in a test, however often it asks for it."""
+    from support.same_chains import run_chains_once
+
+    run_chains_once(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from support.running import Runner
 
 N_ROWS = 3000
+FEW_ROWS = 300
+"""In a cell of a chain over time: of so many, the chance of every released count is soon tabulated."""
 SLOPE = 0.2
 """Minutes of delay a kilometre."""
 
@@ -56,9 +58,10 @@ def values_of(spec: Spec, plan: StatisticPlan, n_cells: int, rng: np.random.Gene
         counts = [simulate_counts(plan, probabilities, N_ROWS, rng) for _ in range(n_cells)]
         return np.array(counts).astype(object)
     chances = rng.dirichlet(np.ones(len(plan.components)), 2)[rng.integers(0, 2, n_cells)]
-    return rng.multinomial(N_ROWS, chances).astype(object)
+    return rng.multinomial(FEW_ROWS, chances).astype(object)
 
 
+@pytest.mark.usefixtures("chains_once")
 def test_the_page_on_models_runs(blocks: list[tuple[str, str]], suffice: Runner) -> None:
     known: dict[str, Any] = {}
     printed = {}

@@ -23,6 +23,7 @@ STATED = "NormalInverseGammaRegression(0, 0.5, 4, 3)"
 OF_PREDICTORS = "NormalInverseWishart(1, 1, 6, 4)"
 
 
+@pytest.mark.usefixtures("chains_once")
 def test_a_prior_of_predictors_is_taken_and_named(workspace: Workspace, suffice: Runner) -> None:
     suffice.json("release", spec_file(workspace, statistics=REGRESSION))
     words = ("posterior", "flights", "late", "--where", "origin=JFK", "--prior", STATED)

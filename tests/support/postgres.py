@@ -24,12 +24,13 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
+from support.memory import roomy_memory
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VARIABLE = "SUFFICE_TEST_POSTGRES"
 START_SECONDS = 30
-MEMORY = Path("/dev/shm")  # noqa: S108 - what is kept in it belongs to one run of tests
 MEMORY_NEEDED = 2 * 2**30
 """Bytes: a database is 8 MB, and the journal grows to 1 GB."""
 
@@ -91,7 +92,7 @@ def running_server() -> Iterator[Server]:
         return
     # A short path: the name of a socket has at most 107 bytes.
     directory = Path(tempfile.mkdtemp(prefix="suffice-pg-"))
-    data = Path(tempfile.mkdtemp(prefix="suffice-pg-", dir=_quick_directory()))
+    data = Path(tempfile.mkdtemp(prefix="suffice-pg-", dir=roomy_memory(MEMORY_NEEDED)))
     try:
         with _own_server(directory, data) as url:
             yield Server(url)
@@ -140,15 +141,6 @@ def _own_server(directory: Path, data: Path) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGQUIT)
         process.wait(timeout=START_SECONDS)
-
-
-def _quick_directory() -> Path | None:
-    """Memory, if there is room: ledgers insist on ``fsync``, which costs nothing there."""
-    try:
-        roomy = shutil.disk_usage(MEMORY).free >= MEMORY_NEEDED and os.access(MEMORY, os.W_OK)
-    except OSError:
-        return None
-    return MEMORY if roomy else None
 
 
 def program(name: str) -> Path:

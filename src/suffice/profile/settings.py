@@ -7,6 +7,7 @@ replaced in silence, and before anything is opened.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ DEFAULTS = {"ledger": "sqlite:///ledger.db", "store": "releases", "cluster": "th
 
 PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
 _FOLDERS = frozenset({"spool", "cluster_certificates"})
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _LONGEST_TEXT = 2**16
 """Characters of a parameter; priors with thousands of numbers fit."""
 
@@ -171,7 +173,7 @@ def check_text(place: str, text: str) -> None:
     if not text.strip():
         message = f"{place}: the value is empty: state one, or leave it out"
         raise UsageError(message)
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if _NO_TEXT.search(text):
         message = f"{place}: the value holds NUL or bytes that are no UTF-8: write it as text"
         raise UsageError(message)
     if len(text) > _LONGEST_TEXT:
