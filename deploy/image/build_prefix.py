@@ -34,6 +34,19 @@ for room in ("suffice.pipeline.chunk", "suffice.pipeline.contribution", "suffice
         importlib.import_module(module.name)
 """
 
+START = """
+import pyarrow.compute, pyarrow.csv, pyarrow.dataset, pyarrow.fs, pyarrow.parquet
+import scipy.linalg, scipy.optimize, scipy.special, scipy.stats
+import suffice
+for name in suffice.__all__:
+    try:
+        getattr(suffice, name)
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] not in {"alembic", "dask", "distributed", "numba", "opendp", "sqlalchemy"}:
+            raise
+"""
+"""What is left must start; only the extras of another stage may be missing."""
+
 PORTABLE = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 """Machine code for every processor of the architecture; the image's environment says the same."""
 
@@ -115,6 +128,7 @@ def compile_all(python: Path, prefix: Path, stage: str) -> None:
     packages = next(prefix.glob("lib/python3*/site-packages"))
     # Bytecode that is never compared with its source: times and a read-only root do not matter.
     mode = "--invalidation-mode=unchecked-hash"
+    run(python, "-c", START)
     run(python, "-m", "compileall", "-q", mode, packages)
     if stage != "consumer":
         run(python, "-c", COMPILE_KERNELS, environment=PORTABLE)
