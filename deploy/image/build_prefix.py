@@ -1,8 +1,8 @@
 """Make the folder that an image consists of, beside its base: ``build_prefix.py STAGE PREFIX``.
 
 Locked dependencies, `suffice` from this source tree, the bytecode and the machine code of both, an inventory
-(CycloneDX), and nothing that only tests or compilers read. The Containerfile calls this, and it runs as well
-on any Linux with Python 3.11 to 3.13, its venv module and binutils. It needs nothing but the standard library.
+(CycloneDX), and nothing that only tests or compilers read. The Containerfile calls this. It runs as well on
+any Linux with Python 3.11 to 3.13, its venv module and binutils, and needs only the standard library.
 
 The folder holds absolute paths: it is made where it will be used. Made twice from one commit at one
 ``SOURCE_DATE_EPOCH``, it is equal byte for byte; its hash is printed.
@@ -42,7 +42,7 @@ for name in suffice.__all__:
     try:
         getattr(suffice, name)
     except ModuleNotFoundError as error:
-        if error.name.partition(".")[0] not in {"alembic", "dask", "distributed", "numba", "opendp", "sqlalchemy"}:
+        if error.name.partition(".")[0] not in "alembic dask distributed numba opendp sqlalchemy".split():
             raise
 """
 """What is left must start; only the extras of another stage may be missing."""
@@ -83,7 +83,17 @@ def build(stage: str, prefix: Path, source: Path, scratch: Path) -> dict[str, in
     wheel = make_wheel(tools, source, scratch)
     # By name from a folder: a wheel that is named by its path leaves the path in the metadata.
     pip = (tools / "bin/pip", "--python", python)
-    run(*pip, "install", "--quiet", "--no-deps", "--no-compile", "--no-index", "--find-links", wheel, "suffice")
+    run(
+        *pip,
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+        "--no-index",
+        "--find-links",
+        wheel,
+        "suffice",
+    )
     run(*pip, "check")
     installed = size_of(prefix)
     for script in prefix.glob("bin/[Aa]ctivate*"):
@@ -110,7 +120,16 @@ def make_wheel(tools: Path, source: Path, scratch: Path) -> Path:
         shutil.copy2(source / name, copy)
     for name in ("src", "flows", "pipeline", "storage"):
         shutil.copytree(source / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.py[cod]"))
-    run(tools / "bin/pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, copy)
+    run(
+        tools / "bin/pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        wheels,
+        copy,
+    )
     return wheels
 
 

@@ -46,7 +46,7 @@ def remove_unneeded(packages: Path) -> None:
         for name in names:
             if is_test or is_header or name.endswith(SOURCES_OF_COMPILERS):
                 Path(folder, name).unlink()
-        if not os.listdir(folder):
+        if not any(Path(folder).iterdir()):
             Path(folder).rmdir()
     for pattern in UNUSED_LIBRARIES:
         for path in packages.glob(pattern):
@@ -64,10 +64,12 @@ def check_dependencies(packages: Path) -> None:
 
 
 def strip_symbols(prefix: Path, packages: Path) -> set[Path]:
-    """Strip shared libraries, but for those that would no longer load: patched ones may not be laid out anew."""
+    """Strip shared libraries, but for patched ones that would no longer load."""
     python = prefix / "bin" / "python"
     stripped = set()
-    for library in sorted(path for path in packages.rglob("*.so*") if path.is_file() and not path.is_symlink()):
+    for library in sorted(
+        path for path in packages.rglob("*.so*") if path.is_file() and not path.is_symlink()
+    ):
         small = library.with_name(library.name + ".stripped")
         subprocess.run(["strip", "--strip-unneeded", "-o", small, library], check=True)
         if library.stat().st_size - small.stat().st_size < LEAST_GAIN:
@@ -93,7 +95,7 @@ def loads(python: Path, library: Path) -> bool:
 
 
 def link_copies(packages: Path) -> None:
-    """Make links of libraries that stand beside themselves under several names, as wheels have to carry them."""
+    """Make links of a library's other names: a wheel cannot hold links, and has copies."""
     by_content: dict[tuple[Path, bytes], list[Path]] = {}
     for library in sorted(path for path in packages.glob("pyarrow/*.so*") if not path.is_symlink()):
         key = library.parent, hashlib.sha256(library.read_bytes()).digest()
