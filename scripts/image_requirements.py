@@ -58,9 +58,22 @@ def _lock(uv: str, stage: str, inputs: list[str]) -> None:
         if out.exists():
             found.write_text(out.read_text())
         subprocess.run(
-            [uv, "pip", "compile", *inputs, "--no-config", "--universal"]
-            + ["--python-version=3.11", "--constraints=constraints.txt", "--generate-hashes", "--no-header"]
-            + ["--no-annotate", "--no-emit-index-url", "--quiet", f"--output-file={found}"],
+            [
+                uv,
+                "pip",
+                "compile",
+                *inputs,
+                "--no-config",
+                "--universal",
+                "--python-version=3.11",
+                "--constraints=constraints.txt",
+                "--generate-hashes",
+                "--no-header",
+                "--no-annotate",
+                "--no-emit-index-url",
+                "--quiet",
+                f"--output-file={found}",
+            ],
             cwd=REPOSITORY,
             check=True,
         )

@@ -1,8 +1,8 @@
 """Make the folder that an image consists of, beside its base: ``build_prefix.py STAGE PREFIX``.
 
 Locked dependencies, `suffice` from this source tree, the bytecode and the machine code of both, an inventory
-(CycloneDX), and nothing that only tests or compilers read. The Containerfile calls this, and it runs as well
-on any Linux with Python 3.11 to 3.13, its venv module and binutils. It needs nothing but the standard library.
+(CycloneDX), and nothing that only tests or compilers read. The Containerfile calls this. It runs as well on
+any Linux with Python 3.11 to 3.13, its venv module and binutils, and needs only the standard library.
 
 The folder holds absolute paths: it is made where it will be used. Made twice from one commit at one
 ``SOURCE_DATE_EPOCH``, it is equal byte for byte; its hash is printed.
@@ -33,6 +33,19 @@ for room in ("suffice.pipeline.chunk", "suffice.pipeline.contribution", "suffice
     for module in pkgutil.walk_packages(importlib.import_module(room).__path__, room + "."):
         importlib.import_module(module.name)
 """
+
+START = """
+import pyarrow.compute, pyarrow.csv, pyarrow.dataset, pyarrow.fs, pyarrow.parquet
+import scipy.linalg, scipy.optimize, scipy.special, scipy.stats
+import suffice
+for name in suffice.__all__:
+    try:
+        getattr(suffice, name)
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] not in "alembic dask distributed numba opendp sqlalchemy".split():
+            raise
+"""
+"""What is left must start; only the extras of another stage may be missing."""
 
 PORTABLE = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 """Machine code for every processor of the architecture; the image's environment says the same."""
@@ -134,6 +147,7 @@ def compile_all(python: Path, prefix: Path, stage: str) -> None:
     packages = next(prefix.glob("lib/python3*/site-packages"))
     # Bytecode that is never compared with its source: times and a read-only root do not matter.
     mode = "--invalidation-mode=unchecked-hash"
+    run(python, "-c", START)
     run(python, "-m", "compileall", "-q", mode, packages)
     if stage != "consumer":
         run(python, "-c", COMPILE_KERNELS, environment=PORTABLE)

@@ -7,7 +7,9 @@ import csv
 import hashlib
 import io
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 TEST_FOLDERS = ("tests",)
@@ -15,12 +17,10 @@ SOURCES_OF_COMPILERS = (".a", ".c", ".cc", ".cpp", ".h", ".hpp", ".pxd", ".pxi",
 HEADER_FOLDERS = ("pyarrow/include", "numpy/_core/include")
 UNUSED_LIBRARIES = (
     "pyarrow/_flight.*.so",
-    "pyarrow/_substrait.*.so",
     "pyarrow/libarrow_flight.so*",
     "pyarrow/libarrow_python_flight.so*",
-    "pyarrow/libarrow_substrait.so*",
 )
-"""Servers of Arrow Flight and plans of Substrait: `suffice` opens neither."""
+"""Arrow Flight, a protocol between servers: `suffice` speaks it nowhere."""
 
 LEAST_GAIN = 65536
 """Bytes; a library that would lose less stays as its wheel has it."""
@@ -30,6 +30,7 @@ def shrink(prefix: Path) -> None:
     """Shrink an installation, and keep its packages' lists of files true."""
     packages = next(prefix.glob("lib/python3*/site-packages"))
     remove_unneeded(packages)
+    check_dependencies(packages)
     stripped = strip_symbols(prefix, packages)
     link_copies(packages)
     for record in packages.glob("*.dist-info/RECORD"):
@@ -45,15 +46,25 @@ def remove_unneeded(packages: Path) -> None:
         for name in names:
             if is_test or is_header or name.endswith(SOURCES_OF_COMPILERS):
                 Path(folder, name).unlink()
-        if not os.listdir(folder):
+        if not any(Path(folder).iterdir()):
             Path(folder).rmdir()
     for pattern in UNUSED_LIBRARIES:
         for path in packages.glob(pattern):
             path.unlink()
 
 
+def check_dependencies(packages: Path) -> None:
+    """Stop the build where a library that is left needs one of those that are not."""
+    removed = {Path(pattern).name.partition(".so")[0] for pattern in UNUSED_LIBRARIES}
+    for library in packages.glob("pyarrow/*.so*"):
+        read = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+        needed = {name.partition(".so")[0] for name in re.findall(r"\(NEEDED\).*\[(.+)\]", read)}
+        if needed & removed:
+            sys.exit(f"{library.name} needs {sorted(needed & removed)}: leave it out of UNUSED_LIBRARIES")
+
+
 def strip_symbols(prefix: Path, packages: Path) -> set[Path]:
-    """Strip shared libraries, but for those that would no longer load: patched ones may not be laid out anew."""
+    """Strip shared libraries, but for patched ones that would no longer load."""
     python = prefix / "bin" / "python"
     stripped = set()
     for library in sorted(
@@ -84,7 +95,7 @@ def loads(python: Path, library: Path) -> bool:
 
 
 def link_copies(packages: Path) -> None:
-    """Make links of libraries that stand beside themselves under several names, as wheels have to carry them."""
+    """Make links of a library's other names: a wheel cannot hold links, and has copies."""
     by_content: dict[tuple[Path, bytes], list[Path]] = {}
     for library in sorted(path for path in packages.glob("pyarrow/*.so*") if not path.is_symlink()):
         key = library.parent, hashlib.sha256(library.read_bytes()).digest()

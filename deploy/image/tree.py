@@ -30,7 +30,7 @@ def tree_hash(root: Path) -> str:
     for path in paths(root):
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            content = os.readlink(path).encode()
+            content = str(path.readlink()).encode()
         elif stat.S_ISREG(status.st_mode):
             content = hashlib.sha256(path.read_bytes()).digest()
         else:

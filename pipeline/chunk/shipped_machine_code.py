@@ -11,7 +11,7 @@ from pathlib import Path
 from numba.core.caching import InTreeCacheLocator
 
 
-class ShippedMachineCode(InTreeCacheLocator):  # type: ignore[misc] # numba has no types
+class ShippedMachineCode(InTreeCacheLocator):
     """The ``__pycache__`` beside a module, to read.
 
     Code that is not there, or is of another source or processor, is compiled; `compiled` does without keeping
@@ -20,5 +20,5 @@ class ShippedMachineCode(InTreeCacheLocator):  # type: ignore[misc] # numba has 
 
     def ensure_cache_path(self) -> None:
         """Be content with a folder that is there; elsewhere numba compiles without one."""
-        if not Path(self.get_cache_path()).is_dir():
+        if not Path(self.get_cache_path()).is_dir():  # type: ignore[no-untyped-call]
             raise FileNotFoundError

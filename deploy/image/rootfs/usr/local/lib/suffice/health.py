@@ -1,7 +1,7 @@
 """Whether a container can work: the command starts, and what has to be written can be. Says no more.
 
-`suffice doctor` looks at the ledger, the stores and the cluster as well; that takes longer, and a store that is
-away for a minute is no reason to restart a worker.
+`suffice doctor` looks at the ledger, the stores and the cluster as well. That takes longer, and a store that
+is away for a minute is no reason to restart a worker.
 """
 
 import os
@@ -18,5 +18,5 @@ for variable in ("TMPDIR", "HOME", "SUFFICE_SPOOL"):
             file.write(b"0" * 4096)
     except OSError:
         sys.exit(f"{variable}: {folder} cannot be written: mount a volume there")
-if subprocess.run(["suffice", "--version"], stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S607
+if subprocess.run(["suffice", "--version"], stdout=subprocess.DEVNULL, check=False).returncode:
     sys.exit("suffice does not start")
