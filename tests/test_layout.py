@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+import shutil
 import tarfile
 import tomllib
 import zipfile
@@ -10,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import suffice
+from scripts.distributions import problems
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+WHEEL = f"suffice-{suffice.__version__}-py3-none-any.whl"
 AT_THE_TOP = ("flows", "pipeline", "storage")
-ONLY_FOR_THE_REPOSITORY = {".ci/run", ".gitignore"}
+ONLY_FOR_THE_REPOSITORY = (".ci/", ".github/", ".gitignore")
 WRITTEN_BY_SETUPTOOLS = ("PKG-INFO", "setup.cfg", "suffice.egg-info/")
 
 
@@ -101,11 +107,24 @@ def test_a_source_distribution_holds_the_files_of_the_repository_and_nothing_els
 ) -> None:
     files = {name for name in repository_files if not (repository / name).is_symlink()}
     assert {"CHANGELOG.md", "Makefile", "tests/conftest.py", "tests/support/making.py"} <= files
-    contents = source_contents(distributions / "tree")
+    contents = source_contents(distributions / "sdist")
     own = {name: data for name, data in contents.items() if not name.startswith(WRITTEN_BY_SETUPTOOLS)}
-    assert sorted(own) == sorted(files - ONLY_FOR_THE_REPOSITORY)
+    assert sorted(own) == sorted(name for name in files if not name.startswith(ONLY_FOR_THE_REPOSITORY))
     assert own == {name: (repository / name).read_bytes() for name in own}
 
 
 def test_the_wheel_built_from_the_source_distribution_is_the_same(distributions: Path) -> None:
     assert wheel_contents(distributions / "sdist") == wheel_contents(distributions / "tree")
+    one, other = ((distributions / kind / WHEEL).read_bytes() for kind in ("sdist", "tree"))
+    assert one == other, "also byte by byte: times in it are those of the commit"
+
+
+def test_an_index_may_have_them_once_the_release_is_dated_and_the_repository_public(
+    distributions: Path, tmp_path: Path
+) -> None:
+    (source,) = (distributions / "sdist").glob("*.tar.gz")
+    for path in (source, distributions / "sdist" / WHEEL):
+        shutil.copy(path, tmp_path)
+    said = problems(tmp_path, tag=f"v{suffice.__version__}", repository="https://example.org/owner/suffice")
+    later = re.compile("CHANGELOG.md has no heading with a date|the metadata have no link|the link .* lead")
+    assert not [one for one in said if not later.match(one)]

@@ -103,7 +103,25 @@ def test_the_metadata_keep_fastapi_where_prefect_can_run(project: dict[str, Any]
     assert not bounds["prefect"].contains("3.9.0")
 
 
-AT_THE_TOP = [REPOSITORY / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "README.md")]
+def test_the_documented_extras_are_those_of_the_metadata(project: dict[str, Any]) -> None:
+    page = (REPOSITORY / "docs/reference/command-line.md").read_text()
+    section = page.partition("\n## Extras\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    documented = re.findall(r"suffice\[([\w-]+)\]", "\n".join(rows))
+    assert sorted(documented) == sorted(project["optional-dependencies"])
+
+
+def test_an_error_names_an_extra_that_exists(project: dict[str, Any]) -> None:
+    named = set()
+    for top in ("flows", "pipeline", "src/suffice", "storage"):
+        for path in (REPOSITORY / top).rglob("*.py"):
+            named |= set(re.findall(r'MissingExtraError\([^)]*"([\w-]+)"\)', path.read_text()))
+    assert {"pipeline", "plot", "signing"} <= named
+    assert named <= project["optional-dependencies"].keys()
+
+
+TOP_TEXTS = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "SECURITY.md")
+AT_THE_TOP = [REPOSITORY / name for name in TOP_TEXTS]
 TEXTS = sorted([*(REPOSITORY / "docs").rglob("*.md"), *AT_THE_TOP])
 
 
@@ -141,7 +159,7 @@ def test_decision_records_are_numbered_without_gaps() -> None:
     assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
 
 
-TARGETS = ("demo", "check", "test", "lint", "bench", "audit", "clean", "help")
+TARGETS = ("demo", "check", "test", "lint", "docs", "bench", "audit", "clean", "help")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -79,8 +79,8 @@ def test_the_reader_in_r_refuses_what_is_of_another_type(repository: Path, tmp_p
         ("groups", 0, "column"),
         ("plan", "window"),
     ]
-    others = (["0", "1"], {"a": []}, "x")
-    written = []
+    others: tuple[Any, ...] = (["0", "1"], {"a": []}, "x")
+    written: list[tuple[Any, ...]] = []
     for place in places:
         for other in others:
             folder = tmp_path / str(len(written))
@@ -167,3 +167,31 @@ def test_macros_refuse_what_they_say_that_they_refuse(
 ) -> None:
     with pytest.raises(duckdb.Error):
         rows(connection, "FROM suffice_table($1, 'cancelled')", str(VECTORS / "hostile" / name))
+
+
+def test_macros_say_that_a_release_was_withdrawn(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(VECTORS / "hostile" / "withdrawn", tmp_path / "release")
+    for query in (
+        "suffice_statistics($1)",
+        "suffice_table($1, 'cancelled')",
+        "suffice_values($1, 'cancelled')",
+    ):
+        with pytest.raises(duckdb.Error, match=r"the release was withdrawn: its withdrawn\.json"):
+            rows(connection, f"FROM {query}", str(folder))
+    (folder / "withdrawn.json").unlink()
+    assert rows(connection, "FROM suffice_table($1, 'cancelled')", str(folder))
+
+
+def test_an_unknown_statistic_is_refused_with_the_name_of_its_file(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """DuckDB opens files before it evaluates anything: no text of ours can come first."""
+    folder = str(VECTORS / "valid" / "first-families" / "release")
+    for query in ("suffice_table($1, $2)", "suffice_intervals($1, $2, 0.9)"):
+        with pytest.raises(duckdb.Error, match=r"release/canceled\.parquet"):
+            rows(connection, f"FROM {query}", folder, "canceled")
+    assert "cancelled" in {
+        row["statistic"] for row in rows(connection, "FROM suffice_statistics($1)", folder)
+    }

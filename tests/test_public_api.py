@@ -6,11 +6,13 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import json
 import re
 import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 import suffice
 from suffice import errors, models
@@ -68,6 +70,22 @@ def test_the_version_is_stated_once_and_has_a_changelog_entry(repository: Path) 
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     assert suffice.__version__ == project["version"] == importlib.metadata.version("suffice")
     assert f"\n## [{suffice.__version__}]" in (repository / "CHANGELOG.md").read_text()
+
+
+def test_what_else_states_the_version_states_this_one(repository: Path) -> None:
+    """The citation, with the licence; and the readers in other languages."""
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    citation = yaml.safe_load((repository / "CITATION.cff").read_text())
+    asked = ("title", "version", "license", "keywords")
+    assert [citation[key] for key in asked] == [project[key] for key in ("name", *asked[1:])]
+    assert citation["authors"] == project["authors"]
+    readers = repository / "readers"
+    package = json.loads((readers / "javascript/package.json").read_text())
+    lock = json.loads((readers / "javascript/package-lock.json").read_text())
+    described = (readers / "r/DESCRIPTION").read_text()
+    stated = (package["version"], lock["version"], lock["packages"][""]["version"])
+    assert {*stated, *re.findall("^Version: (.*)$", described, re.MULTILINE)} == {suffice.__version__}
+    assert package["license"] == project["license"]
 
 
 @pytest.mark.parametrize("name", ["plan", "release", "load_spec", "open_release"])

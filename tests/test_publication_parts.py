@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from suffice import publication_parts
+from suffice import publication_parts, publishing_in_parts
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.cluster import connection
 from suffice.pipeline.posterior.posterior import summarise
@@ -238,10 +238,11 @@ def test_whoever_signs_goes_on_from_parts_of_their_own_alone(
 
     monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "theirs"))
     theirs, _ = in_parts(release, tmp_path / "elsewhere", CELLS, draws=10)
-    for file in PublicationStore.open(tmp_path / "elsewhere").files(theirs.publication_id):
-        if file.name == RECEIPT:
-            data = PublicationStore.open(tmp_path / "elsewhere").read_file(theirs.publication_id, file.path)
-            store.put_file(made.publication_id, RECEIPT, data or b"")
+    elsewhere = PublicationStore.open(tmp_path / "elsewhere")
+    for standing in elsewhere.files(theirs.publication_id):
+        if standing.name == RECEIPT:
+            receipt = elsewhere.read_file(theirs.publication_id, standing.path)
+            store.put_file(made.publication_id, RECEIPT, receipt or b"")
     store.put_file(made.publication_id, RECEIPT, b'{"signature":{}}')
     monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "ours"))
     found, computed = in_parts(release, tmp_path / "shared", CELLS, draws=10)
@@ -304,7 +305,7 @@ def test_a_part_with_diagnostics_that_none_can_have_is_computed_again(
 def test_more_files_than_a_manifest_names_are_refused_before_any_is_made(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publication_parts, "MOST_FILES", 5)
+    monkeypatch.setattr(publishing_in_parts, "MOST_FILES", 5)
     with pytest.raises(UsageError, match="make 6 files, and a publication has at most 5"):
         in_parts(release, tmp_path, CELLS, draws=1)
     assert not list(tmp_path.rglob("*.parquet"))
@@ -356,7 +357,10 @@ def test_streams_of_parts_are_their_own() -> None:
 @pytest.mark.audit
 @pytest.mark.timeout(1800)
 def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
-    """Ten times the cells take at most a quarter more memory, reading the release included."""
+    """Ten times the cells take at most a quarter more memory, reading the release included.
+
+    Of few cells all parts are cut at once; of many, some are cut while others are computed.
+    """
     peaks = []
     for shops in (1000, 10_000):
         store = tmp_path / str(shops)

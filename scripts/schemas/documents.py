@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scripts.schemas.shapes import (
     BOOLEAN,
     COUNT,
+    COUNT_OR_NULL,
     DESIGN,
     EXACT,
     EXACT_OR_NULL,
@@ -147,6 +148,14 @@ ENTRIES: dict[EntryKind, Schema] = {
     EntryKind.STORE_ADOPTED: {"store_id": digits(32)},
     EntryKind.STORE_RETIRED: {"store_id": digits(32)},
     EntryKind.CHECKPOINT: {},
+    EntryKind.SKIPPED: {},
+    EntryKind.RECONCILED: {
+        "charge_id": digits(32),
+        "marker_sequence": COUNT,
+        "marker_hash": HASH,
+        "drawing_sequence": COUNT_OR_NULL,
+        "drawing_hash": or_null(HASH),
+    },
 }
 """What the public may see of each kind of entry; amounts are millionths of epsilon."""
 

@@ -93,6 +93,23 @@ COMMANDS: dict[str, Schema] = {
     ),
     "ledger export": either(closed({"entries": listed(_exported)}), closed({"out": TEXT, "entries": COUNT})),
     "ledger witness": closed({"uri": TEXT, "sequence": COUNT, "hash": HASH}),
+    "ledger reconcile": closed(
+        {
+            "charges": listed(
+                closed(
+                    {
+                        **CHARGE,
+                        "release_id": RELEASE_ID,
+                        "store": TEXT,
+                        "state": CHARGE_STATE,
+                        "spent": EXACT,
+                    }
+                )
+            ),
+            "skipped": COUNT,
+            "witness": COUNT_OR_NULL,
+        }
+    ),
     "ledger recover": closed(
         {
             "ok": BOOLEAN,

@@ -40,6 +40,7 @@ from scripts.schemas.shapes import (
 )
 from suffice.cataloguing import Catalogue
 from suffice.gap_report import AmendmentState, WindowState
+from suffice.monitoring.counting import KINDS
 from suffice.storage.operations.disclosure import TO_STATE
 
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
@@ -152,6 +153,32 @@ DISCLOSURE = reading(
     }
 )
 _found = of_dataclass(Catalogue)["properties"]
+STANDING: Schema = closed(
+    {
+        "as_of": TEXT,
+        "ok": BOOLEAN,
+        "accounts": listed(
+            closed({"dataset": TEXT, "per_window": BOOLEAN, **each(EXACT, "granted spent remaining")})
+        ),
+        "series": listed(
+            closed(
+                {
+                    **each(TEXT, "spec dataset name"),
+                    **each(COUNT, "releases due"),
+                    "windows": closed({str(state): COUNT for state in WindowState}),
+                    "amendments": closed({str(state): COUNT for state in AmendmentState}),
+                    "covered": COUNT_OR_NULL,
+                    "ok": BOOLEAN,
+                }
+            )
+        ),
+        "unreadable": listed(closed({**each(TEXT, "spec type message"), "exit_status": COUNT})),
+        "in_spool": COUNT,
+        "refusals": or_null(closed(dict.fromkeys(KINDS, COUNT))),
+        "audit": or_null(closed({"ok": BOOLEAN, "hour": HOUR})),
+    }
+)
+"""How an installation stands, whatever command says it."""
 
 COMMANDS: dict[str, Schema] = {
     "demo": closed(
@@ -195,37 +222,41 @@ COMMANDS: dict[str, Schema] = {
             "error": or_null(closed(ERROR)),
         }
     ),
-    "status": closed(
-        {
-            **each(TEXT, "name dataset as_of"),
-            "first_from": {"enum": ["parameter", "spec", "ledger", "calendar"]},
-            "ok": BOOLEAN,
-            "windows": listed(
-                closed(
-                    {
-                        **EDITION,
-                        "state": {"enum": list(map(str, WindowState))},
-                        **each(TEXT, "ends complete"),
-                        "charge": TEXT_OR_NULL,
-                    }
-                )
-            ),
-            "amendments": listed(
-                closed(
-                    {
-                        **EDITION,
-                        "state": {"enum": list(map(str, AmendmentState))},
-                        "due": TEXT,
-                        "charge": TEXT_OR_NULL,
-                    }
-                )
-            ),
-            **each(EXACT, "epsilon remaining_epsilon"),
-            "per_window": BOOLEAN,
-            "covered": COUNT,
-            "further": COUNT_OR_NULL,
-        }
+    "status": either(
+        STANDING,
+        closed(
+            {
+                **each(TEXT, "name dataset as_of"),
+                "first_from": {"enum": ["parameter", "spec", "ledger", "calendar"]},
+                "ok": BOOLEAN,
+                "windows": listed(
+                    closed(
+                        {
+                            **EDITION,
+                            "state": {"enum": list(map(str, WindowState))},
+                            **each(TEXT, "ends complete"),
+                            "charge": TEXT_OR_NULL,
+                        }
+                    )
+                ),
+                "amendments": listed(
+                    closed(
+                        {
+                            **EDITION,
+                            "state": {"enum": list(map(str, AmendmentState))},
+                            "due": TEXT,
+                            "charge": TEXT_OR_NULL,
+                        }
+                    )
+                ),
+                **each(EXACT, "epsilon remaining_epsilon"),
+                "per_window": BOOLEAN,
+                "covered": COUNT,
+                "further": COUNT_OR_NULL,
+            }
+        ),
     ),
+    "metrics": closed({"out": TEXT_OR_NULL, "written": BOOLEAN, "standing": STANDING}),
     "show": reading(RELEASE, OF_WINDOWS),
     "verify": either(
         closed({**VERIFIED, "ledger": COMPARED, "signature": SIGNATURE, "withdrawn": or_null(WITHDRAWAL)}),
@@ -244,6 +275,13 @@ COMMANDS: dict[str, Schema] = {
     "catalogue": closed({**_found, "ok": BOOLEAN}),
     "keys new": closed({"key_id": KEY_ID, **each(TEXT, "private_key public_key")}),
     "keys show": closed({"keys": listed(closed({"key_id": KEY_ID, "public_key": HASH}))}),
+    "cluster certificates": closed(
+        {
+            "directory": TEXT,
+            "status": {"enum": ["made", "renewed", "unchanged"]},
+            "certificates": listed(closed({**each(TEXT, "role certificate key ends"), "has_ended": BOOLEAN})),
+        }
+    ),
     "config show": closed(
         {
             "profile": or_null(closed(each(TEXT, "path origin"))),

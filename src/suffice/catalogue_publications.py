@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from suffice.errors import SufficeError
+from suffice.pages.drawing import fitted
 from suffice.pages.publication_page import is_inert, publication_page
 from suffice.pages.published_tables import published_tables
 from suffice.pages.release_page import Link
+from suffice.pipeline.publication.model_terms import model_text
+from suffice.pipeline.publication.request import Request
 from suffice.pipeline.released.withdrawal import Withdrawal
 from suffice.storage.publications.layout import MANIFEST
 from suffice.storage.publications.publication_store import PublicationStore
@@ -27,6 +30,9 @@ LARGEST_COPIED = 64 * 2**20
 """Bytes of a publication's file that is put beside its page; larger ones stay in the store."""
 LARGEST_COPIED_TOGETHER = 4 * LARGEST_COPIED
 """Bytes of all files of a publication that are put there; the others stay as well."""
+LONGEST_WORDS = 2_000
+_LONGEST_WORD = 300
+"""Characters by which search finds a publication: all, and of one prior."""
 _DATA = (".parquet", ".csv", ".json", ".nc")
 """Files of publications that no browser runs; of all others only cards are put beside a page."""
 
@@ -150,6 +156,9 @@ def _withdrawn(facts: Mapping[str, Any]) -> str:
 
 def _link(publication: Publication, *, withdrawn: bool = False) -> Link:
     stated = publication.stated
+    names = dict.fromkeys(release.label.partition("@")[0] for release in stated.head.releases)
+    request = Request.read(publication.request)
+    is_of_all_cells = not request.where and not request.over
     labels = ", ".join(release.label for release in stated.head.releases[:3])
     more = len(stated.head.releases) - 3
     return Link(
@@ -159,4 +168,18 @@ def _link(publication: Publication, *, withdrawn: bool = False) -> Link:
         + (f" and {more} more" if more > 0 else "")
         + f"; {stated.created[:10]}"
         + ("; it rests on a withdrawn release" if withdrawn else ""),
+        words=_words(request),
+        series=tuple(names) if is_of_all_cells else (),
     )
+
+
+def _words(request: Request) -> str:
+    """Return what was asked, for search: statistics, priors, the keys that were kept, the id."""
+    words = [request.publication_id, request.method]
+    for asked in request.statistics:
+        priors = [text for prior in asked.priors for text in (prior.name, prior.prior)]
+        words += filter(None, [asked.statistic, *priors, asked.n_prior, asked.predictor_prior])
+    words += [text for cell in request.where.items() for text in cell]
+    words += [*request.over, "" if request.model is None else model_text(request.model)]
+    found = " ".join(dict.fromkeys(fitted(word, _LONGEST_WORD) for word in words))
+    return fitted(found, LONGEST_WORDS)

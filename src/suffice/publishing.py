@@ -25,14 +25,14 @@ from suffice.profile.pins import publication_store
 from suffice.profile.settings import pinned_profile, setting
 from suffice.publication_asking import question_of, title_of
 from suffice.publication_files import answer_files
-from suffice.publication_parts import publish_parts
+from suffice.publishing_in_parts import publish_parts
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
+from suffice.storage.publications.presence import holds_publications, holds_store
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import locate, open_release
-from suffice.storage.releases.store_identity import KEY
 from suffice.storage.signatures.signing import (
     PUBLICATION,
     check_signature,
@@ -357,7 +357,9 @@ def _check_root(place: str) -> None:
         return
     path = Path(address.path)
     try:
-        is_inside = (path / MANIFEST).exists() or any((folder / KEY).exists() for folder in path.parents)
+        is_inside = (
+            (path / MANIFEST).exists() or holds_publications(path) or any(map(holds_store, path.parents))
+        )
     except OSError:
         return  # the store says what is wrong with it
     if is_inside:

@@ -13,6 +13,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "known_stores": ("find_for_release", "open_for_release"),
     "markers": ("put_marker", "refuse_marked_elsewhere"),
     "publishing": ("publish_patiently",),
+    "reconciliation": ("reconcile",),
     "recovery": ("Action", "Report", "recover"),
     "rehearsals": ("RehearsalPlace", "compose_rehearsal", "rehearsed_charge"),
     "resting": ("RestingRelease", "resting_releases"),

@@ -65,6 +65,34 @@ def test_a_publication_is_made_found_listed_checked_and_fetched(
     assert "its id, whole" in suffice.text("publications", "show", made["publication_id"][:8], status=2)
 
 
+def test_nothing_is_written_into_publications(store: str, suffice: Runner, tmp_path: Path) -> None:
+    """A store of publications alone has no suffice.json: its publications are what it is known by."""
+    other = tmp_path / "other"
+    words = ("flights", "flag", "--draws", "0", "--formats", "json")
+    made = suffice.json("publish", *words, "--store", store, "--to", str(other))
+    inside = other / "publications"
+    for place in (inside / "new", inside / made["publication_id"] / "new"):
+        said = suffice.text("publications", "fetch", made["uri"], "--out", str(place), status=2)
+        assert "inside a store" in said
+        assert not place.exists()
+        again = suffice.text("publish", *words, "--store", store, "--to", str(place), status=2)
+        assert "inside of a release or a store" in again
+    elsewhere = tmp_path / "publications" / "new"  # a folder of that name that holds none
+    suffice.text("publications", "fetch", made["uri"], "--out", str(elsewhere))
+    assert (elsewhere / "manifest.json").is_file()
+
+
+def test_a_store_that_is_not_there_is_not_an_empty_one(store: str, suffice: Runner, tmp_path: Path) -> None:
+    said = suffice.text("publications", "list", "--store", str(tmp_path / "stroe"), status=5)
+    assert "there is no store at" in said
+    assert "check how it is written" in said
+    assert suffice.json("publications", "list", "--store", store)["publications"] == []
+    assert "no publications at" in suffice.text("publications", "list", "--store", store)
+    other = str(tmp_path / "other")
+    suffice.text("publish", "flights", "flag", "--draws", "0", "--store", store, "--to", other)
+    assert len(suffice.json("publications", "list", "--store", other)["publications"]) == 1
+
+
 def test_what_is_shown_says_of_which_cells_it_is(store: str, suffice: Runner) -> None:
     words = ("publish", "flights", "flag", "--draws", "0", "--store", store)
     whole = suffice.text(*words)

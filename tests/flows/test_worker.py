@@ -17,7 +17,7 @@ import suffice
 from suffice.flows.running import REPORTING_S
 from suffice.storage.ledger.opening import open_ledger
 from support.making import flights, make_workspace
-from support.prefect_server import PLACE, Gate, waited_for
+from support.prefect_server import PLACE, REPORTING, Gate, waited_for
 from support.scheduled import POOL, ZONE
 from support.zones import zone_with_midnight_at
 
@@ -31,8 +31,10 @@ pytestmark = pytest.mark.timeout(900)
 
 FLOW = "suffice.flows.release.release_statistics"
 HELD = "support.held_flow.release_statistics"
-EVERY_S = 20
+EVERY_S = 10
 SETTLED_S = 8.0
+ENDED_S = 15.0
+"""Seconds beyond its bound in which a process is gone."""
 
 
 @pytest.mark.usefixtures("worker")
@@ -103,8 +105,13 @@ def test_cancelled_after_the_draw_says_that_it_is_published(
     assert event["resource"]["prefect.resource.id"] == "suffice.release.passengers.flights.all"
 
 
-def test_a_run_whose_server_vanishes_ends_within_a_minute_after_publishing(
-    prefect_server: PrefectServer, tmp_path: Path
+def test_a_run_has_less_than_a_minute_to_report_its_end() -> None:
+    assert REPORTING_S + ENDED_S <= 60
+
+
+@pytest.mark.parametrize("bound", [15.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
+def test_a_run_whose_server_vanishes_ends_in_time_after_publishing(
+    prefect_server: PrefectServer, tmp_path: Path, bound: float
 ) -> None:
     """Without a bound, Prefect's client goes on for minutes: it took 220 s when it was measured."""
     workspace = make_workspace(tmp_path)
@@ -112,7 +119,9 @@ def test_a_run_whose_server_vanishes_ends_within_a_minute_after_publishing(
     run = prefect_server.new_run("release-statistics", {"release": asked})
     gate = Gate(prefect_server)
     environment = prefect_server.environment(
-        PREFECT__FLOW_RUN_ID=run, PREFECT__FLOW_ENTRYPOINT=HELD, **{PLACE: str(tmp_path)}
+        PREFECT__FLOW_RUN_ID=run,
+        PREFECT__FLOW_ENTRYPOINT=HELD,
+        **{PLACE: str(tmp_path), REPORTING: str(bound)},
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "prefect.engine"],
@@ -131,8 +140,8 @@ def test_a_run_whose_server_vanishes_ends_within_a_minute_after_publishing(
         _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
-    assert time.monotonic() - published < 60
-    assert time.monotonic() - published > REPORTING_S - 10  # Prefect had its time: this is the bound at work
+    # Prefect had its time: this is the bound at work.
+    assert bound - 10 < time.monotonic() - published < bound + ENDED_S
     assert process.returncode == 0
     assert b"Prefect's server did not take this run's end" in errors
     assert workspace.account().spent == 1

@@ -24,6 +24,14 @@ def test_the_bundle_is_of_the_sources_as_they_are() -> None:
     assert "src/index.js" in sources
 
 
+def test_the_bundle_holds_no_code_of_others() -> None:
+    """So the wheel needs no licence but its own; a bundler may add helpers of its own to what it bundles."""
+    sources, _ = _header(_bundle())
+    assert all(re.fullmatch(r"(explorer|src)/[\w-]+\.js", source) for source in sources)
+    assert set(re.findall(r"^  // (\S+\.js)$", _bundle(), re.MULTILINE)) <= set(sources)
+    assert not re.search(r"^  var __\w+ =", _bundle(), re.MULTILINE)
+
+
 def test_a_source_that_changed_is_seen() -> None:
     sources, stated = _header(_bundle())
     assert _hash_of(sources[1:]) != stated

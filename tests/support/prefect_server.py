@@ -33,6 +33,8 @@ FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 PATIENCE_S = 240.0
 PLACE = "HELD_FLOW_PLACE"
 """The variable that names a held flow's folder: it makes the file ``drawn``, and waits for ``go``."""
+REPORTING = "HELD_FLOW_REPORTING"
+"""The variable that gives a held flow other seconds to report its end in."""
 BUSY = 503
 """What the server answers while another of its writers holds its SQLite file."""
 

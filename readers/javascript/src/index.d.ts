@@ -51,7 +51,7 @@ export interface PosteriorOptions {
   nPrior?: string | number;
   where?: Keys;
   method?: "noise-aware" | "plug-in";
-  /** `modelled`, the default, refuses where clipped counts matter: this reader does not model them. */
+  /** Whether counts beyond their bound are modelled as clipped where that matters, the default, or left out. */
   clipping?: "modelled" | "ignored";
 }
 
@@ -63,7 +63,7 @@ export interface Posterior {
   readonly nPrior: string | null;
   readonly method: string;
   /** How records beyond the bounds were treated; null where there are none. */
-  readonly clipping: "negligible" | "ignored" | null;
+  readonly clipping: "modelled" | "negligible" | "ignored" | null;
   mean(parameter?: string): number;
   sd(parameter?: string): number;
   quantile(p: number, parameter?: string): number;

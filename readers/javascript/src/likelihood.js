@@ -8,7 +8,7 @@
  */
 
 import { gram, sumRule } from "./rules.js";
-import { mayPause } from "./tabulated.js";
+import { mayPause, stepDone } from "./tabulated.js";
 
 const LEFT_OUT = 24;
 const NODES = 12;
@@ -68,6 +68,7 @@ export class Likelihood {
         mayPause();
         value = this.nPrior.log(n) + this.sumOverTotals(n);
         known.set(n, value);
+        stepDone();
       }
       return value;
     };

@@ -23,8 +23,8 @@ const WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
 /** Thrown where the deadline of a slice has come. */
 class SliceEnded extends Error {}
 
-/** When the present slice ends, in milliseconds of `performance.now`; never where none is set. */
-const slice = { end: Infinity };
+/** When the present slice ends, in milliseconds of `performance.now`, and what it has done; never where none is set. */
+const slice = { end: Infinity, steps: 0 };
 
 /**
  * Do work that likelihoods make long, in slices.
@@ -35,6 +35,7 @@ const slice = { end: Infinity };
 export async function inSlices(work, pause) {
   for (;;) {
     slice.end = performance.now() + SLICE;
+    slice.steps = 0;
     try {
       return work();
     } catch (error) {
@@ -48,7 +49,13 @@ export async function inSlices(work, pause) {
 
 /** End the slice where its deadline has come: what was kept by then is there when the work is begun again. */
 export function mayPause() {
-  if (performance.now() > slice.end) throw new SliceEnded();
+  // A slice that kept nothing would be begun again for ever.
+  if (slice.steps > 0 && performance.now() > slice.end) throw new SliceEnded();
+}
+
+/** Say that something was kept that the next slice need not do again. */
+export function stepDone() {
+  slice.steps += 1;
 }
 
 /** Work in small steps, which goes on from where it was when it is asked for again. */
@@ -62,6 +69,7 @@ export class Resumed {
     while (this.steps !== null) {
       mayPause();
       const { done, value } = this.steps.next();
+      stepDone();
       if (done) [this.steps, this.found] = [null, value];
     }
     return this.found;
@@ -150,7 +158,10 @@ export class TabulatedLikelihood {
     if (known !== undefined) return known;
     mayPause();
     const value = this.likelihood.at(position);
-    if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+    if (this.known.size < MOST_KNOWN) {
+      this.known.set(position, value);
+      stepDone();
+    }
     return value;
   }
 }

@@ -183,7 +183,7 @@ def calibrate(
         from suffice.plots.calibrations import plot_calibration  # noqa: PLC0415
         from suffice.plots.style import footer_of  # noqa: PLC0415
 
-        title = f"{opened.name}: calibration of {statistic}"
+        title = f"{opened.label}: calibration of {statistic}"
         footer = footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_calibration(found, written, title=title, footer=footer)

@@ -42,10 +42,13 @@ def list_publications(
 ) -> None:
     """List what was published in a store; what cannot be read is named, and the status is 5."""
     from suffice.storage.operations.resting import resting_releases  # noqa: PLC0415
+    from suffice.storage.publications.presence import check_is_there  # noqa: PLC0415
     from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
 
     publications = PublicationStore.open(store, publication_keys=publication_keys)
-    found, problems = [], []
+    check_is_there(publications)
+    found: list[Publication] = []
+    problems = []
     for publication_id in publications.ids():
         try:
             found += filter(None, [publications.find(publication_id)])

@@ -26,6 +26,7 @@ from suffice.cli.options import (
 from suffice.cli.terminal import in_line, say, say_line
 from suffice.cli.withdrawn import note_resting
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
+from suffice.monitoring.counting import note_audit
 from suffice.pipeline.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -186,6 +187,9 @@ def verify_ledger(
 
         with open_ledger(ledger, reading_only=not checkpoint) as opened:
             document = ledger_document(opened, store, witness, full=full, checkpoint=checkpoint)
+        is_whole = document["store"] == "checked" and not document["charges_elsewhere"]
+        if is_whole or not document["ok"]:  # a look at a part does not undo what an audit of all found
+            note_audit(ok=document["ok"])
     if as_json:
         output.print_json(document)
     else:

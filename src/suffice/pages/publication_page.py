@@ -6,6 +6,8 @@ import html
 import re
 from typing import TYPE_CHECKING, Any
 
+from suffice.data_files.tables import METADATA_SUFFIX
+from suffice.pages.drawing import fitted
 from suffice.pages.release_page import Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
 
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("theme.js", "catalogue.js")
 _STYLES = ("style.css",)
+_LONGEST_HEADING = 72
+_ROLES = {
+    "summaries": "summaries",
+    "draws": "posterior draws",
+    "card": "a card: one page to look at",
+    "part": "one part of the cells",
+}
 _DIRECTIVE = re.compile(r"http-equiv|<form|<base", re.IGNORECASE)
 """What sends a reader elsewhere without any script; a policy stands in one ``http-equiv``."""
 _PROLOGUE = re.compile(
@@ -87,6 +96,7 @@ def publication_page(
         here="",
         crumbs=[("Data", "index.html")],
         manifest=manifest,
+        heading=_heading(manifest),
         signature_note=signature_note,
         request=[
             *(("statistic", _statistic(one)) for one in manifest["request"]["statistics"]),
@@ -102,10 +112,36 @@ def publication_page(
         where=where,
         tables=[{"is_of": table, "rows": table_rows(table.rows)} for table in tables],
         downloads=[
-            {**file, "size_text": size_text(file["size"]), "is_copied": file["path"] in copied}
+            {
+                **file,
+                "size_text": size_text(file["size"]),
+                "is_copied": file["path"] in copied,
+                "is": _what_is(file),
+            }
             for file in manifest["files"]
         ],
     )
+
+
+def _heading(manifest: Mapping[str, Any]) -> str:
+    """Return the title where it is short enough to be a heading; else what is asked, without the priors."""
+    title = str(manifest["title"])
+    if len(title) <= _LONGEST_HEADING:
+        return title
+    names = [one["statistic"] for one in manifest["request"]["statistics"]]
+    labels = [one["label"] for one in manifest["request"]["releases"]]
+    of = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{fitted(names[0], _LONGEST_HEADING)}{more}: {fitted(of, _LONGEST_HEADING)}"
+
+
+def _what_is(file: Mapping[str, Any]) -> str:
+    """Say in words what a file of a publication is there for."""
+    described = file["name"].removesuffix(METADATA_SUFFIX)
+    if described != file["name"]:
+        return f"says what the columns of {described} are, and what they rest on"
+    rows = "" if file["rows"] is None else f", {file['rows']:,} rows"
+    return f"{_ROLES[file['role']]}{rows}"
 
 
 def _card_of(path: str) -> str:

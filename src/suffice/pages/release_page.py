@@ -52,11 +52,25 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Another page of the catalogue: its place below the root, its label, and a sentence."""
+    """Another page of the catalogue.
+
+    Attributes
+    ----------
+    path : str
+        Below the root.
+    label, text : str
+        Its name, and a sentence.
+    words : str
+        What search finds it by, beside these.
+    series : tuple of str
+        Series whose words find it as well.
+    """
 
     path: str
     label: str
     text: str = ""
+    words: str = ""
+    series: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

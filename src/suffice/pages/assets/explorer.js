@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 691c3c7e82f9db6cacabf387e6fc28a1d6f7aba7f850999d6f2570e360a81275
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: e956001c9d7aa29876de1e7b8f5413fec48b1c6c670256b1bd08e8a9982f9955
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -1378,134 +1378,6 @@
     }
   };
 
-  // src/clipping.js
-  var NEGLIGIBLE = 0.01;
-  var LONGEST2 = 1e6;
-  function poissonShift(rate2, upper) {
-    return excess(rate2, upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1));
-  }
-  function failuresShift(probability, upper, successes2) {
-    const failure = 1 - probability;
-    const mean = successes2 * failure / probability;
-    const log = (x) => x === 0 ? successes2 * Math.log(probability) : logBinomial(x, successes2 + x, failure, probability) - Math.log1p(x / successes2);
-    const lost = excess(mean, upper, log, (x) => (x + successes2) / (x + 1) * failure);
-    return successes2 / (successes2 + mean - lost) - probability;
-  }
-  function excess(mean, upper, log, ratio2) {
-    const isLow = mean < upper;
-    let x = isLow ? upper + 1 : upper - 1;
-    let probability = Math.exp(log(x));
-    let sum = 0;
-    for (let steps = 0; steps < LONGEST2 && x >= 0; steps += 1) {
-      const term = Math.abs(x - upper) * probability;
-      sum += term;
-      if (term < 1e-14 * sum || term === 0 && steps > 100) break;
-      if (isLow) probability *= ratio2(x);
-      else if (x > 0) probability /= ratio2(x - 1);
-      x += isLow ? 1 : -1;
-    }
-    return isLow ? sum : mean - upper + sum;
-  }
-
-  // src/families.js
-  var beta = (a, b) => `Beta(${a}, ${b})`;
-  var failures = (successes2) => ({
-    parameter: "probability",
-    prior: "Beta",
-    defaultPrior: () => beta(1, 1),
-    total: (known) => new NegativeBinomialTotal(successes2(known)),
-    update: ([a, b], n, total, known) => [a + successes2(known) * n, b + total],
-    clippingShift: (value, known) => failuresShift(value, known.upper, successes2(known))
-  });
-  var rate = (parameter, shape = () => 1) => ({
-    parameter,
-    prior: "Gamma",
-    defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
-    total: (known, step) => new GammaTotal(shape(known), step),
-    update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
-  });
-  var scale = (parameter, share3 = 1) => ({
-    parameter,
-    prior: "InverseGamma",
-    defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
-    // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
-    total: (_known, step) => new ReversedGammaTotal(share3, step),
-    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
-  });
-  var ReversedGammaTotal = class extends GammaTotal {
-    given(logScale) {
-      super.given(Math.log(this.shape) - logScale);
-    }
-  };
-  var successes = (trials) => ({
-    parameter: "probability",
-    prior: "Beta",
-    defaultPrior: () => beta(1, 1),
-    total: (known) => new BinomialTotal(trials(known)),
-    isBounded: true,
-    update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
-  });
-  var ONE_SUM = {
-    bernoulli: successes(() => 1),
-    binomial: successes((known) => known.upper),
-    poisson: {
-      parameter: "rate",
-      prior: "Gamma",
-      defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
-      total: () => new PoissonTotal(),
-      update: ([a, b], n, total) => [a + total, b + n],
-      clippingShift: (value, known) => poissonShift(value, known.upper)
-    },
-    geometric: failures(() => 1),
-    negative_binomial: failures((known) => known.constants.successes),
-    exponential: rate("rate"),
-    gamma: rate("rate", (known) => known.constants.shape),
-    weibull: rate("rate"),
-    pareto: rate("shape"),
-    laplace: scale("scale"),
-    normal_known_mean: scale("variance", 0.5),
-    normal_known_variance: {
-      parameter: "mean",
-      prior: "Normal",
-      defaultPrior: ({ lower, upper }) => `Normal(${(lower + upper) / 2}, ${(upper - lower) / 4})`,
-      total: (known, step) => new NormalTotal(known.constants.variance, known.lower, step),
-      update: ([loc, sd], n, total, known) => {
-        const { variance } = known.constants;
-        const rows = variance / sd / sd;
-        return [(rows * loc + total) / (rows + n), Math.sqrt(variance / (rows + n))];
-      }
-    }
-  };
-  function knownOf(statistic) {
-    const { lower, upper, constants = {} } = statistic.parameters;
-    const number2 = (text) => text === null || text === void 0 ? 0 : toNumber(parseRational(text));
-    return {
-      lower: number2(lower),
-      upper: number2(upper),
-      constants: Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, number2(text)]))
-    };
-  }
-  function noisySums(statistic, values, n) {
-    const scale2 = toNumber(parseRational(statistic.scale));
-    if (statistic.family === "bernoulli") {
-      const [first, second] = statistic.design === "minimal" ? values : [values[1], values[0]];
-      return { values: [first, second].filter((value) => value !== void 0).map(Number), scale: scale2, reach: 1, step: 1 };
-    }
-    const known = knownOf(statistic);
-    if (statistic.design === "minimal") {
-      const total = statistic.quantities.find((quantity2) => quantity2.name === "total");
-      const step = parseRational(Object.values(total.coefficients)[0]);
-      const atZero = parseRational(total.public_n_coefficient);
-      const lower = parseRational(statistic.parameters.lower ?? "0");
-      const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
-      const lowest = shift / (lower.d * atZero.d * step.n);
-      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
-      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
-    }
-    const reach2 = Number(statistic.partition_total);
-    return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
-  }
-
   // src/rules.js
   function polynomials(m, n, y) {
     const values = new Float64Array(m + 1);
@@ -1661,10 +1533,11 @@
   var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
   var SliceEnded = class extends Error {
   };
-  var slice = { end: Infinity };
+  var slice = { end: Infinity, steps: 0 };
   async function inSlices(work, pause) {
     for (; ; ) {
       slice.end = performance.now() + SLICE;
+      slice.steps = 0;
       try {
         return work();
       } catch (error) {
@@ -1676,7 +1549,10 @@
     }
   }
   function mayPause() {
-    if (performance.now() > slice.end) throw new SliceEnded();
+    if (slice.steps > 0 && performance.now() > slice.end) throw new SliceEnded();
+  }
+  function stepDone() {
+    slice.steps += 1;
   }
   var Resumed = class {
     /** @param {Generator<void, *>} steps Yields after every few milliseconds of work, and returns what it found. */
@@ -1687,6 +1563,7 @@
       while (this.steps !== null) {
         mayPause();
         const { done, value } = this.steps.next();
+        stepDone();
         if (done) [this.steps, this.found] = [null, value];
       }
       return this.found;
@@ -1766,7 +1643,10 @@
       if (known !== void 0) return known;
       mayPause();
       const value = this.likelihood.at(position);
-      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+      if (this.known.size < MOST_KNOWN) {
+        this.known.set(position, value);
+        stepDone();
+      }
       return value;
     }
   };
@@ -1842,6 +1722,7 @@
           mayPause();
           value = this.nPrior.log(n) + this.sumOverTotals(n);
           known.set(n, value);
+          stepDone();
         }
         return value;
       };
@@ -2091,9 +1972,320 @@
     return { start: start2, n, sum: n * sum, error: n * (Math.abs(last) + Math.abs(before)) };
   }
 
+  // src/clipped.js
+  var LEFT_OUT2 = 36;
+  var LEAST = 1e-18;
+  var RESOLVED = 1e-5;
+  var FARTHEST = 40;
+  var TILTS = Array.from({ length: 26 }, (_, i) => 2 ** (i - 18));
+  var LARGEST_BOUND = 256;
+  var clippedPoisson = (upper) => (logRate) => {
+    const rate2 = Math.exp(logRate);
+    return clipped(upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1), rate2);
+  };
+  var clippedFailures = (upper, successes2) => (logit) => {
+    const success = 1 / (1 + Math.exp(-logit));
+    const failure = 1 / (1 + Math.exp(logit));
+    const log = (x) => x === 0 ? -successes2 * Math.log1p(Math.exp(-logit)) : logBinomial(x, successes2 + x, failure, success) - Math.log1p(x / successes2);
+    return clipped(upper, log, (x) => (x + successes2) / (x + 1) * failure, successes2 * failure / success);
+  };
+  function clipped(upper, log, ratio2, mean) {
+    const found = Float64Array.from({ length: upper + 1 }, (_, x) => Math.exp(log(x)));
+    if (mean > upper) {
+      found[upper] = Math.max(1 - found.subarray(0, upper).reduce((all, one) => all + one, 0), 0);
+    } else {
+      let term = found[upper];
+      for (let x = upper; term > 1e-18 * found[upper] && x < 1e7; x += 1) {
+        term *= ratio2(x);
+        found[upper] += term;
+      }
+    }
+    return found;
+  }
+  var ClippedLikelihood = class extends Likelihood {
+    /**
+     * @param {(position: number) => Float64Array} record Probabilities of 0..C of one record.
+     * @param {{values: number[], scale: number, reach: number}} noisy The released sum A, and unless N is public
+     *   C N - A; the noise's scale; C.
+     * @param {object} nPrior `low`, `high`, `log(n)`.
+     */
+    constructor(record, noisy, nPrior) {
+      super({ given: (position) => this.given(position) }, noisy, nPrior);
+      this.record = record;
+      this.steep = this.rate * noisy.values.length;
+    }
+    given(position) {
+      const chances = this.record(position);
+      let [mean, square] = [0, 0];
+      chances.forEach((chance2, x) => mean += x * chance2);
+      chances.forEach((chance2, x) => square += (x - mean) ** 2 * chance2);
+      this.chances = chances;
+      this.total.perRow = mean;
+      this.total.variancePerRow = square;
+      this.waves = /* @__PURE__ */ new Map();
+      this.sizes = null;
+      this.below = bounds(chances, (x) => mean - x);
+      this.above = bounds(chances, (x) => x - mean);
+    }
+    /** Where n clipped records would have a total, and about how well it is known there. */
+    start(exact) {
+      this.found ??= this.fitted(exact);
+      return this.found;
+    }
+    fitted({ n, total }) {
+      const rows = Math.max(n, 1);
+      const wanted = Math.min(Math.max(total / rows, 0.25 / rows), this.reach - 0.25 / rows);
+      const mean = (position) => {
+        this.given(position);
+        return this.total.perRow;
+      };
+      let [low, high] = [-FARTHEST, FARTHEST];
+      const falls = mean(low) > mean(high);
+      while (high - low > 1e-9) {
+        const middle = (low + high) / 2;
+        if (mean(middle) < wanted !== falls) low = middle;
+        else high = middle;
+      }
+      const slope = Math.abs(mean(low + 0.01) - mean(low - 0.01)) / 0.02;
+      const error = Math.sqrt(rows * this.total.variancePerRow + 2 / this.rate ** 2) / rows;
+      return { at: low, width: Math.min(error / Math.max(slope, 1e-300), 10) };
+    }
+    /** Whether the sums of a position are so far above what can be told that its posterior is right. */
+    isResolved(position) {
+      if (this.looked?.position !== position) this.looked = { position, terms: /* @__PURE__ */ new Map() };
+      this.hint = null;
+      this.total.given(position);
+      this.sumOverN(this.looked.terms);
+      const n = this.hint ?? this.nPrior.low;
+      return n < 1 || this.sumOverTotals(n) - this.highest(n) > Math.log(RESOLVED);
+    }
+    /** Log of the noise's density where it is highest. */
+    highest(n) {
+      return this.second === void 0 ? 0 : -this.rate * Math.abs(this.reach * n - this.second - this.first);
+    }
+    sumOverTotals(n) {
+      const { first, second, reach: reach2, steep } = this;
+      const mean = n * this.total.perRow;
+      const start2 = Math.floor(mean - Math.min(margin(this.below, n), mean));
+      const last = Math.ceil(mean + Math.min(margin(this.above, n), reach2 * n - mean));
+      const period = 2 ** Math.ceil(Math.log2(last - start2 + 1));
+      const end = start2 + period;
+      const other = second === void 0 ? first : reach2 * n - second;
+      const [low, high] = [Math.min(first, other), Math.max(first, other)];
+      const inside2 = (x) => Math.min(Math.max(x, start2), end);
+      const [left, right] = [inside2(low), inside2(high)];
+      const [atStart, atLeft] = [Math.exp(Math.min(steep * (start2 - low), 0)), Math.exp(Math.min(steep * (left - low), 0))];
+      const [atRight, atEnd] = [Math.exp(Math.min(steep * (high - right), 0)), Math.exp(Math.min(steep * (high - end), 0))];
+      let sum = 0;
+      for (const { j, logSize, angle, twice, rising, level, falling } of this.wavesOf(period, n)) {
+        if (n * logSize < -LEFT_OUT2) break;
+        const size = twice * Math.exp(n * logSize);
+        const turn = (x) => n * angle - 2 * Math.PI * modulo(j * x, period) / period;
+        const [s, l, r] = [turn(start2), turn(left), turn(right)];
+        sum += size * (real(rising, l, left > start2 ? atLeft : 0) - real(rising, s, left > start2 ? atStart : 0) + (j === 0 ? right - left : real(level, r, 1) - real(level, l, 1)) + real(falling, s, right < end ? atEnd : 0) - real(falling, r, right < end ? atRight : 0));
+      }
+      return this.highest(n) + Math.log(Math.max(sum / period, LEAST));
+    }
+    /** The frequencies of a period at which a power of phi matters, the largest first, and the noise's series there. */
+    wavesOf(period, n) {
+      const known = this.waves.get(period);
+      if (known && n >= known.least) return known.waves;
+      const least = n / 2;
+      const waves = [];
+      const last = Math.min(Math.ceil(this.endOfWaves(least) * period / (2 * Math.PI)), period / 2);
+      for (let j = 0; j <= last; j += 1) {
+        const w = 2 * Math.PI * j / period;
+        const { logSize, angle } = characteristic(this.chances, w);
+        if (least * logSize > -LEFT_OUT2) {
+          waves.push({
+            j,
+            logSize,
+            angle,
+            twice: j === 0 || 2 * j === period ? 1 : 2,
+            rising: overLessOne(this.steep, w),
+            level: j === 0 ? null : overLessOne(0, w),
+            falling: overLessOne(-this.steep, w)
+          });
+        }
+      }
+      waves.sort((a, b) => b.logSize - a.logSize);
+      this.waves.set(period, { least, waves });
+      return waves;
+    }
+    /** The frequency beyond which no n-th power of phi matters, told from a scan: phi is a polynomial of degree C. */
+    endOfWaves(n) {
+      const steps = 4 * this.reach + 4;
+      if (!this.sizes) {
+        this.sizes = Array.from({ length: steps + 1 }, (_, i) => characteristic(this.chances, Math.PI * i / steps).logSize);
+      }
+      const last = this.sizes.findLastIndex((logSize) => n * logSize > -LEFT_OUT2);
+      const normal = last > 0 ? Infinity : Math.sqrt(2.1 * LEFT_OUT2 / (n * this.total.variancePerRow + 1e-300));
+      return Math.min(Math.PI * (last + 1) / steps, normal);
+    }
+  };
+  function characteristic(chances, w) {
+    const [cos, sin] = [Math.cos(w), Math.sin(w)];
+    let [re, im] = [0, 0];
+    for (let x = chances.length - 1; x >= 0; x -= 1) [re, im] = [re * cos - im * sin + chances[x], re * sin + im * cos];
+    return { logSize: w === 0 ? 0 : 0.5 * Math.log(re * re + im * im), angle: Math.atan2(im, re) };
+  }
+  function bounds(chances, away) {
+    return TILTS.map((tilt) => tilt / chances.length).map((tilt) => {
+      let sum = 0;
+      chances.forEach((chance2, x) => sum += chance2 * Math.expm1(tilt * away(x)));
+      return { tilt, excess: Math.max(Math.log1p(sum), 0) };
+    });
+  }
+  function margin(found, n) {
+    return found.reduce((least, { tilt, excess: excess2 }) => Math.min(least, (LEFT_OUT2 + n * excess2) / tilt), Infinity);
+  }
+  function overLessOne(slope, w) {
+    const re = Math.expm1(slope) * Math.cos(w) - 2 * Math.sin(w / 2) ** 2;
+    const im = -Math.exp(slope) * Math.sin(w);
+    const square = re * re + im * im;
+    return [re / square, -im / square];
+  }
+  function real([re, im], angle, size) {
+    return size === 0 ? 0 : size * (re * Math.cos(angle) - im * Math.sin(angle));
+  }
+  function modulo(x, period) {
+    const rest = x % period;
+    return rest < 0 ? rest + period : rest;
+  }
+
+  // src/clipping.js
+  var NEGLIGIBLE = 0.01;
+  var LONGEST2 = 1e6;
+  function poissonShift(rate2, upper) {
+    return excess(rate2, upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1));
+  }
+  function failuresShift(probability, upper, successes2) {
+    const failure = 1 - probability;
+    const mean = successes2 * failure / probability;
+    const log = (x) => x === 0 ? successes2 * Math.log(probability) : logBinomial(x, successes2 + x, failure, probability) - Math.log1p(x / successes2);
+    const lost = excess(mean, upper, log, (x) => (x + successes2) / (x + 1) * failure);
+    return successes2 / (successes2 + mean - lost) - probability;
+  }
+  function excess(mean, upper, log, ratio2) {
+    const isLow = mean < upper;
+    let x = isLow ? upper + 1 : upper - 1;
+    let probability = Math.exp(log(x));
+    let sum = 0;
+    for (let steps = 0; steps < LONGEST2 && x >= 0; steps += 1) {
+      const term = Math.abs(x - upper) * probability;
+      sum += term;
+      if (term < 1e-14 * sum || term === 0 && steps > 100) break;
+      if (isLow) probability *= ratio2(x);
+      else if (x > 0) probability /= ratio2(x - 1);
+      x += isLow ? 1 : -1;
+    }
+    return isLow ? sum : mean - upper + sum;
+  }
+
+  // src/families.js
+  var beta = (a, b) => `Beta(${a}, ${b})`;
+  var failures = (successes2) => ({
+    parameter: "probability",
+    prior: "Beta",
+    defaultPrior: () => beta(1, 1),
+    total: (known) => new NegativeBinomialTotal(successes2(known)),
+    update: ([a, b], n, total, known) => [a + successes2(known) * n, b + total],
+    clippingShift: (value, known) => failuresShift(value, known.upper, successes2(known)),
+    clippedRecord: (known) => clippedFailures(known.upper, successes2(known))
+  });
+  var rate = (parameter, shape = () => 1) => ({
+    parameter,
+    prior: "Gamma",
+    defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
+    total: (known, step) => new GammaTotal(shape(known), step),
+    update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
+  });
+  var scale = (parameter, share3 = 1) => ({
+    parameter,
+    prior: "InverseGamma",
+    defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
+    // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
+    total: (_known, step) => new ReversedGammaTotal(share3, step),
+    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
+  });
+  var ReversedGammaTotal = class extends GammaTotal {
+    given(logScale) {
+      super.given(Math.log(this.shape) - logScale);
+    }
+  };
+  var successes = (trials) => ({
+    parameter: "probability",
+    prior: "Beta",
+    defaultPrior: () => beta(1, 1),
+    total: (known) => new BinomialTotal(trials(known)),
+    isBounded: true,
+    update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
+  });
+  var ONE_SUM = {
+    bernoulli: successes(() => 1),
+    binomial: successes((known) => known.upper),
+    poisson: {
+      parameter: "rate",
+      prior: "Gamma",
+      defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
+      total: () => new PoissonTotal(),
+      update: ([a, b], n, total) => [a + total, b + n],
+      clippingShift: (value, known) => poissonShift(value, known.upper),
+      clippedRecord: (known) => clippedPoisson(known.upper)
+    },
+    geometric: failures(() => 1),
+    negative_binomial: failures((known) => known.constants.successes),
+    exponential: rate("rate"),
+    gamma: rate("rate", (known) => known.constants.shape),
+    weibull: rate("rate"),
+    pareto: rate("shape"),
+    laplace: scale("scale"),
+    normal_known_mean: scale("variance", 0.5),
+    normal_known_variance: {
+      parameter: "mean",
+      prior: "Normal",
+      defaultPrior: ({ lower, upper }) => `Normal(${(lower + upper) / 2}, ${(upper - lower) / 4})`,
+      total: (known, step) => new NormalTotal(known.constants.variance, known.lower, step),
+      update: ([loc, sd], n, total, known) => {
+        const { variance } = known.constants;
+        const rows = variance / sd / sd;
+        return [(rows * loc + total) / (rows + n), Math.sqrt(variance / (rows + n))];
+      }
+    }
+  };
+  function knownOf(statistic) {
+    const { lower, upper, constants = {} } = statistic.parameters;
+    const number2 = (text) => text === null || text === void 0 ? 0 : toNumber(parseRational(text));
+    return {
+      lower: number2(lower),
+      upper: number2(upper),
+      constants: Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, number2(text)]))
+    };
+  }
+  function noisySums(statistic, values, n) {
+    const scale2 = toNumber(parseRational(statistic.scale));
+    if (statistic.family === "bernoulli") {
+      const [first, second] = statistic.design === "minimal" ? values : [values[1], values[0]];
+      return { values: [first, second].filter((value) => value !== void 0).map(Number), scale: scale2, reach: 1, step: 1 };
+    }
+    const known = knownOf(statistic);
+    if (statistic.design === "minimal") {
+      const total = statistic.quantities.find((quantity2) => quantity2.name === "total");
+      const step = parseRational(Object.values(total.coefficients)[0]);
+      const atZero = parseRational(total.public_n_coefficient);
+      const lower = parseRational(statistic.parameters.lower ?? "0");
+      const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
+      const lowest = shift / (lower.d * atZero.d * step.n);
+      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
+      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
+    }
+    const reach2 = Number(statistic.partition_total);
+    return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
+  }
+
   // src/line.js
   var NODES3 = 16;
-  var LEFT_OUT2 = 28;
+  var LEFT_OUT3 = 28;
   var TOLERANCE3 = 1e-8;
   var MOST_PANELS = 3e3;
   var LINES = {
@@ -2265,10 +2457,10 @@
     let before = log(at + direction * distance);
     for (let n = 0; n < 400; n += 1) {
       const here = log(at + direction * distance);
-      if (here + power * distance < top - LEFT_OUT2 || here === -Infinity) return at + direction * distance;
+      if (here + power * distance < top - LEFT_OUT3 || here === -Infinity) return at + direction * distance;
       const step = distance * 0.4;
       const slope = n ? (here - before) / (distance - distance / 1.4) : -Infinity;
-      if (power && here < top - LEFT_OUT2 && slope + power > -1e-6) return Infinity;
+      if (power && here < top - LEFT_OUT3 && slope + power > -1e-6) return Infinity;
       before = here;
       distance += step;
     }
@@ -2511,8 +2703,9 @@
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
     const starts = updated.map((one) => one.start);
     const likelihoodOf2 = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
-    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
-    const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
+    const plain = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
+    const clipping = clippingOf(family, known, plain, options);
+    const distribution = clipping === "modelled" ? withClipping(line2, prior, { exact, starts }, known.upper, shown(statistic.name), () => options.kept.of(`clipped ${nPrior.text}`, () => new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width))) : plain;
     return new Posterior({
       parameters: [family.parameter],
       prior: prior.text,
@@ -2527,15 +2720,25 @@
     const log = prior.components.length === 1 ? updated[0].log : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
     return LineDistribution.of(line2, log, starts);
   }
-  function clippingOf(family, known, distribution, { method, clipping = "modelled" }, name) {
+  function clippingOf(family, known, distribution, { method, clipping = "modelled" }) {
     if (clipping !== "modelled" && clipping !== "ignored") {
       throw new ReleaseError("usage", "clipping is modelled or ignored");
     }
     if (family.isBounded) return null;
     if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
     const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
-    if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
-    throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+    return shift <= NEGLIGIBLE * distribution.sd ? "negligible" : "modelled";
+  }
+  function withClipping(line2, prior, { exact, starts }, upper, name, likelihoodOf2) {
+    const why = (text) => new ReleaseError("clipping", `${name}: clipped records matter here, and ${text}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+    if (upper > LARGEST_BOUND) throw why(`this reader does not model them where the bound is above ${LARGEST_BOUND}`);
+    const likelihood = likelihoodOf2();
+    const near = [likelihood.likelihood.start(exact), ...starts.length > 1 ? starts : []];
+    const distribution = LineDistribution.of(line2, (t) => prior.log(t) + likelihood.at(t), near);
+    if (!likelihood.likelihood.isResolved(line2.position(distribution.quantile(0.5)))) {
+      throw why("prior and released values are too far apart for this reader");
+    }
+    return distribution;
   }
   function noiseAware(line2, prior, starts, nPrior, likelihoodOf2) {
     const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts);
@@ -4004,6 +4207,7 @@
     return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
   }
   var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
+  var MODELLED = "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, as Python's does.";
   var MERGED = "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their intervals hold the stated probability to about a thousandth.";
   var DRAWN = "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command line. Their interval and probability are of draws, and agree up to sampling.";
   function nameOf(page, { question }, kind) {
@@ -4057,11 +4261,12 @@
   function layer({ kind }) {
     return ["prior", PLUG_IN2, "versus", NOISE_AWARE2].indexOf(kind);
   }
+  var CLIPPING = { ignored: CLIPPED, modelled: MODELLED };
   function notesOf({ prior, nPrior, posterior }) {
     const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
     return [
       element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
-      posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null
+      CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null
     ];
   }
   function commandCode(page, question) {
@@ -4598,7 +4803,7 @@
       ];
     },
     ScaleMixture: ({ statistic }) => {
-      const [low, high] = bounds(statistic);
+      const [low, high] = bounds2(statistic);
       const reach2 = linear(low - (high - low), high + (high - low));
       const least = (high - low) / 1e3;
       return [
@@ -4620,15 +4825,15 @@
     }
   };
   function location2(statistic, change) {
-    const [low, high] = bounds(statistic);
+    const [low, high] = bounds2(statistic);
     return { name: "Mean", hint: "where the prior is centred", scale: linear(low, high), value: ([loc]) => loc, change };
   }
-  function bounds({ family, parameters }) {
+  function bounds2({ family, parameters }) {
     const ends2 = [Number(parameters.lower), Number(parameters.upper)];
     return family === "lognormal" ? ends2.map(Math.log) : ends2;
   }
   function width(statistic) {
-    const [low, high] = bounds(statistic);
+    const [low, high] = bounds2(statistic);
     return high - low;
   }
 
