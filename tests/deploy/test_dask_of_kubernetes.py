@@ -27,7 +27,7 @@ SECRETS, PLACE = "/run/secrets/suffice/cluster", "suffice-scheduler:8786"
 
 @contextmanager
 def cluster_of(repository: Path, directory: Path, *, without: str = "none of them") -> Iterator[str]:
-    """Start the scheduler and one worker as their pods would, each with its own key, but for some variables."""
+    """Start the scheduler and one worker as their pods would, but for some variables."""
     folder = repository / "deploy/kubernetes/components/dask"
     spec = json.loads((folder / "cluster.json").read_text(encoding="utf-8"))["spec"]
     certificates_in(directory / "made")
