@@ -199,14 +199,14 @@ def test_the_sidecars_rights_are_over_one_cluster(rendered: dict[str, list[Objec
     assert all("*" not in rule["verbs"] + rule["apiGroups"] for rule in worker["rules"] + role["rules"])
 
 
-def test_pods_that_share_the_spool_share_a_node(rendered: dict[str, list[Object]]) -> None:
+def test_pods_that_share_a_disk_share_a_node(rendered: dict[str, list[Object]]) -> None:
     sharing = [
         (labels, spec)
         for one in rendered["cron"]
         for labels, spec in pods(one)
         if any("persistentVolumeClaim" in volume for volume in spec["volumes"])
     ]
-    assert len(sharing) == 2
+    assert len(sharing) == 4
     for labels, spec in sharing:
         (term,) = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         assert term["topologyKey"] == "kubernetes.io/hostname"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import yaml
 
 from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.model import parse_profile
-from support.installation import OVERLAYS, release
+from support.installation import OVERLAYS, everything, release
 from support.kustomize import render
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ def folder(repository: Path) -> Path:
     return repository / "deploy/kubernetes"
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
+@pytest.mark.parametrize(
+    "overlay",
+    [name if name.endswith("dask") else pytest.param(name, marks=pytest.mark.audit) for name in OVERLAYS],
+)
 def test_kubectl_makes_the_same(folder: Path, overlay: str) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
@@ -81,7 +85,7 @@ def test_the_settings_are_valid_and_mutants_are_not(folder: Path) -> None:
     validator.validate({**good, "image": "registry:5000/a/b@sha256:" + "0" * 64})
     for address in ("10.1.0.0/16", "fd00::5/128"):
         validator.validate({**good, "rowsAddress": address})
-    bad = {
+    bad: dict[str, list[object]] = {
         "image": ["registry.example.org/suffice:latest", "registry.example.org/suffice", "a b:1", ""],
         "rowsAddress": ["0.0.0.0/0", "::/0", "warehouse.example.org", "10.0.0.1"],
         "ledgerPort": ["0", "https", "-1", 5432],
@@ -117,3 +121,16 @@ def test_the_shipped_profile_and_spec_are_ones(folder: Path) -> None:
     variables = {one["name"]: one["value"] for one in container["env"]}
     assert profile.clusters is not None
     assert variables["SUFFICE_CLUSTER"] in profile.clusters
+
+
+def test_the_readme_names_every_secret_and_no_other(folder: Path) -> None:
+    objects = [
+        one for name in OVERLAYS for one in everything(folder, render(folder / "overlays" / name), name)
+    ]
+    text = json.dumps([one for one in objects if one["kind"] != "ConfigMap"])
+    used = set(re.findall(r'"secretName": "([^"]+)"|"secretRef": \{"name": "([^"]+)"\}', text))
+    names = {first or second for first, second in used}
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"\| secret \|.*?\n\n", page, re.DOTALL)
+    rows = [line.split("|")[1] for line in table.strip().splitlines()[2:]]
+    assert {name for row in rows for name in re.findall(r"`([^`]+)`", row)} == names

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -108,3 +109,25 @@ def test_a_container_of_docker_has_no_rights(repository: Path) -> None:
     assert not any("docker.sock" in place for place in found["volumes"])
     # The worker passes over keys of its own configuration here: each of these must reach Docker.
     assert not {"image", "command", "env", "labels", "name", "networks", "volumes", "mem_limit"} & set(more)
+
+
+def test_a_container_of_docker_takes_its_variables_from_a_file(repository: Path, tmp_path: Path) -> None:
+    """By the shell that is its entrypoint; the worker's own home is nothing to it."""
+    entrypoint = template(repository, "docker-pool.json")["job_configuration"]["container_create_kwargs"][
+        "entrypoint"
+    ]
+    shell, option, script, name = entrypoint
+    place = "/run/secrets/suffice/release.env"
+    assert place in script
+    file = tmp_path / "release.env"
+    file.write_text("PGPASSWORD='a b$c'\nSUFFICE_LOG=json\n", encoding="utf-8")
+    finished = subprocess.run(
+        [shell, option, script.replace(place, str(file)), name, "/usr/bin/env"],
+        env={"PREFECT_HOME": "/root/.prefect", "PREFECT__FLOW_RUN_ID": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = dict(line.split("=", 1) for line in finished.stdout.splitlines())
+    assert (found["PGPASSWORD"], found["SUFFICE_LOG"]) == ("a b$c", "json")
+    assert (found["PREFECT_HOME"], found["PREFECT__FLOW_RUN_ID"]) == (f"{TEMPORARY}/prefect", "7")

@@ -169,7 +169,9 @@ def test_a_second_run_waits_and_takes_no_cluster_but_its_own(
     waited_until((tmp_path / "release-3").exists)
 
 
-def test_the_release_does_not_start_before_the_scheduler_listens(repository: Path, tmp_path: Path) -> None:
+def test_the_release_does_not_start_before_the_scheduler_listens(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = repository / "deploy/kubernetes/components/dask/run_cluster.py"
     specification = importlib.util.spec_from_file_location("run_cluster", path)
     assert specification is not None
@@ -177,7 +179,7 @@ def test_the_release_does_not_start_before_the_scheduler_listens(repository: Pat
     module = importlib.util.module_from_spec(specification)
     sys.modules["run_cluster"] = module
     specification.loader.exec_module(module)
-    module.SECONDS = 0.05
+    monkeypatch.setattr(module, "SECONDS", 0.05)
     cluster = {"metadata": {"name": "suffice", "ownerReferences": [{"uid": "a"}]}}
     asked: list[str] = []
 

@@ -7,6 +7,7 @@ else in a kustomization is refused, so that nothing is passed over. A test holds
 from __future__ import annotations
 
 import copy
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,12 @@ _LOCAL = "config.kubernetes.io/local-config"
 
 
 def render(folder: Path) -> Objects:
-    """Return the objects that are sent to the cluster."""
+    """Return the objects that are sent to the cluster; a caller may change them."""
+    return copy.deepcopy(_rendered(folder))
+
+
+@functools.cache
+def _rendered(folder: Path) -> Objects:
     found = _accumulated(folder, [])
     return [one for one in found if one["metadata"].get("annotations", {}).get(_LOCAL) != "true"]
 
