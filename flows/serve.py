@@ -12,11 +12,11 @@ import sys
 import zoneinfo
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from prefect import serve
-from prefect.deployments.runner import EntrypointType, RunnerDeployment
 from prefect.schedules import Cron, Interval
+from prefect.types.entrypoint import EntrypointType
 
 from suffice.errors import SufficeError, UsageError
 from suffice.flows.audit import audit_ledger
@@ -30,9 +30,12 @@ from suffice.profile.settings import settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from prefect import Flow
+    from prefect.deployments.runner import RunnerDeployment
+    from prefect.schedules import Schedule
+
 RECOVER_EVERY = timedelta(minutes=15)
 AUDIT = "0 5 * * 1"
-_SERVED: dict[str, Any] = {"tags": ["suffice"], "entrypoint_type": EntrypointType.MODULE_PATH}
 
 
 def deployments(specs: Sequence[str], *, cron: str, time_zone: str) -> list[RunnerDeployment]:
@@ -64,21 +67,29 @@ def deployments(specs: Sequence[str], *, cron: str, time_zone: str) -> list[Runn
     try:
         nightly = Cron(cron, timezone=time_zone)
         releases = [
-            release_statistics.to_deployment(
-                name=name,
-                schedule=nightly,
-                parameters={"release": {"spec": path, "window": window}},
-                **_SERVED,
-            )
+            _deployment(release_statistics, name, nightly, {"release": {"spec": path, "window": window}})
             for name, (path, window) in asked.items()
         ]
     except ValueError:
         message = '--cron: write minute, hour, day, month and day of the week, as "30 2 * * *"'
         raise UsageError(message) from None
-    recover = recover_charges.to_deployment(name="recover", schedule=Interval(RECOVER_EVERY), **_SERVED)
-    weekly, whole = Cron(AUDIT, timezone=time_zone), {"audit": {"full": True}}
-    audit = audit_ledger.to_deployment(name="audit", schedule=weekly, parameters=whole, **_SERVED)
+    recover = _deployment(recover_charges, "recover", Interval(RECOVER_EVERY), {})
+    weekly = Cron(AUDIT, timezone=time_zone)
+    audit = _deployment(audit_ledger, "audit", weekly, {"audit": {"full": True}})
     return [*releases, recover, audit]
+
+
+def _deployment(
+    flow: Flow[..., Any], name: str, schedule: Schedule, parameters: dict[str, Any]
+) -> RunnerDeployment:
+    made = flow.to_deployment(
+        name=name,
+        schedule=schedule,
+        parameters=parameters,
+        tags=["suffice"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+    return cast("RunnerDeployment", made)  # a coroutine only where an event loop runs
 
 
 def _asked(specs: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -251,6 +251,7 @@ def profile_cases(place: Place) -> Iterator[Case]:
     keys = pinning(
         place.workspace,
         spool="/srv/spool",
+        cluster_certificates="/srv/cluster",
         witness="/srv/witness",
         public_keys=["ab" * 32],
         log_format="text",

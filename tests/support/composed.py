@@ -138,8 +138,8 @@ class Composed:
     def command(self, name: str, *words: str, status: int = 0) -> str:
         """Run what ``docker compose run --rm NAME WORDS`` runs, and return what it printed."""
         process = self._process(name, _words(self, name, words), log=False)
-        out, _ = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == status, (name, words, out.decode())
+        out, said = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == status, (name, words, out.decode(), said.decode())
         return out.decode()
 
     def inside(self, name: str, *words: str) -> subprocess.Popen[bytes]:
@@ -201,7 +201,7 @@ class Composed:
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT if log else subprocess.PIPE,
         )
 
     def _mounts(self, service: dict[str, Any]) -> list[str]:

@@ -122,8 +122,8 @@ def refused(composed: Composed) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, words in {**tries, **controls}.items():
         process = composed.inside(*words)
-        out, _ = process.communicate(timeout=PATIENCE_S)
-        found[name] = [process.returncode, out.decode().strip()[-200:]]
+        said = b"".join(process.communicate(timeout=PATIENCE_S))
+        found[name] = [process.returncode, said.decode().strip()[-200:]]
     return found
 
 
