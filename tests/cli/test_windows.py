@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from suffice import backfilling
-from suffice.cli.windows import OVERDUE
+from suffice.cli.monitor import OVERDUE
 from suffice.pipeline.reduce import tree
 from suffice.releasing import carry_out
 from support.making import Workspace, make_workspace

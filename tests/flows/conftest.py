@@ -71,6 +71,8 @@ def runs(
         "PREFECT_LOGGING_LOG_PRINTS": "true",
         "PREFECT_LOGGING_EXTRA_LOGGERS": "suffice,dask,distributed",
         "PREFECT_LOGGING_LEVEL": "DEBUG",
+        "SUFFICE_LOG": "json",
+        "SUFFICE_METRICS": str(directory / "counts"),
     }
     finished = subprocess.run(
         [sys.executable, "-m", "support.flow_runs", json.dumps(request)],

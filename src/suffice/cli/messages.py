@@ -91,7 +91,11 @@ def note_backfill(spec: Spec, done: Backfill, *, ledger: str) -> None:
 
     for one in done.windows:
         charge = newest_charge(ledger, spec.dataset, spec.name, one.window, one.amendment)
-        told = {"window": one.window, "amendment": one.amendment, **charge_fields(charge)}
+        told: dict[str, str | int] = {
+            "window": one.window,
+            "amendment": one.amendment,
+            **charge_fields(charge),
+        }
         log.write("notice", message=one.status.replace("_", " "), **told)
 
 

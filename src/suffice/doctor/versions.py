@@ -26,7 +26,7 @@ def check(_: Settings) -> Iterator[Fact]:
     here = (
         f"suffice {version('suffice')}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     )
-    supported = metadata("suffice").get("Requires-Python") or ""
+    supported = metadata("suffice")["Requires-Python"]
     yield ok(f"{here}, {platform.system()} {platform.machine()}")
     if not _is_supported(supported):
         yield problem(f"Python is outside of {supported}", "install suffice on a Python that it supports")
