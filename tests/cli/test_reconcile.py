@@ -33,4 +33,4 @@ def test_it_prints_what_it_charged_and_finds_nothing_twice(
     assert suffice.json(*words) == {"charges": [], "skipped": 0, "witness": None}
     assert "nothing to reconcile" in suffice.text(*words)
     assert suffice.json("ledger", "verify", "--store", str(tmp_path / "releases"))["ok"]
-    assert "needs a reason" in suffice.text("ledger", "reconcile", "--reason", " ", status=2)
+    assert "the value is empty" in suffice.text("ledger", "reconcile", "--reason", " ", status=2)
