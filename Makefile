@@ -11,7 +11,7 @@ PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.13 python3 python)
 # Tests start a hundred processes: each would compile our modules again where nobody may keep what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint bench audit clean help
+.PHONY: demo check test lint docs bench audit clean help
 .NOTPARALLEL:
 
 demo: $(VENV)/installed-demo # the whole main job on real flight records, in demo/
@@ -31,6 +31,9 @@ lint: $(VENV)/installed-dev # style, types, import contracts and the order of th
 	$(BIN)/python -m scripts.structure
 	$(BIN)/python -m scripts.public_names
 	$(BIN)/python -m scripts.schemas
+
+docs: $(VENV)/installed-docs # the documentation site, in build/docs; a warning or a dead link is an error
+	$(BIN)/python -m scripts.site
 
 bench: $(VENV)/installed-bench # our times beside others', on the same files; benchmarks/RESULTS.md names the rest
 	$(BIN)/python benchmarks/run.py
@@ -59,6 +62,10 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/installed-bench: pyproject.toml constraints.txt $(VENV)/installed-dev | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	touch $@
+
+$(VENV)/installed-docs: pyproject.toml constraints.txt $(VENV)/installed-demo | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
 # A name on PATH may be a shim that cannot run: what counts is that the interpreter answers.

@@ -11,6 +11,7 @@ from suffice.flows import endings
 from suffice.flows.parameters import AuditParameters
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
+from suffice.monitoring.counting import note_audit
 from suffice.pipeline.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
@@ -58,6 +59,7 @@ def _audited(asked: AuditParameters) -> Verdict:
                 problems += [{"where": uri, "problem": text} for text in _store_problems(opened, uri)]
     except SufficeError as error:
         return Verdict(ending=endings.NOT_DONE, message=endings.error_text(error), subject=_LEDGER)
+    note_audit(ok=not problems)
     message = (
         f"entries up to {found.head.sequence} and {counted(len(places), 'store')} examined: "
         f"{counted(len(problems), 'problem') if problems else 'all is well'}"

@@ -12,9 +12,10 @@ from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.cancellation import say_again
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.release import newest_charge, show_account
+from suffice.flows.release import show_account
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out, read_again, scheduled_time
+from suffice.monitoring.charges import newest_charge
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import moment, windows_between
@@ -68,6 +69,7 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
     names = {"dataset": spec.dataset, "name": spec.name, "windows": span}
     subject = Subject(kind="backfill", names=names, title=f"{spec.name}@{span}")
     run.reporter.name_run(subject.title, [spec.dataset, spec.name])
+    run.about(dataset=spec.dataset, name=spec.name)
     run.hold(spec.dataset)
     try:
         done = carry_out_backfill(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from suffice.errors import (
     AccountError,
     AccountMissingError,
-    BudgetExceededError,
     ChargeSpentError,
     ReleaseInterruptedError,
     SchemaError,
@@ -19,6 +18,7 @@ from suffice.errors import (
     SufficeError,
     UsageError,
 )
+from suffice.monitoring.counting import refusal_kind
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
 
@@ -91,12 +91,8 @@ POSTERIOR_FOUND = Ending(
 POSTERIOR_NOT_PUBLISHED = Ending(name="Not published", kind=FAILED, event="suffice.publication.failed")
 NOT_DONE = Ending(name="Failed", kind=FAILED, event="suffice.ledger.failed")
 
-_BY_KIND = (
-    ((BudgetExceededError, AccountMissingError), REFUSED_BUDGET),
-    ((AccountError,), REFUSED_ACCOUNT),
-    ((UsageError, SchemaError), REFUSED_SPEC),
-)
-"""Refusals; the first that fits."""
+_REFUSED = {"budget": REFUSED_BUDGET, "account": REFUSED_ACCOUNT, "spec": REFUSED_SPEC}
+_OF_NAMES = {ending.name: kind for kind, ending in _REFUSED.items()}
 _OF_A_BACKFILL = (
     ((KeyboardInterrupt, ReleaseInterruptedError), BACKFILL_INTERRUPTED),
     ((AccountMissingError,), BACKFILL_REFUSED_BUDGET),
@@ -104,7 +100,6 @@ _OF_A_BACKFILL = (
     ((UsageError, SchemaError), BACKFILL_REFUSED_SPEC),
     ((ChargeSpentError,), BACKFILL_SPENT),
 )
-_REFUSALS = (REFUSED_BUDGET, REFUSED_ACCOUNT, REFUSED_SPEC)
 
 AFTER_THE_DRAW = (INTERRUPTED_PUBLISHED.name, SPENT.name, BACKFILL_INTERRUPTED.name)
 """Names of states that a cancellation must not hide: epsilon is spent, or may be."""
@@ -119,10 +114,13 @@ def release_ending(error: SufficeError, charge: Charge | None) -> Ending:
         return drawn if drew else INTERRUPTED
     if isinstance(error, ChargeSpentError) or (isinstance(error, StageFailedError) and drew):
         return SPENT
-    for kinds, ending in _BY_KIND:
-        if isinstance(error, kinds):
-            return ending
-    return NOT_RELEASED
+    kind = refusal_kind(error)
+    return NOT_RELEASED if kind is None else _REFUSED[kind]
+
+
+def refused_kind(ending: Ending) -> str | None:
+    """Return the kind of refusal that an ending is, of a release or a backfill; None where it is none."""
+    return _OF_NAMES.get(ending.name)
 
 
 def backfill_ending(error: BaseException, charge: Charge | None) -> Ending:
@@ -149,7 +147,7 @@ def charge_text(ending: Ending, charge: Charge | None, *, unless_in: str) -> str
 
     Empty where the run took nothing.
     """
-    if charge is None or not charge.drew or ending in _REFUSALS:
+    if charge is None or not charge.drew or ending in _REFUSED.values():
         return ""
     facts = (f"the charge is {charge.state}", f"epsilon {format_epsilon(charge.epsilon)} is spent")
     return ", and ".join(fact for fact in facts if fact not in unless_in)

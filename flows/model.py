@@ -9,14 +9,14 @@ from prefect import flow
 from suffice.data_files.source import fit_source
 from suffice.errors import SufficeError
 from suffice.flows import endings
-from suffice.flows.parameters import PublicUrl, refuse_passwords
+from suffice.flows.parameters import PublicUrl, Reference, refuse_passwords
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
 from suffice.model_files import check_folder, write_model
 from suffice.pipeline.models.hidden_markov import hidden_markov
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.profile.pins import output_folder, released_reference
-from suffice.profile.settings import pinned_profile, setting
+from suffice.profile.settings import pinned_profile, public_keys, setting
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _UNREAD = Subject(kind="model")
 
 @flow(name="fit-hidden-markov", persist_result=False, log_prints=False, retries=0)
 def fit_hidden_markov(
-    release: str | list[str],
+    release: Reference | list[Reference],
     chain: list[str],
     time: list[str],
     statistics: list[str] | None,
@@ -84,12 +84,15 @@ def _fitted(
     store: str | None,
 ) -> Verdict:
     try:
+        asked = [release] if isinstance(release, str) else release
         refuse_passwords({"store": store})
+        for one in asked:
+            refuse_passwords({"release": one})
         profile = pinned_profile()
         place = setting("store", store, profile=profile).value
-        asked = [release] if isinstance(release, str) else release
         references = [released_reference(one, profile=profile) for one in asked]
-        opened = [open_release(reference, store=place) for reference in references]
+        keys = public_keys(None, profile=profile)
+        opened = [open_release(reference, store=place, public_keys=keys) for reference in references]
         labels = [one.label for one in opened]
         title = labels[0] if len(labels) == 1 else f"{labels[0]}..{labels[-1].rpartition('@')[2]}"
         numbers = [states] if isinstance(states, int) else states

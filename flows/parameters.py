@@ -22,6 +22,7 @@ DAY_S = 86400.0
 
 _CREDENTIALS = r"://[^/?#@]*:[^/?#]*@|[?&;]\s*(password|pwd|secret|token)\s*="
 _PUBLIC_URL = {"anyOf": [{"type": "string", "pattern": f"^(?!.*({_CREDENTIALS}))"}, {"type": "null"}]}
+_REFERENCE = {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": f"^(?!.*({_CREDENTIALS}))"}
 _CLUSTER = {
     "anyOf": [
         {"title": "on this host", "type": "string", "enum": ["threads", "local"]},
@@ -33,6 +34,9 @@ _PERIOD = r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?|-W[0-9]{2})?"
 
 PublicUrl = Annotated[str | None, WithJsonSchema(_PUBLIC_URL)]
 """A URL without a password."""
+
+Reference = Annotated[str, Field(min_length=1, max_length=4096), WithJsonSchema(_REFERENCE)]
+"""A release: NAME[@WINDOW] in the store, or a path or URI inside of the pinned stores; without a password."""
 
 ClusterAddress = Annotated[str | None, WithJsonSchema(_CLUSTER)]
 """``threads``, ``local``, or the address of a Dask scheduler."""
@@ -68,15 +72,25 @@ class Parameters(BaseModel):
 def refuse_passwords(urls: Mapping[str, str | None]) -> None:
     """Refuse URLs with a password, where no deployment's schema has done so before.
 
+    Parameters
+    ----------
+    urls : dict of str to str or None
+        By parameter; those of ``ledger`` and ``store`` may come from variables instead.
+
     Raises
     ------
     UsageError
     """
     for name, url in urls.items():
         if url is not None and re.search(_CREDENTIALS, url, re.IGNORECASE):
+            instead = (
+                f"set SUFFICE_{name.upper()} where the flow runs instead"
+                if name in {"ledger", "store"}
+                else "leave it out: credentials come from the environment where the flow runs"
+            )
             message = (
                 f"the {name} URL holds a password, and Prefect has stored it with this run: "
-                f"change the password, and set SUFFICE_{name.upper()} where the flow runs instead"
+                f"change the password, and {instead}"
             )
             raise UsageError(message)
 

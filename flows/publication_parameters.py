@@ -10,14 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from suffice.flows.parameters import DAY_S, ClusterAddress, PublicUrl, refuse_passwords
+from suffice.flows.parameters import DAY_S, ClusterAddress, PublicUrl, Reference, refuse_passwords
 from suffice.publishing import PUBLISH_TIMEOUT
 
 _LONGEST = 2**16
 _MOST = 1000
 
-Reference = Annotated[str, Field(min_length=1, max_length=4096)]
-"""A release: NAME[@WINDOW] in the store, or a path or URI inside of the pinned stores."""
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Format = Literal["card", "csv", "json", "netcdf", "parquet"]
@@ -195,14 +193,10 @@ class PublicationParameters(BaseModel):
     def terms(self) -> dict[str, Any]:
         """Return what a question takes as it stands here."""
         names = (
-            *("prior", "where", "method", "clipping", "within_unit", "predictor_prior"),
+            *("prior", "n_prior", "where", "method", "clipping", "within_unit", "predictor_prior"),
             *("vouched", "mass", "draws", "seed", "formats"),
         )
-        count = self.n_prior
-        is_number = count is not None and count.strip().isdecimal()
-        return {name: getattr(self, name) for name in names} | {
-            "n_prior": int(count) if count is not None and is_number else count
-        }
+        return {name: getattr(self, name) for name in names}
 
     def require_no_password(self) -> None:
         """Refuse URLs with a password, where no deployment's schema has done so before.
@@ -211,4 +205,8 @@ class PublicationParameters(BaseModel):
         ------
         UsageError
         """
-        refuse_passwords({"store": self.store, "to": self.to})
+        refuse_passwords({"store": self.store, "to": self.to, "compare": self.compare})
+        for name in ("release", "disjoint", "same_data"):
+            given = getattr(self, name)
+            for reference in [given] if isinstance(given, str) else given:
+                refuse_passwords({name: reference})

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from prefect import flow
 
-from suffice.errors import ReleaseInterruptedError, StorageError, SufficeError, UsageError
+from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.artifacts import account_rows, release_text
 from suffice.flows.cancellation import say_again
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Reporter, Subject
 from suffice.flows.running import Run, Verdict, carried_out, read_again, scheduled_time
+from suffice.monitoring.charges import newest_charge
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
     from suffice.profile.settings import Settings
     from suffice.releasing import Outcome
-    from suffice.storage.ledger.charge import Charge
 
 
 @flow(
@@ -77,8 +77,11 @@ def _release(asked: ReleaseParameters, run: Run) -> Verdict:
         title=label(spec.name, window),
     )
     run.reporter.name_run(subject.title, [spec.dataset, spec.name])
+    run.about(**subject.names, amendment=0)
     run.hold(spec.dataset)
-    return _released(asked, spec, places, subject, as_of, run.reporter)
+    verdict = _released(asked, spec, places, subject, as_of, run.reporter)
+    run.settled(lambda: newest_charge(places.ledger, spec.dataset, spec.name, window))
+    return verdict
 
 
 def _released(
@@ -153,12 +156,3 @@ def show_account(reporter: Reporter, ledger: str, dataset: str) -> None:
     except SufficeError:
         return
     reporter.show_table(f"account-{dataset}", rows, description=f"the account {dataset}")
-
-
-def newest_charge(ledger: str, dataset: str, name: str, window: str, amendment: int = 0) -> Charge | None:
-    """Return the newest charge of a key, where the ledger can be asked and has one."""
-    try:
-        with open_ledger(ledger, reading_only=True) as opened:
-            return opened.find(dataset, name, window, amendment=amendment)
-    except StorageError:
-        return None

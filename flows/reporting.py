@@ -15,6 +15,8 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
+from suffice.monitoring import log_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -59,6 +61,8 @@ class Reporter:
     def notice(self, text: str) -> None:
         """Put a sentence into the run's log."""
         self._logger.info(text)
+        if (log := log_lines.CURRENT.get()) is not None:
+            log.write("notice", message=text)
 
     def name_run(self, title: str, tags: Sequence[str]) -> None:
         """Give the run its name, and tags beside those that it has."""

@@ -20,14 +20,18 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.concurrency.sync import concurrency
 
 from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
-from suffice.flows.endings import COMPLETED, error_text
+from suffice.flows.endings import COMPLETED, error_text, refused_kind
 from suffice.flows.reporting import Reporter, Subject
+from suffice.monitoring import log_lines
+from suffice.monitoring.charges import charge_fields
+from suffice.monitoring.counting import count_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
     from suffice.flows.endings import Ending
+    from suffice.storage.ledger.charge import Charge
 
 Result = TypeVar("Result")
 
@@ -71,7 +75,19 @@ class Run:
 
     def __init__(self) -> None:
         self.reporter = Reporter()
+        self.log = log_lines.begin(str(runtime.flow_run.flow_name), run=str(runtime.flow_run.id))
         self._held = ExitStack()
+
+    def about(self, **names: str | int) -> None:
+        """Let the lines of the run's log name what it is about to release."""
+        if self.log is not None:
+            self.log.hold()
+            self.log.about(**names)
+
+    def settled(self, newest: Callable[[], Charge | None]) -> None:
+        """Let the last line of the run's log name its charge; without a log nobody is asked for it."""
+        if self.log is not None:
+            self.log.about(**charge_fields(newest()))
 
     def hold(self, dataset: str) -> None:
         """Wait for the dataset's concurrency limit, ``suffice-DATASET``, made where there is none; hold it.
@@ -130,6 +146,10 @@ def carried_out(work: Callable[[Run], Verdict], *, unread: Subject, failed: Endi
             told = error_text(error)
     if verdict is None:
         verdict = Verdict(ending=failed, message=told, subject=unread)
+    if (kind := refused_kind(verdict.ending)) is not None:
+        count_kind(kind)
+    if run.log is not None:
+        run.log.write("ended", ending=verdict.ending.name, message=verdict.message)
     end_without_server(completed=verdict.ending.kind == COMPLETED)
     run.let_go()
     run.reporter.emit(verdict.subject, verdict.ending, {"message": verdict.message, **verdict.facts})

@@ -49,6 +49,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Files(config, log)
 
 
+@pytest.fixture(autouse=True)
+def printed_documents_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold every document that a command prints in this process against its schema."""
+    app = sys.modules.get("suffice.cli.app")
+    if app is not None:
+        from support.printed import watched
+
+        monkeypatch.setattr(app, "_run", watched(app))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """Return the top of the source tree."""

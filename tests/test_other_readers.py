@@ -13,6 +13,9 @@ import duckdb
 import numpy as np
 import pytest
 
+import suffice
+from support.manifest_mutants import changed, sealed
+
 VECTORS = Path(__file__).parent / "vectors"
 VALID = sorted(path.name for path in (VECTORS / "valid").iterdir())
 
@@ -29,6 +32,69 @@ def test_the_reader_in_r_passes_the_test_vectors(repository: Path) -> None:
     assert f"{len(VALID)} valid vectors" in done.stdout
     assert "200 draws of probability" in done.stdout
     assert f"{hostile} hostile ones refused" in done.stdout or "openssl" in done.stdout
+
+
+def test_r_reads_draws_of_the_statistic_that_is_named_with_keys_as_they_are(
+    repository: Path, tmp_path: Path
+) -> None:
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip("Rscript is not installed: apt-get install r-base-core r-cran-jsonlite")
+    release = suffice.open_release(VECTORS / "valid" / "first-families" / "release")
+    names = [statistic["name"] for statistic in release.manifest["statistics"]][:2]
+    made = suffice.publish(release, names, to=tmp_path, formats="csv", draws=7)
+    program_text = """
+        for (file in list.files(commandArgs(TRUE)[1], full.names = TRUE)) source(file)
+        found <- tryCatch(published_draws(commandArgs(TRUE)[2]), error = conditionMessage)
+        cat(found, nrow(published_draws(commandArgs(TRUE)[2], commandArgs(TRUE)[3])), "", sep = "|")
+        keys <- .read_csv('"key","draw","value"\\n"007",0,0.5\\n"NA",1,\\n"T",2,1\\n')
+        cat(keys$key, is.na(keys$value), class(keys$draw), sep = "|")
+    """
+    words = [program, "-e", program_text, str(repository / "readers" / "r" / "R"), made.uri, names[1]]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    several, count, *keys = done.stdout.split("|")
+    assert several.endswith(f"one of: {names[0]}, {names[1]}")
+    expected = [file.rows for file in made.files if file.name == f"{names[1]}-draws.csv"]
+    assert [int(count)] == expected
+    assert keys == ["007", "NA", "T", "FALSE", "TRUE", "FALSE", "integer"]
+
+
+def test_the_reader_in_r_refuses_what_is_of_another_type(repository: Path, tmp_path: Path) -> None:
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip("Rscript is not installed: apt-get install r-base-core r-cran-jsonlite")
+    release = VECTORS / "valid" / "units" / "release"
+    content = json.loads((release / "manifest.json").read_text())
+    places: list[tuple[str | int, ...]] = [
+        ("statistics", 3),
+        ("statistics", 3, "quantities"),
+        ("statistics", 3, "quantities", 1),
+        ("statistics", 3, "quantities", 1, "name"),
+        ("statistics", 3, "quantities", 1, "coefficients"),
+        ("statistics", 3, "quantities", 1, "public_n_coefficient"),
+        ("statistics", 4, "quantities", 2, "labels", 2),
+        ("statistics", 3, "design"),
+        ("statistics", 3, "partition_total"),
+        ("groups", 0, "column"),
+        ("plan", "window"),
+    ]
+    others: tuple[Any, ...] = (["0", "1"], {"a": []}, "x")
+    written: list[tuple[Any, ...]] = []
+    for place in places:
+        for other in others:
+            folder = tmp_path / str(len(written))
+            shutil.copytree(release, folder)
+            (folder / "manifest.json").write_bytes(sealed(changed(content, place, other)))
+            written.append((place, other))
+    script = repository / "readers" / "r" / "tests" / "refusals.R"
+    words = [program, str(script), str(tmp_path)]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    outcomes = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    found = {f"{place} {other}": outcomes[str(at)] for at, (place, other) in enumerate(written)}
+    assert set(found.values()) == {"refused", "read"}, found
+    assert sum(outcome == "refused" for outcome in found.values()) >= 24, found
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +167,31 @@ def test_macros_refuse_what_they_say_that_they_refuse(
 ) -> None:
     with pytest.raises(duckdb.Error):
         rows(connection, "FROM suffice_table($1, 'cancelled')", str(VECTORS / "hostile" / name))
+
+
+def test_macros_say_that_a_release_was_withdrawn(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(VECTORS / "hostile" / "withdrawn", tmp_path / "release")
+    for query in (
+        "suffice_statistics($1)",
+        "suffice_table($1, 'cancelled')",
+        "suffice_values($1, 'cancelled')",
+    ):
+        with pytest.raises(duckdb.Error, match=r"the release was withdrawn: its withdrawn\.json"):
+            rows(connection, f"FROM {query}", str(folder))
+    (folder / "withdrawn.json").unlink()
+    assert rows(connection, "FROM suffice_table($1, 'cancelled')", str(folder))
+
+
+def test_an_unknown_statistic_is_refused_with_the_name_of_its_file(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """DuckDB opens files before it evaluates anything: no text of ours can come first."""
+    folder = str(VECTORS / "valid" / "first-families" / "release")
+    for query in ("suffice_table($1, $2)", "suffice_intervals($1, $2, 0.9)"):
+        with pytest.raises(duckdb.Error, match=r"release/canceled\.parquet"):
+            rows(connection, f"FROM {query}", folder, "canceled")
+    assert "cancelled" in {
+        row["statistic"] for row in rows(connection, "FROM suffice_statistics($1)", folder)
+    }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,15 +18,19 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from suffice import publication_parts
-from suffice.errors import UsageError
+from suffice import publication_parts, publishing_in_parts
+from suffice.errors import ClusterError, UsageError
+from suffice.pipeline.cluster import connection
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.publication.streams import Streams
 from suffice.publishing import publish
+from suffice.storage.operations.verify_publication import verify_publication
+from suffice.storage.publications.layout import RECEIPT
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases import location
 from suffice.storage.releases.release_store import open_release
-from support.dask_clusters import NO_SPILLING, by_address
+from suffice.storage.signatures.keys import new_keys
+from support.dask_clusters import NO_SPILLING, by_address, in_processes
 from support.many_cells import STATISTIC, publish_many_cells
 from support.publishing_in_parts import in_parts
 
@@ -144,6 +150,35 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     assert (again.publication_id, nothing) == (found.publication_id, [])
 
 
+@pytest.mark.audit
+def test_a_scheduler_that_is_lost_leaves_its_parts_and_the_same_command_goes_on(
+    release: Path, tmp_path: Path
+) -> None:
+    put_file = PublicationStore.put_file
+    with in_processes(tmp_path / "worker") as (address, scheduler), pytest.MonkeyPatch.context() as patch:
+
+        def put(self: PublicationStore, *arguments: Any) -> Any:
+            found = put_file(self, *arguments)
+            scheduler.kill()
+            scheduler.wait()
+            return found
+
+        patch.setattr(PublicationStore, "put_file", put)
+        patch.setattr(connection, "_CONNECT_SECONDS", 15)  # to find it again, too
+        with pytest.raises(ClusterError) as caught:
+            in_parts(release, tmp_path, 2, draws=10, cluster=address)
+    told = str(caught.value)
+    kept = int(re.search(r"([0-9]+) of 18 parts are written and kept: the same command", told)[1])  # type: ignore[index]
+    assert caught.value.__suppress_context__
+    assert "127.0.0.1" not in told
+    assert len(told) <= 500
+    assert 1 <= kept < 18
+    found, computed = in_parts(release, tmp_path, 2, draws=10)
+    assert len(computed) == 18 - kept
+    assert len(contents(found)) == 36
+    assert contents(found) == contents(in_parts(release, tmp_path / "whole", 2, draws=10)[0])
+
+
 def test_a_part_that_was_damaged_or_is_of_another_version_is_computed_again(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +215,100 @@ def test_a_part_of_another_request_is_not_taken(
     found, computed = in_parts(release, tmp_path / "swapped", CELLS, draws=10)
     assert computed == [0, 1, 2]
     assert contents(found) == on_threads
+
+
+def test_whoever_signs_goes_on_from_parts_of_their_own_alone(
+    release: Path, tmp_path: Path, on_threads: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forged part has its name, its hash and its metadata; only the publisher's receipt is missing."""
+    for key in ("ours", "theirs"):
+        new_keys(tmp_path / key)
+    made, _ = in_parts(release, tmp_path / "unsigned", CELLS, draws=10)
+    store = PublicationStore.open(tmp_path / "shared")
+    forged = "draws-00001.parquet"
+    for file in made.files:
+        data = made.read(file.name)
+        if file.name.endswith(forged):
+            data = forge(data)
+        store.put_file(made.publication_id, file.name, data)
+    # The control: who does not sign takes it.
+    taken, computed = in_parts(release, copied(tmp_path / "shared"), CELLS, draws=10)
+    assert computed == []
+    assert contents(taken) != on_threads
+
+    monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "theirs"))
+    theirs, _ = in_parts(release, tmp_path / "elsewhere", CELLS, draws=10)
+    elsewhere = PublicationStore.open(tmp_path / "elsewhere")
+    for standing in elsewhere.files(theirs.publication_id):
+        if standing.name == RECEIPT:
+            receipt = elsewhere.read_file(theirs.publication_id, standing.path)
+            store.put_file(made.publication_id, RECEIPT, receipt or b"")
+    store.put_file(made.publication_id, RECEIPT, b'{"signature":{}}')
+    monkeypatch.setenv("SUFFICE_PUBLICATION_KEY", str(tmp_path / "ours"))
+    found, computed = in_parts(release, tmp_path / "shared", CELLS, draws=10)
+    assert computed == [0, 1, 2]
+    assert contents(found) == on_threads
+
+    (tmp_path / "shared" / "publications" / made.publication_id / "manifest.json").unlink()
+    again, computed = in_parts(release, tmp_path / "shared", CELLS, draws=10)
+    assert computed == []
+    assert contents(again) == on_threads
+    assert verify_publication(store, made.publication_id).ok
+
+
+def forge(data: bytes) -> bytes:
+    """Return a part with other values, and the same metadata."""
+    table = pq.read_table(io.BytesIO(data))
+    place = table.column_names.index("value")
+    changed = table.set_column(place, "value", [[0.5] * table.num_rows])
+    sink = io.BytesIO()
+    pq.write_table(changed, sink, compression="none", use_dictionary=False)
+    return sink.getvalue()
+
+
+def copied(folder: Path) -> Path:
+    other = folder.with_name(f"{folder.name} copied")
+    shutil.copytree(folder, other)
+    return other
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"largest_r_hat": "high"},
+        {"fewest_effective_draws": [1]},
+        {"sampler": 3},
+        {"sampler": "x" * 301},
+        {"draws": 10**400},
+        {"draws": True},
+        {"oracle": 1.0},
+    ],
+)
+def test_a_part_with_diagnostics_that_none_can_have_is_computed_again(
+    release: Path, tmp_path: Path, told: dict[str, Any]
+) -> None:
+    made, _ = in_parts(release, tmp_path / "made", CELLS)
+    store = PublicationStore.open(tmp_path / "hostile")
+    for file in made.files:
+        table = pq.read_table(io.BytesIO(made.read(file.name)))
+        part = json.loads(table.schema.metadata[b"part"])
+        stated = json.dumps({**part, "diagnostics": told}, sort_keys=True)
+        changed = table.replace_schema_metadata({**table.schema.metadata, b"part": stated.encode()})
+        sink = io.BytesIO()
+        pq.write_table(changed, sink)
+        store.put_file(made.publication_id, file.name, sink.getvalue())
+    found, computed = in_parts(release, tmp_path / "hostile", CELLS)
+    assert computed == [0, 1, 2]
+    assert contents(found) == contents(made)
+
+
+def test_more_files_than_a_manifest_names_are_refused_before_any_is_made(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing_in_parts, "MOST_FILES", 5)
+    with pytest.raises(UsageError, match="make 6 files, and a publication has at most 5"):
+        in_parts(release, tmp_path, CELLS, draws=1)
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_parts_of_what_where_keeps(release: Path, tmp_path: Path) -> None:
@@ -228,7 +357,10 @@ def test_streams_of_parts_are_their_own() -> None:
 @pytest.mark.audit
 @pytest.mark.timeout(1800)
 def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
-    """Ten times the cells take at most a quarter more memory, reading the release included."""
+    """Ten times the cells take at most a quarter more memory, reading the release included.
+
+    Of few cells all parts are cut at once; of many, some are cut while others are computed.
+    """
     peaks = []
     for shops in (1000, 10_000):
         store = tmp_path / str(shops)

@@ -216,6 +216,28 @@ def test_cells_are_rolled_up(release: Release, tmp_path: Path) -> None:
     assert not any(file.role == "draws" for file in made.files)
 
 
+def test_titles_and_files_tell_what_was_asked(
+    release: Release, months: list[Release], tmp_path: Path
+) -> None:
+    def asked(first: Release, names: list[str], **terms: Any) -> tuple[str, dict[str, Any]]:
+        made = publish(first, names, draws=0, formats="json", to=str(tmp_path), **terms)
+        return made.manifest["title"], json.loads(made.read("flag-summaries.json"))["source"]
+
+    title, source = asked(release, ["flag"])
+    assert title == f"flag under Beta(1, 1): {release.label}"
+    assert not source.keys() & {"where", "rolled_up_over", "pooled_as"}
+    title, source = asked(release, ["flag", "kind"], where={"place": KEYS[0]}, method="plug-in")
+    own = "flag under Beta(1, 1), kind under Dirichlet(1)"
+    assert title == f"{own}: {release.label}, place={KEYS[0]}, plug-in"
+    assert source["where"] == f"place={KEYS[0]}"
+    title, source = asked(release, ["flag"], roll_up="place", where={"month": 2})
+    assert title.endswith(", rolled up over place, month=2")
+    assert (source["where"], source["rolled_up_over"]) == ("month=2", "place")
+    title, _ = asked(release, ["flag"], priors={"flat": "Beta(1, 1)", "low": "Beta(1, 9)"})
+    assert title.startswith("flag under 2 priors: ")
+    assert asked(months[0], ["flag"], disjoint=months[1:])[1]["pooled_as"] == "disjoint"
+
+
 def test_several_priors_stand_side_by_side(release: Release, tmp_path: Path) -> None:
     priors = {"flat": "Beta(1, 1)", "low": "Beta(1, 9)", "wide": "Uniform(0, 1)"}
     where = {"place": KEYS[0]}
@@ -255,6 +277,10 @@ def test_models_are_published_as_their_commands_print_them(tmp_path: Path) -> No
     found = publish(tables, "causes", model=asked, method="plug-in", draws=50, to=str(tmp_path))
     shares = rows_of(found, "causes-query-summaries.parquet")
     assert sum(row["mean"] for row in shares) == pytest.approx(len(shares) / 2, abs=1e-9)
+    said = "query; target well; given severe=no; do treated=yes"
+    assert said in found.manifest["title"]
+    metadata = pq.read_metadata(io.BytesIO(found.read("causes-query-draws.parquet"))).metadata
+    assert json.loads(metadata[b"source"])["model"] == said
     crashes = suffice.open_release("crashes", store=publish_crashes(tmp_path / "crashes")[0])
     hidden = {
         "name": "hidden_markov",
@@ -331,6 +357,13 @@ def test_a_store_that_cannot_be_written_shows_nothing(release: Release, tmp_path
     place.write_text("")
     with pytest.raises(StoreError):
         publish(release, "flag", draws=0, to=str(place), publish_timeout=0)
+
+
+@pytest.mark.parametrize("below", ["", "..", "../.."])
+def test_nothing_is_published_inside_of_a_release_or_a_store(release: Release, below: str) -> None:
+    place = f"{release.uri}/{below}"
+    with pytest.raises(UsageError, match="inside of a release or a store"):
+        publish(release, "flag", draws=5, to=place)
 
 
 def test_a_copy_needs_a_store_to_publish_in(release: Release, tmp_path: Path) -> None:

@@ -6,17 +6,23 @@ import copy
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 import yaml
 
 from scripts.schemas.__main__ import SCHEMAS, schemas, stale
+from scripts.schemas.cli_documents import ERROR, PRINTED
 from scripts.vectors.specs import VALID
+from suffice.cli.app import command
 from suffice.pipeline.families import FAMILIES
 from support.entries import privacy_of
 from support.manifest_mutants import DELETED, changed, paths
+from support.printed import check, leaves, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VECTORS = Path(__file__).parent / "vectors"
 MANIFESTS = sorted((VECTORS / "valid").glob("*/release/manifest.json"))
@@ -33,6 +39,69 @@ def test_schemas_are_written_anew_after_the_code_changed() -> None:
 @pytest.mark.parametrize("name", sorted(schemas()))
 def test_a_schema_is_one(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads((SCHEMAS / name).read_text()))
+
+
+def test_every_command_that_prints_json_has_a_schema_and_no_other() -> None:
+    printing = {name for name, one in leaves(command()) if any("--json" in each.opts for each in one.params)}
+    assert len(printing) > 40
+    assert PRINTED.keys() == {*printing, ERROR}
+
+
+def open_parts(schema: Any, place: str = "") -> Iterator[str]:
+    """Name the objects of a schema that would take any field."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            states_fields = schema.get("additionalProperties", True) is not True
+            if not states_fields or (schema.get("required", []) == [] and schema.get("properties")):
+                yield place
+        for key, entry in schema.items():
+            yield from open_parts(entry, f"{place}/{key}")
+    elif isinstance(schema, list):
+        for number, entry in enumerate(schema):
+            yield from open_parts(entry, f"{place}/{number}")
+
+
+@pytest.mark.parametrize("name", sorted(name for name in schemas() if name.startswith("cli/")))
+def test_no_part_of_a_printed_document_may_hold_anything(name: str) -> None:
+    assert list(open_parts(json.loads((SCHEMAS / name).read_text()))) == []
+
+
+def test_an_open_part_would_be_found() -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "array", "items": {"type": "object"}}}}
+    assert list(open_parts({**schema, "required": ["x"], "additionalProperties": False})) == [
+        "/properties/x/items"
+    ]
+
+
+def test_what_is_printed_is_held_against_the_schema_of_its_command() -> None:
+    assert named(command(), ["--config", "x", "ledger", "witness", "x", "--json"]) == "ledger witness"
+    assert named(command(), ["ledger", "--json"]) == ""
+    document = {"uri": "x", "sequence": 1, "hash": "0" * 64}
+    check("ledger witness", json.dumps(document))
+    check("ledger witness", '{"error": {"type": "UsageError", "message": "x", "exit_status": 2}}')
+    for text in (
+        json.dumps({**document, "note": "hello"}),
+        json.dumps({**document, "sequence": "1"}),
+        json.dumps({**document, "sequence": float("nan")}),
+        '{"error": {"type": "UsageError"}}',
+        json.dumps(document) * 2,
+        "",
+    ):
+        with pytest.raises((ValueError, jsonschema.ValidationError)):
+            check("ledger witness", text)
+
+
+def test_a_plan_that_is_changed_is_refused() -> None:
+    schema, refused = validator("plan-1"), 0
+    for name in ("window", "units"):
+        plan = json.loads((VECTORS / "valid" / name / "release" / "manifest.json").read_text())["plan"]
+        schema.validate(plan)
+        for path in paths(plan):
+            assert not schema.is_valid(changed(plan, path, 1)), path
+            if len(path) == 1 or (path[0] == "privacy" and len(path) == 2):
+                assert not schema.is_valid(changed(plan, path, DELETED)), path
+            refused += 1
+    assert refused > 60
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.parent.parent.name)

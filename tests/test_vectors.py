@@ -73,7 +73,7 @@ def test_a_valid_vector_has_the_tables_and_posteriors_stated(entry: dict[str, An
                 mean, sd = flat(numbers, "mean"), flat(numbers, "sd")
                 found = posterior.mean(parameter)[cell].ravel(), posterior.sd(parameter)[cell].ravel()
                 # Noise on a lattice that is finer than the counts is the engines' roughest case.
-                near = 2e-4 if "within_unit" in stated["arguments"] else 1e-6
+                near = 1e-6
                 np.testing.assert_allclose(found[0], mean, rtol=1e-9, atol=near * np.nanmax(sd))
                 np.testing.assert_allclose(found[1], sd, rtol=near)
 

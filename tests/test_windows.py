@@ -30,6 +30,7 @@ from suffice.pipeline.reduce import tree
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+from suffice.storage.operations.withdrawing import withdraw
 from support.making import Workspace, make_workspace, mapping
 
 if TYPE_CHECKING:
@@ -241,6 +242,17 @@ def test_a_release_that_is_gone_from_the_store_is_reported(tmp_path: Path) -> No
     report = suffice.status(spec, **where(workspace), as_of=SCHEDULED)
     assert [one.state for one in report.windows] == ["not_in_store"]
     assert not report.ok
+
+
+def test_a_window_whose_release_was_withdrawn_is_reported_and_raises_no_alarm(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace)
+    for window in ("2013-02", "2013-03"):
+        release = releasing.carry_out(spec, **where(workspace), window=window).release
+    withdraw(release.uri, reason="wrong unit", created=dt.datetime(2026, 2, 1, tzinfo=dt.UTC))
+    report = suffice.status(spec, **where(workspace), as_of=SCHEDULED)
+    assert [one.state for one in report.windows] == [WindowState.PUBLISHED, WindowState.WITHDRAWN]
+    assert report.ok
 
 
 def test_a_grant_per_window_covers_every_further_one(tmp_path: Path) -> None:

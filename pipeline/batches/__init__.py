@@ -6,6 +6,7 @@ May import: publication and below. Never a trusted room.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "freed_memory": ("return_freed_memory",),
     "part_answer": ("PartTerms", "answer_part"),
     "parts": ("Part", "cells_per_part", "parts_of"),
 }

@@ -6,6 +6,7 @@ May import: errors. It holds no data, so trusted rooms and consumers may both us
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "certificates": ("certificates_in",),
     "connection": (
         "Cluster",
         "MAY_SPILL",

@@ -13,11 +13,12 @@ import os
 import tempfile
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -37,8 +38,8 @@ MAY_SPILL = (
     "configuration"
 )
 _NOT_ENCRYPTED = (
-    "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with the certificates "
-    "in Dask's configuration (distributed.comm.tls)"
+    "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with certificates as "
+    "`suffice cluster certificates DIR` makes them, in SUFFICE_CLUSTER_CERTIFICATES=DIR"
 )
 _UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
 _NOT_STARTED = (
@@ -153,6 +154,8 @@ class DistributedCluster:
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
                     raise ClusterError(_NO_WORKER) from None
+            except CancelledError:  # a client that loses its scheduler cancels what it waits for
+                raise ClusterError(LOST) from None
             else:
                 return
 
@@ -193,15 +196,19 @@ class Watched:
 
 
 @contextmanager
-def open_cluster(cluster: str, *, prepare: Callable[[], None] | None = None) -> Iterator[Cluster]:
+def open_cluster(
+    cluster: str, *, certificates: str | None = None, prepare: Callable[[], None] | None = None
+) -> Iterator[Cluster]:
     """Open what `cluster` names, check it, and close it at the end.
 
     Parameters
     ----------
     cluster : str
         ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; or the
-        address of a scheduler, ``tls://HOST:PORT``, with TLS from Dask's own configuration. ``tcp://`` is
-        for the loopback only.
+        address of a scheduler, ``tls://HOST:PORT``. ``tcp://`` is for the loopback only.
+    certificates : str, optional
+        The folder of the client's certificate, its key and its authority's certificate, for ``tls://``; see
+        :mod:`suffice.pipeline.cluster.certificates`. Where left out, Dask's own configuration names them.
     prepare : callable, optional
         Called on every worker of a distributed cluster before it hears of a task, those that join later too:
         a function that can be imported there.
@@ -227,7 +234,7 @@ def open_cluster(cluster: str, *, prepare: Callable[[], None] | None = None) -> 
     else:
         check_cluster(cluster)
         require_dask("a cluster of processes")
-        with _remote_client(cluster) as client, _checked(client, prepare) as checked:
+        with _remote_client(cluster, certificates) as client, _checked(client, prepare) as checked:
             yield checked
 
 
@@ -297,16 +304,17 @@ def _local_client() -> Iterator[Any]:
 
 
 @contextmanager
-def _remote_client(address: str) -> Iterator[Any]:
+def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
     scheme, host = _scheme_and_host(address)
     if scheme == "tcp" and not is_loopback(host):
         raise ClusterError(_NOT_ENCRYPTED)
+    tls = _client_tls(certificates) if scheme == "tls" and certificates is not None else {}
     distributed = import_distributed()
     # In two steps: a client that cannot connect must be closed here, and not when it happens to be
     # collected, perhaps by the thread that its closing would wait for.
     client = distributed.Client.__new__(distributed.Client)
     try:
-        security = distributed.Security(require_encryption=scheme == "tls")
+        security = distributed.Security(require_encryption=scheme == "tls", **tls)
         client.__init__(address, security=security, set_as_default=False, timeout=_CONNECT_SECONDS)
     except Exception:  # noqa: BLE001 - wrong certificates alone raise four types
         with suppress(Exception):
@@ -314,6 +322,13 @@ def _remote_client(address: str) -> Iterator[Any]:
         raise ClusterError(_UNREACHABLE) from None
     with client:
         yield client
+
+
+def _client_tls(certificates: str) -> dict[str, str]:
+    from suffice.pipeline.cluster.certificates import client_files  # noqa: PLC0415 - threads need none
+
+    authority, certificate, key = map(str, client_files(Path(certificates)))
+    return {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
 
 
 def _scheme_and_host(address: str) -> tuple[str, str]:
@@ -361,8 +376,9 @@ def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[Distri
     try:
         yield DistributedCluster(client)
     finally:
-        with suppress(Exception):  # a cluster that is lost has none
-            client.unregister_worker_plugin(plugin)
+        if client.status == "running":  # one that is lost would be waited for
+            with suppress(Exception):
+                client.unregister_worker_plugin(plugin)
 
 
 def this_worker_may_spill() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,8 @@ def _asked(cluster: DistributedCluster, ask: Callable[[], Any]) -> Any:
         raise
     except import_distributed().KilledWorker:
         failure = ClusterError(_WORKERS_DIED)
+    except CancelledError:  # by the client, as it lost its scheduler, whether or not it found it again
+        failure = ClusterError(LOST)
     except Exception:
         if cluster.client.status == "running":
             raise  # of the task itself: there is nothing exact that its text could quote

@@ -31,6 +31,8 @@ _ROUGH = 0.4
 _BEND = 6.0
 _OF_ROUGH = 40.0
 """Nats of a straight rise that count as much as a roughness of one."""
+_OF_ROUGH_IF_APPROXIMATE, _MARGIN = 400.0, 3.0
+"""The same where log weights are approximate; nats by which blocks are then taken for more than they are."""
 _RATIO = 10.0
 """Of the ends of a block that is as long as allowed, counted from the nearest pole."""
 _SPARSE = 6.0
@@ -155,19 +157,22 @@ def divide_by_mass(
     nats: float,
     at_integers: bool = False,
     evenly: bool = False,
+    approximate: bool = False,
 ) -> Blocks:
     """Divide blocks until a rule of ``POINTS`` nodes sums up their groups accurately.
 
     Parameters are those of ``divide``; `nats` are below a group's mass, and `at_integers` is that of
-    ``sum_rule``. Blocks are resolved `evenly` where each has to be as accurate as if it were all.
+    ``sum_rule``. Blocks are resolved `evenly` where each has to be as accurate as if it were all. Where log
+    weights are `approximate`, what is summed may be rougher than they are, and blocks have to be smoother.
     """
     share = 0.0 if evenly else 1.0
+    of_rough, margin = (_OF_ROUGH_IF_APPROXIMATE, _MARGIN) if approximate else (_OF_ROUGH, 0.0)
 
     def judge(value: Floats, length: Floats) -> tuple[Floats, Floats, Floats]:
         most, least, bend, rough, highest = _shape(value)
         bend = np.abs(bend)
         # Fitted to the errors of all rules where log weights are parabolas.
-        size = np.sqrt((most - least) ** 2 + (36.0 + 25.0 * bend) * bend + (_OF_ROUGH * rough) ** 2)
+        size = np.sqrt((most - least) ** 2 + (36.0 + 25.0 * bend) * bend + (of_rough * rough) ** 2)
         if at_integers:  # halves are summed one by one, with no more nodes in all
             size[length < 2 * POINTS] = np.inf
         log_length = np.log(length)
@@ -176,7 +181,9 @@ def divide_by_mass(
         return ends + log_length - np.log(4.0), highest + rough + log_length, size
 
     def fits(blocks: Blocks) -> Mask:
-        return _is_enough(POINTS, replace(blocks, depth=share * blocks.depth), at_integers=at_integers)
+        return _is_enough(
+            POINTS, replace(blocks, depth=share * blocks.depth - margin), at_integers=at_integers
+        )
 
     blocks = _divide(
         evaluate,
@@ -190,7 +197,7 @@ def divide_by_mass(
         longest=longest,
         nats=nats,
     )
-    return replace(blocks, depth=share * blocks.depth)
+    return replace(blocks, depth=share * blocks.depth - margin)
 
 
 def nodes_of(

@@ -9,9 +9,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "answer": ("Answer", "notes_of"),
     "answering": ("answers",),
     "draw_columns": ("draw_columns",),
+    "model_terms": ("model_text",),
     "question": ("Question", "ask", "cells_asked", "given_n_prior", "intervals_of"),
     "releases": ("manifest_sha256",),
-    "request": ("Kind", "Request"),
+    "request": ("Kind", "Request", "StatisticRequest"),
     "streams": ("Streams", "quantile_draws"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -62,3 +62,17 @@ class HiddenMarkov(RequestPart):
 
 ModelTerms: TypeAlias = Annotated[Transitions | Query | HiddenMarkov, Field(discriminator="name")]
 """One model and all that is chosen of it."""
+
+
+def model_text(terms: ModelTerms) -> str:
+    """Return in one line what is asked of a model: all that was chosen beside its defaults."""
+    chosen = terms.model_dump(exclude_defaults=True, exclude={"name"})
+    return "; ".join(
+        [terms.name.replace("_", " "), *(f"{name} {_said(asked)}" for name, asked in chosen.items())]
+    )
+
+
+def _said(asked: object) -> str:
+    if isinstance(asked, dict):
+        return ", ".join(f"{name}={value}" for name, value in asked.items())
+    return ", ".join(map(str, asked)) if isinstance(asked, tuple) else str(asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -23,7 +23,7 @@ from suffice.pipeline.posterior.infer import (
 from suffice.pipeline.posterior.parameter_posterior import ends_of
 from suffice.pipeline.posterior.posterior import METHODS, MODELLED, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.priors.mixtures import AnyDensity
-from suffice.pipeline.publication.model_terms import HiddenMarkov, ModelTerms
+from suffice.pipeline.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
 from suffice.pipeline.publication.releases import reference_to
 from suffice.pipeline.publication.request import (
     FORMATS,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.released.cells import Cells
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
+_Part = TypeVar("_Part", bound=RequestPart)
 _MODEL_TERMS: TypeAdapter[Any] = TypeAdapter(ModelTerms)
 NETCDF_KINDS = ("posterior", "pool", "roll_up")
 """Kinds whose draws are those of one posterior, as ArviZ has them; hidden Markov fits too."""
@@ -141,7 +142,7 @@ def ask(
         cells_per_part=cells_per_part,
         relation=relation,
         vouched=vouched,
-        over=tuple(over),
+        over=_in_order(releases[0], names[0], over),
         model=terms,
     )
     return Question(
@@ -287,7 +288,10 @@ def _statistic_request(
     if FAMILIES[rows[0].plan.family].noise_aware is None and method == NOISE_AWARE:
         message = f"{rows[0].plan.name} is {rows[0].plan.family}, which has no {NOISE_AWARE} posterior yet"
         raise UsageError(message)
-    written = tuple(NamedPrior(name=name, prior=prior_text(rows[0], prior)) for name, prior in priors.items())
+    written = tuple(
+        _read(NamedPrior, "priors", name=name, prior=prior_text(rows[0], prior))
+        for name, prior in priors.items()
+    )
     if not priors or method == PLUG_IN:
         return StatisticRequest(
             statistic=rows[0].plan.name, priors=written, n_prior=None, predictor_prior=None
@@ -352,12 +356,22 @@ def _checked_formats(formats: Sequence[str], kind: str, terms: object, draws: in
     return found
 
 
+def _in_order(release: Release, statistic: str, over: Sequence[str]) -> tuple[str, ...]:
+    """Return columns that are rolled up in the release's order, which changes nothing; others stay behind."""
+    columns = list(release.cells(statistic).slice(0, 1).groups) if over else []
+    return tuple(sorted(over, key=lambda name: columns.index(name) if name in columns else len(columns)))
+
+
 def _request(**fields: Any) -> Request:
+    return _read(Request, "", **fields)
+
+
+def _read(part: type[_Part], place: str, /, **fields: Any) -> _Part:
     try:
-        return Request(**fields)
+        return part(**fields)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        named = ".".join(str(one) for one in (place, *first["loc"]) if one != "")
         rule = str(first["msg"]).removeprefix("Value error, ")
-        message = f"this cannot be published: {f'{place}: ' if place else ''}{rule}"
+        message = f"this cannot be published: {f'{named}: ' if named else ''}{rule}"
         raise UsageError(message) from None

@@ -99,9 +99,9 @@ class Request(RequestPart):
     relation : str or None
         Of pooled releases: ``disjoint`` or ``same_data``.
     vouched : bool
-        Whether the caller vouched for how releases are related.
+        Whether the caller vouched for how releases are related, where they are compared or pooled.
     over : tuple of str
-        Group columns that are rolled up.
+        Group columns that are rolled up, in the release's order.
     model : ModelTerms or None
         What is asked of a model.
     """
@@ -135,6 +135,8 @@ class Request(RequestPart):
             "a comparison of two": self.kind != "comparison" or len(self.releases) == 2,
             "a relation": (self.relation is not None) == (self.kind == "pool"),
             "columns that are rolled up": bool(self.over) == (self.kind == "roll_up"),
+            "columns that are rolled up once each": len(set(self.over)) == len(self.over),
+            "vouching for releases that are related": not self.vouched or self.kind in {"comparison", "pool"},
             "a model": (self.model is not None) == (self.kind == "model"),
             "one release and one statistic": self.model is None
             or isinstance(self.model, HiddenMarkov)

@@ -74,10 +74,10 @@ class Packed:
 
 
 @contextmanager
-def open_cluster_for_sums(address: str) -> Iterator[Cluster]:
+def open_cluster_for_sums(address: str, certificates: str | None = None) -> Iterator[Cluster]:
     """Open a cluster whose workers can move partial results to one another; see :func:`open_cluster`."""
     require_dask("reading data")
-    with open_cluster(address, prepare=move_partial_results) as cluster:
+    with open_cluster(address, certificates=certificates, prepare=move_partial_results) as cluster:
         yield cluster
 
 

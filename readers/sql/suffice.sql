@@ -3,6 +3,7 @@
 --     FROM suffice_table('releases/flights/all/0123456789abcdef', 'cancelled');
 --     FROM suffice_intervals('releases/flights/all/0123456789abcdef', 'cancelled', 0.95);
 --
+-- A statistic that a release does not have ends in "No files found": FROM suffice_statistics('...') lists them.
 -- These macros compare format version, size and SHA-256 of the data file, and little else: verify a release by
 -- `suffice verify`, or by another reader, first.
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scripts.schemas import documents
-from scripts.schemas.cli_documents import PRINTED
+from scripts.schemas.cli_documents import ERROR, PRINTED, file_name
+from scripts.schemas.shapes import whole
 from scripts.schemas.spec_schema import spec_schema
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMAS = Path(__file__).parent.parent.parent / "schemas"
 MAKERS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "spec-1": ("A spec, in YAML or JSON", spec_schema),
-    "plan-1": ("The canonical plan that a manifest holds", lambda: documents.PLAN),
+    "plan-1": ("The canonical plan that a manifest holds", documents.plan),
     "release-manifest-1": ("The manifest of a release", documents.release_manifest),
     "publication-manifest-1": ("The manifest of a publication", documents.publication_manifest),
     "withdrawal-1": ("withdrawn.json beside a manifest", documents.withdrawal),
@@ -30,10 +31,7 @@ MAKERS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
 
 def schemas() -> dict[str, bytes]:
     """Return every schema's bytes, by file name."""
-    printed = {
-        f"cli/{name}-1": (f"What the command {name.replace('-', ' ')} prints with --json", schema)
-        for name, schema in PRINTED.values()
-    }
+    printed = {file_name(command): (_title(command), schema) for command, schema in PRINTED.items()}
     made = {**{name: (title, make()) for name, (title, make) in MAKERS.items()}, **printed}
     return {f"{name}.json": _written(name, title, schema) for name, (title, schema) in made.items()}
 
@@ -66,14 +64,20 @@ def _stands(name: str, data: bytes) -> bool:
     return path.exists() and path.read_bytes() == data
 
 
+def _title(command: str) -> str:
+    if command == ERROR:
+        return "What every command prints with --json where it fails"
+    return f"What suffice {command} prints with --json"
+
+
 def _written(name: str, title: str, schema: dict[str, Any]) -> bytes:
-    whole = {
+    content = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:suffice:schema:{name}",
-        **schema,
+        **whole(schema),
         "title": title,
     }
-    return (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 if __name__ == "__main__":

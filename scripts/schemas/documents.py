@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+from scripts.schemas.shapes import (
+    BOOLEAN,
+    COUNT,
+    COUNT_OR_NULL,
+    DESIGN,
+    EXACT,
+    EXACT_OR_NULL,
+    FAMILY,
+    HASH,
+    HOUR,
+    NEIGHBORING,
+    RELEASE_ID,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    UNIT_NULLS,
+    Schema,
+    closed,
+    digits,
+    each,
+    either,
+    listed,
+    mapped,
+    named,
+    of_model,
+    or_null,
+)
+from suffice.pipeline.declaration.derived_columns import KINDS
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.publication.request import Request
+from suffice.pipeline.spec.terms import Privacy, Window
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.manifest_model import PublicationManifest
 from suffice.storage.releases.manifest_model import Stated
 from suffice.storage.releases.withdrawal import StatedWithdrawal
 
-Schema = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
-TEXTS: Schema = {"type": "array", "items": TEXT}
-EXACT: Schema = {"type": "string", "pattern": r"^-?\d+(\.\d+|/\d+)?$"}
-EXACT_OR_NULL: Schema = {"anyOf": [EXACT, {"type": "null"}]}
-TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
-HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-
-
-def closed(properties: Schema, optional: tuple[str, ...] = ()) -> Schema:
-    """Return an object of these properties and no others; all are required but the optional ones."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [name for name in properties if name not in optional],
-        "additionalProperties": False,
-    }
-
-
-def listed(items: Schema) -> Schema:
-    """Return an array."""
-    return {"type": "array", "items": items}
-
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 VARIABLE = closed({"name": TEXT, "categories": TEXTS})
 QUANTITY = closed(
@@ -44,7 +50,7 @@ QUANTITY = closed(
         "category": TEXT_OR_NULL,
         "component": TEXT,
         "labels": listed({"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2}),
-        "coefficients": {"type": "object", "additionalProperties": EXACT},
+        "coefficients": mapped(EXACT),
         "public_n_coefficient": EXACT,
     },
     optional=("component", "labels"),
@@ -55,7 +61,7 @@ PARAMETERS = closed(
         "lower": EXACT_OR_NULL,
         "upper": EXACT_OR_NULL,
         "lattice_bits": {"type": ["integer", "null"]},
-        "constants": {"type": "object", "additionalProperties": EXACT},
+        "constants": mapped(EXACT),
         "columns": listed(closed({"name": TEXT, "lower": EXACT, "upper": EXACT})),
         "tables": listed(closed({"name": TEXT, "variables": listed(VARIABLE)})),
     },
@@ -64,10 +70,10 @@ PARAMETERS = closed(
 STATISTIC = closed(
     {
         "name": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"},
-        "family": {"enum": list(FAMILIES)},
+        "family": FAMILY,
         "columns": TEXTS,
         "rows_of": TEXT_OR_NULL,
-        "design": {"enum": ["partition_of_unity", "bounded", "minimal"]},
+        "design": DESIGN,
         "components": {**TEXTS, "minItems": 1, "uniqueItems": True},
         "epsilon": EXACT,
         "l1_sensitivity": {"type": "string", "pattern": "^[1-9][0-9]*$"},
@@ -97,77 +103,137 @@ GROUP: Schema = {
         ),
     ]
 }
-PLAN = closed(
-    {
-        "format_version": {"const": "1"},
-        "name": TEXT,
-        "dataset": TEXT,
-        "privacy": {"type": "object"},
-        "window": {"type": ["object", "null"]},
-        "derived": {"type": "object"},
-        "groups": {"type": "object"},
-        "statistics": {
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {
-                "type": "object",
-                "required": ["family", "share"],
-                "properties": {"family": {"enum": list(FAMILIES)}, "share": EXACT},
-            },
-        },
-        "max_total_rows": EXACT,
-    }
+VALUE = named(
+    "value",
+    either(
+        {"type": ["string", "boolean", "null"]},
+        listed({"$ref": "#/$defs/value"}),
+        mapped({"$ref": "#/$defs/value"}),
+    ),
 )
+"""A value of a canonical plan, which holds no JSON number."""
+DOMAIN = either(
+    TEXTS,
+    closed({"range": {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2}}),
+    closed(each(TEXT, "from to every")),
+)
+STEP: Schema = {"charge_id": digits(32), "epoch": {**COUNT, "minimum": 1}}
+ENTRIES: dict[EntryKind, Schema] = {
+    EntryKind.CREATED: {"ledger_id": digits(32), "format_version": {"const": 1}},
+    EntryKind.GRANT: {
+        "dataset": TEXT,
+        "neighboring": NEIGHBORING,
+        "unit": TEXT,
+        "per_window": TEXT_OR_NULL,
+        "units_disjoint": BOOLEAN,
+        "micro_granted": COUNT,
+    },
+    EntryKind.RESERVED: {
+        "charge_id": digits(32),
+        "release_id": RELEASE_ID,
+        **each(TEXT, "dataset name window"),
+        "amendment": COUNT,
+        "amends": or_null(RELEASE_ID),
+        "amended_sha256": or_null(HASH),
+        "attempt": COUNT,
+        "micro_epsilon": COUNT,
+        "plan_hash": HASH,
+        "store_id": digits(32),
+    },
+    EntryKind.TAKEN_OVER: STEP,
+    EntryKind.DRAWING: STEP,
+    EntryKind.STAGED: {**STEP, "manifest_sha256": HASH},
+    EntryKind.PUBLISHED: STEP,
+    EntryKind.ABANDONED: {**STEP, "micro_returned": COUNT},
+    EntryKind.STORE_ADOPTED: {"store_id": digits(32)},
+    EntryKind.STORE_RETIRED: {"store_id": digits(32)},
+    EntryKind.CHECKPOINT: {},
+    EntryKind.SKIPPED: {},
+    EntryKind.RECONCILED: {
+        "charge_id": digits(32),
+        "marker_sequence": COUNT,
+        "marker_hash": HASH,
+        "drawing_sequence": COUNT_OR_NULL,
+        "drawing_hash": or_null(HASH),
+    },
+}
+"""What the public may see of each kind of entry; amounts are millionths of epsilon."""
+
+
+def plan() -> Schema:
+    """Return the schema of a canonical plan, of the models of specs: names are theirs, values canonical."""
+    statistics = [_statistic(name) for name in FAMILIES]
+    return closed(
+        {
+            "format_version": {"const": "1"},
+            **each(TEXT, "name dataset"),
+            "privacy": _canonical(Privacy),
+            "window": or_null(_canonical(Window)),
+            "derived": mapped(either(*map(_canonical, KINDS))),
+            "groups": mapped(DOMAIN),
+            "statistics": {**mapped({"oneOf": statistics}), "minProperties": 1},
+            "max_total_rows": EXACT,
+        }
+    )
+
+
+def _statistic(family: str) -> Schema:
+    """Return the schema of a plan's entry for a statistic of a family."""
+    schema = _canonical(FAMILIES[family].spec)
+    return {**schema, "properties": {**schema["properties"], "family": {"const": family}, "share": EXACT}}
+
+
+def _canonical(model: type[BaseModel]) -> Schema:
+    """Return the schema of a part of a plan, which leaves out what is not stated, and what is no term."""
+    fields = {field.alias or name: field for name, field in model.model_fields.items() if not field.exclude}
+    optional = [name for name, field in fields.items() if not field.is_required() and field.default is None]
+    return closed(dict.fromkeys(fields, VALUE), tuple(optional))
 
 
 def release_manifest() -> Schema:
     """Return the schema of a release's manifest: what is stated, and what follows from its plan."""
-    stated: Schema = Stated.model_json_schema()
+    stated: Schema = of_model(Stated)["properties"]
     follows = {
-        "name": TEXT,
-        "dataset": TEXT,
+        **each(TEXT, "name dataset unit"),
         "epsilon": EXACT,
-        "neighboring": {"enum": ["add_or_remove_one", "replace_one"]},
-        "unit": TEXT,
+        "neighboring": NEIGHBORING,
         "max_rows": COUNT,
-        "unit_nulls": {"enum": ["drop", "own_unit"]},
-        "max_total_rows": {**COUNT, "minimum": 1},
-        "cells": {**COUNT, "minimum": 1},
+        "unit_nulls": UNIT_NULLS,
+        **each({**COUNT, "minimum": 1}, "max_total_rows cells"),
         "groups": listed(GROUP),
         "statistics": {**listed(STATISTIC), "minItems": 1},
-        "plan": PLAN,
+        "plan": plan(),
         "plan_hash": HASH,
     }
-    whole = closed({**stated["properties"], **follows}, optional=("max_rows", "unit_nulls"))
-    return {**whole, "$defs": stated["$defs"]}
+    return closed({**stated, **follows}, optional=("max_rows", "unit_nulls"))
 
 
 def publication_manifest() -> Schema:
     """Return the schema of a publication's manifest, its request included."""
-    schema: Schema = PublicationManifest.model_json_schema()
-    request = Request.model_json_schema()
-    schema["$defs"] |= request.pop("$defs")
-    schema["$defs"]["Request"] = {**request, "required": list(request["properties"])}
-    schema["properties"]["request"] = {"$ref": "#/$defs/Request"}
+    schema = of_model(PublicationManifest)
+    schema["properties"]["request"] = named("Request", of_model(Request))
     return schema
 
 
 def ledger_export() -> Schema:
     """Return the schema of one line of a ledger's export."""
-    return closed(
+    line = closed(
         {
             "sequence": {**COUNT, "minimum": 1},
             "previous_hash": HASH,
             "kind": {"enum": sorted(map(str, EntryKind))},
-            "hour": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$"},
-            "payload": {"type": "object"},
-            "commitment": HASH,
-            "hash": HASH,
+            "hour": HOUR,
+            "payload": {},  # by kind
+            **each(HASH, "commitment hash"),
         }
     )
+    by_kind = [
+        {"properties": {"kind": {"const": str(kind)}, "payload": closed(payload)}}
+        for kind, payload in ENTRIES.items()
+    ]
+    return {**line, "oneOf": by_kind}
 
 
 def withdrawal() -> Schema:
     """Return the schema of ``withdrawn.json``."""
-    schema: Schema = StatedWithdrawal.model_json_schema()
-    return schema
+    return of_model(StatedWithdrawal)

@@ -29,7 +29,7 @@ from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from fractions import Fraction
 
     from suffice.pipeline.spec.terms import Window
@@ -39,12 +39,14 @@ if TYPE_CHECKING:
 class WindowState(StrEnum):
     """``published``; ``missing``: it has ended, and its lag has not; ``overdue``: both have.
 
+    ``withdrawn``: published, and of its editions the newest was withdrawn, so that readers are refused;
     ``not_in_store``: the ledger says that it is published, and the store has no such release.
     """
 
     PUBLISHED = "published"
     MISSING = "missing"
     OVERDUE = "overdue"
+    WITHDRAWN = "withdrawn"
     NOT_IN_STORE = "not_in_store"
 
 
@@ -238,7 +240,7 @@ def status(
         charges = opened.editions(spec.dataset, spec.name)
         start, first_from = _first(spec.window, first, charges, instant)
         labels = _labels(spec, start, instant)
-        standing: frozenset[tuple[str, str]] = frozenset()
+        standing: Mapping[tuple[str, str], bool] = {}
         if any(newest_published(charges.get(label, ())) for label in labels):
             standing = open_store(chosen.store).standing(spec.name)
         windows = tuple(
@@ -298,14 +300,19 @@ def _window_status(
     window: Window,
     label: str,
     editions: Sequence[ChargeSummary],
-    standing: frozenset[tuple[str, str]],
+    standing: Mapping[tuple[str, str], bool],
     as_of: datetime,
 ) -> WindowStatus:
     times = window_times(window, label)
     published = [charge for charge in editions if charge.state is ChargeState.PUBLISHED]
     if published:
-        are_there = all((charge.edition, charge.release_id) in standing for charge in published)
-        state = WindowState.PUBLISHED if are_there else WindowState.NOT_IN_STORE
+        newest = max(published, key=lambda charge: charge.amendment)
+        if not all((charge.edition, charge.release_id) in standing for charge in published):
+            state = WindowState.NOT_IN_STORE
+        elif standing[newest.edition, newest.release_id]:
+            state = WindowState.WITHDRAWN
+        else:
+            state = WindowState.PUBLISHED
     else:
         state = WindowState.OVERDUE if times.complete <= as_of else WindowState.MISSING
     return WindowStatus(

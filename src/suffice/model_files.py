@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.tables import columns_of, parquet_bytes, table_of
 from suffice.errors import UsageError
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.storage.publications.presence import holds_store
 from suffice.storage.releases.location import MANIFEST
-from suffice.storage.releases.store_identity import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,17 +30,17 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     UsageError
-        Where it exists, or lies inside a release store or a release.
+        Where it exists, or lies inside a store or a release.
     """
     try:
         real = Path(os.path.realpath(folder))
-        is_inside = any((place / KEY).exists() or (place / MANIFEST).exists() for place in real.parents)
+        is_inside = any(holds_store(place) or (place / MANIFEST).exists() for place in real.parents)
         exists = os.path.lexists(folder)
     except (OSError, ValueError):
         message = f"{folder}: the folder cannot be made"
         raise UsageError(message) from None
     if is_inside:
-        message = f"{folder}: this lies inside a release store or a release: name another place"
+        message = f"{folder}: this lies inside a store or a release: name another place"
         raise UsageError(message)
     if exists:
         message = f"{folder}: it exists, and is not replaced: remove it, or name another place"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
 from suffice.pipeline.posterior.draws import DRAWS
+from suffice.pipeline.publication.model_terms import model_text
 from suffice.pipeline.publication.question import ask, intervals_of
 from suffice.publication_parts import FORMATS as PART_FORMATS
 from suffice.publication_parts import cells_of_parts
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.publication.question import Question
-    from suffice.pipeline.publication.request import Kind
+    from suffice.pipeline.publication.request import Kind, StatisticRequest
 
 
 def question_of(
@@ -132,16 +133,26 @@ def _fits_a_card(
 
 
 def title_of(question: Question) -> str:
-    """Return one line that says what a publication is of."""
+    """Return one line that says what a publication is of, and tells it from another of the same release."""
     request = question.request
-    names = ", ".join(asked.statistic for asked in request.statistics)
+    names = ", ".join(_under_its_prior(asked) for asked in request.statistics)
     labels = [release.label for release in question.releases]
     of = {
         "posterior": labels[0],
         "comparison": f"from {labels[0]} to {labels[-1]}",
         "pool": f"{len(labels)} releases pooled, {labels[0]} to {labels[-1]}",
         "roll_up": f"{labels[0]}, rolled up over {', '.join(request.over)}",
-        "prior_sensitivity": f"{labels[0]}, under several priors",
-        "model": f"{labels[0]}, {(request.model.name if request.model else '').replace('_', ' ')}",
+        "prior_sensitivity": labels[0],
+        "model": f"{labels[0]}, {'' if request.model is None else model_text(request.model)}",
     }[request.kind]
-    return shortened(f"{names}: {of}", 300)
+    told = [f"{column}={key}" for column, key in request.where.items()]
+    if request.method == "plug-in":
+        told.append("plug-in")
+    return shortened(", ".join([f"{names}: {of}", *told]), 300)
+
+
+def _under_its_prior(asked: StatisticRequest) -> str:
+    """Return a statistic with its prior, or with their number; alone where a model has priors of its own."""
+    if len(asked.priors) == 1:
+        return f"{asked.statistic} under {shortened(asked.priors[0].prior, 60)}"
+    return f"{asked.statistic} under {len(asked.priors)} priors" if asked.priors else asked.statistic

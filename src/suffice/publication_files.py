@@ -18,6 +18,7 @@ from suffice.data_files.tables import (
     table_of,
 )
 from suffice.pipeline.posterior.method_text import method_text
+from suffice.pipeline.publication.model_terms import model_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -119,6 +120,10 @@ def source_of(question: Question, answer: Answer, what: str) -> Source:
         ),
         n_prior=_joined(one.n_prior for one in asked),
         predictor_prior=_joined(one.predictor_prior for one in asked),
+        where=", ".join(f"{column}={key}" for column, key in request.where.items()) or None,
+        rolled_up_over=", ".join(request.over) or None,
+        pooled_as=request.relation,
+        model=None if request.model is None else model_text(request.model),
         mass=float(request.mass),
         draws=request.draws,
         seed=request.seed,

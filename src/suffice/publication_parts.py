@@ -1,4 +1,4 @@
-"""Publications of very many cells: computed and written a part at a time, each a file of its own.
+"""Parts of publications of very many cells: what one rests on, its files, and whether it stands there.
 
 A part is a function of the request and of the release alone: whichever thread, process or machine has it, and
 in whatever order, its file has the same bytes. A part whose file stands there is not computed again.
@@ -14,20 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
+from suffice.pipeline.batches.freed_memory import return_freed_memory
 from suffice.pipeline.batches.part_answer import PartTerms, answer_part
 from suffice.pipeline.batches.parts import cells_per_part, parts_of
-from suffice.pipeline.cluster.connection import open_cluster
-from suffice.pipeline.cluster.stream import stream
-from suffice.pipeline.distributions.piecewise import worst_diagnostics
 from suffice.pipeline.posterior.method_text import method_text
-from suffice.pipeline.posterior.notes import described
 from suffice.pipeline.publication.question import cells_asked, given_n_prior
+from suffice.storage.publications.manifest_model import LONGEST_DIAGNOSTIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from suffice.pipeline.batches.parts import Part
-    from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.publication.question import Question
     from suffice.pipeline.released.cells import Cells
@@ -38,6 +35,10 @@ if TYPE_CHECKING:
 
 PART = "part"
 """The key of a part's metadata under which it says which cells it has, as JSON."""
+_TEXTS = frozenset({"sampler", "not_reconciled"})
+_NUMBERS = frozenset({"chains", "draws", "largest_r_hat", "fewest_effective_draws"})
+"""What diagnostics of posteriors state."""
+_LARGEST_NUMBER = 2**53
 FORMATS = ("parquet",)
 """That are written in parts."""
 
@@ -108,7 +109,10 @@ def part_files(task: PartTask) -> PartFiles:
         noted = dataclasses.replace(source, notes=answer.notes)
         content = parquet_bytes(table, noted, further={PART: stated}, searched=tuple(task.cells.groups))
         files[name] = (content, table.num_rows)
-    return PartFiles(part=task.part, files=files, diagnostics=answer.diagnostics)
+    found = PartFiles(part=task.part, files=files, diagnostics=answer.diagnostics)
+    del answer, columns, table
+    return_freed_memory()
+    return found
 
 
 def _stated(part: Part, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,6 +175,7 @@ class StatisticParts:
                 prior=prior,
                 n_prior=asked.n_prior,
                 predictor_prior=asked.predictor_prior,
+                where=", ".join(f"{column}={key}" for column, key in request.where.items()) or None,
                 mass=float(request.mass),
                 draws=request.draws,
                 seed=request.seed,
@@ -220,82 +225,6 @@ class StatisticParts:
         return str(self.source.publication_id)
 
 
-def publish_parts(
-    question: Question,
-    publications: PublicationStore,
-    *,
-    cluster: str,
-    progress: CellProgress | None = None,
-) -> tuple[list[PublishedEntry], dict[str, dict[str, str]]]:
-    """Compute and write all parts that do not stand there yet.
-
-    Parameters
-    ----------
-    question : Question
-        Of kind ``posterior``, with ``cells_per_part``.
-    publications : PublicationStore
-    cluster : str
-        Where parts are computed, as ``open_cluster`` takes it. It changes no number.
-    progress : callable, optional
-        Gets the number of cells that are done, and of all, after every part.
-
-    Returns
-    -------
-    entries : list of PublishedEntry
-        Of the files of all parts, in order.
-    diagnostics : dict of str to dict of str to str
-        By statistic, the worst of all parts, as text; empty where draws are independent.
-
-    Raises
-    ------
-    UsageError
-        Where there would be too many parts.
-    ClusterError, StoreError, MissingExtraError
-        Where the cluster or the store cannot be used. What was written stays, and is used again.
-    """
-    publication_id = question.request.publication_id
-    all_parts = [
-        StatisticParts.of(question, position) for position in range(len(question.request.statistics))
-    ]
-    files = {file.name: file for file in publications.files(publication_id)}
-    entries: dict[tuple[int, int], list[PublishedEntry]] = {}
-    diagnostics: dict[str, dict[str, Any]] = {}
-    missing: dict[int, list[Part]] = {}
-    done, n_cells = 0, sum(len(one.cells) for one in all_parts)
-
-    def take(position: int, part: Part, found: list[PublishedEntry], rests_on: Mapping[str, Any]) -> None:
-        nonlocal done
-        name = all_parts[position].statistic
-        entries[position, part.number] = found
-        diagnostics[name] = worst_diagnostics([diagnostics.get(name, {}), rests_on])
-        done += part.stop - part.start
-        if progress is not None:
-            progress(done, n_cells)
-
-    for position, one in enumerate(all_parts):
-        for part in one.parts:
-            found = one.standing(part, files, publications)
-            if found is None:
-                missing.setdefault(position, []).append(part)
-            else:
-                take(position, part, *found)
-    if missing:
-        with open_cluster(cluster) as opened:
-            for position, parts in missing.items():
-                for computed in stream(opened, part_files, all_parts[position].tasks(parts)):
-                    written = [
-                        publications.put_file(publication_id, name, content).entry(
-                            role="part", file_format="parquet", rows=rows
-                        )
-                        for name, (content, rows) in computed.files.items()
-                    ]
-                    take(position, computed.part, written, computed.diagnostics)
-    return (
-        [entry for place in sorted(entries) for entry in entries[place]],
-        {name: described(found) for name, found in diagnostics.items() if found},
-    )
-
-
 def _without_notes(text: str) -> object:
     """Return what a source states but its notes, which are known once a part is computed."""
     try:
@@ -312,4 +241,13 @@ def _read(text: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("diagnostics"), dict) else {}
+    told = found.get("diagnostics") if isinstance(found, dict) else None
+    return found if isinstance(told, dict) and all(map(_is_diagnostic, told, told.values())) else {}
+
+
+def _is_diagnostic(name: str, value: object) -> bool:
+    """Tell whether a part can have told this: parts are read from where others may write."""
+    if name in _TEXTS:
+        return isinstance(value, str) and len(value) <= LONGEST_DIAGNOSTIC
+    is_number = isinstance(value, float) or (type(value) is int and abs(value) < _LARGEST_NUMBER)
+    return name in _NUMBERS and is_number

@@ -13,6 +13,7 @@ import math
 import os
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SignatureError, SufficeWarning, UsageError
@@ -24,10 +25,13 @@ from suffice.profile.pins import publication_store
 from suffice.profile.settings import pinned_profile, setting
 from suffice.publication_asking import question_of, title_of
 from suffice.publication_files import answer_files
-from suffice.publication_parts import publish_parts
+from suffice.publishing_in_parts import publish_parts
+from suffice.storage.objects.address import read_address
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
+from suffice.storage.publications.presence import holds_publications, holds_store
 from suffice.storage.publications.publication_store import PublicationStore
+from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import locate, open_release
 from suffice.storage.signatures.signing import (
     PUBLICATION,
@@ -252,7 +256,9 @@ def carry_out(
     if request.cells_per_part is None:
         entries, diagnostics = _whole(question, publications, progress)
     else:
-        entries, diagnostics = publish_parts(question, publications, cluster=cluster, progress=progress)
+        entries, diagnostics = publish_parts(
+            question, publications, cluster=cluster, progress=progress, signer=signer
+        )
     manifest = compose_publication(
         request.content(),
         title=title_of(question),
@@ -333,7 +339,32 @@ def publications_of(
     place = destination(to)
     if place is None:
         place = publication_store(None, store=store_of(question.releases[0]), profile=pinned_profile())
+    _check_root(place)
     return PublicationStore.open(place, publication_keys=publication_keys, patience=patience)
+
+
+def _check_root(place: str) -> None:
+    """Refuse a folder inside of a store or a release: nobody looks for publications there.
+
+    Asked of folders alone: who publishes into a bucket may not read above its publications.
+
+    Raises
+    ------
+    UsageError
+    """
+    address = read_address(place)
+    if address.bucket:
+        return
+    path = Path(address.path)
+    try:
+        is_inside = (
+            (path / MANIFEST).exists() or holds_publications(path) or any(map(holds_store, path.parents))
+        )
+    except OSError:
+        return  # the store says what is wrong with it
+    if is_inside:
+        message = f"{place}: this lies inside of a release or a store: name the store itself"
+        raise UsageError(message)
 
 
 def destination(to: str | os.PathLike[str] | None) -> str | None:

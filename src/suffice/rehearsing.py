@@ -246,7 +246,9 @@ class _Run:
             with self._stage("cluster") as stage:
                 if self.spec.pushes_down:
                     require_threads(self.chosen.cluster)
-                cluster = opened.enter_context(open_cluster_for_sums(self.chosen.cluster))
+                cluster = opened.enter_context(
+                    open_cluster_for_sums(self.chosen.cluster, self.chosen.cluster_certificates)
+                )
                 stage.tried = "connected, and fit for exact sums"
             with self._stage("source") as stage:
                 splits = self._generated()

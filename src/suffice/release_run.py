@@ -27,6 +27,7 @@ from suffice.errors import (
     SufficeWarning,
 )
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
+from suffice.profile.settings import pinned_certificates
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.patience import Patience
@@ -122,7 +123,10 @@ class ReleaseRun:
         spool = open_spool(self.spool_path)
         with uncharged():
             self.store.check_create_only()
-        with open_cluster_for_sums(address) as cluster, contextlib.ExitStack() as pinned:
+        with (
+            open_cluster_for_sums(address, pinned_certificates()) as cluster,
+            contextlib.ExitStack() as pinned,
+        ):
             with surveyed_on(cluster):
                 pin = sources.pin(self.spec, self.window)
             pinned.callback(sources.close, pin)

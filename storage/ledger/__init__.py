@@ -7,7 +7,7 @@ May import: signatures and below; `sql` has the databases.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "account": ("Account", "check_store", "counts_by_window", "overlapping"),
-    "chain": ("Entry", "Head"),
+    "chain": ("Entry", "EntryKind", "Head", "PublicEntry", "canonical_json", "public_entry"),
     "charge": (
         "Charge",
         "ChargeRequest",
@@ -15,14 +15,16 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "ChargeSummary",
         "LIVE",
         "SpoolName",
+        "check_name",
         "label",
         "newest_published",
         "release_id",
     ),
-    "export": ("Export", "export_lines", "read_export"),
+    "export": ("Export", "export_lines", "public_fields", "read_export", "read_fields"),
     "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
     "opening": ("create_ledger", "open_ledger"),
+    "reconciliation": ("LostCharge", "Reconciled"),
     "replay": ("Books", "Row", "replay", "sha256"),
     "rerun": ("Decision", "decide_rerun", "in_progress_error", "spent_error"),
     "stores": ("KnownStore",),

@@ -60,6 +60,10 @@ class EntryKind(StrEnum):
     STORE_ADOPTED = "store_adopted"
     STORE_RETIRED = "store_retired"
     CHECKPOINT = "checkpoint"
+    SKIPPED = "skipped"
+    """Stands in the place of an entry that a copy of the ledger has, or had, and this one lacks."""
+    RECONCILED = "reconciled"
+    """A charge that this ledger lacked was found in a store: what the store names of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ class Export:
 def export_lines(entries: Iterable[Entry]) -> Iterator[str]:
     """Write entries for the public, one line of canonical JSON each, without its end."""
     for entry in entries:
-        yield chain.canonical_json({**asdict(public_entry(entry)), "hash": entry.hash})
+        yield chain.canonical_json({**public_fields(public_entry(entry)), "hash": entry.hash})
 
 
 def read_export(text: str) -> Export:
@@ -113,6 +113,16 @@ def _read_line(line: str) -> dict[str, Any] | None:
             return None
     except (ValueError, RecursionError):
         return None
+    return read_fields(content)
+
+
+def public_fields(entry: PublicEntry) -> dict[str, Any]:
+    """Return what an entry's line states."""
+    return {**asdict(entry), "hash": entry.hash}
+
+
+def read_fields(content: object) -> dict[str, Any] | None:
+    """Return a line's fields; None where one is missing, unknown or of another type."""
     if not isinstance(content, dict) or content.keys() != _FIELDS.keys():
         return None
     if any(type(content[name]) is not kind for name, kind in _FIELDS.items()):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
     from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
     from suffice.storage.ledger.stores import KnownStore
 
 LEASE = timedelta(minutes=2)
@@ -327,6 +328,36 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def reconcile(self, lost: Sequence[LostCharge], *, beyond: int, reason: str) -> tuple[Charge, ...]:
+        """Charge what stores show and this copy of the ledger lacks: all of it, or nothing.
+
+        Parameters
+        ----------
+        lost : sequence of LostCharge
+            In the order of their reservation. Each is spent, and ends published or abandoned.
+        beyond : int
+            The highest number of an entry that any store or witness names: entries are skipped until
+            the chain is longer, so that no later charge has the number of a lost one.
+        reason : str
+            Why, for the record.
+
+        Returns
+        -------
+        tuple of Charge
+
+        Raises
+        ------
+        AccountMissingError, BudgetExceededError
+            Where an account is granted less here than was spent of it: its owner grants again first.
+        NameTakenError, WrongStoreError, ChargeInProgressError
+            Where this copy has the key for something else, or a charge of it that has not ended.
+        """
+
+    @abstractmethod
+    def reconciled(self) -> tuple[Reconciled, ...]:
+        """Return what stores name of charges that this ledger lacked and was charged for again."""
+
+    @abstractmethod
     def stores(self) -> tuple[KnownStore, ...]:
         """Return every store that was ever charged for, in the order of their first charges."""
 
@@ -379,6 +410,10 @@ class Ledger(ABC):
         LedgerCorruptError
             Where the ledger has no such plan.
         """
+
+    @abstractmethod
+    def entry(self, sequence: int) -> Entry | None:
+        """Return one entry of the chain, if there is such an entry."""
 
     @abstractmethod
     def entry_hash(self, sequence: int) -> str | None:

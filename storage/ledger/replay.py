@@ -52,6 +52,8 @@ class Books:
         self.names: Rows = {}
         self.charges: Rows = {}
         self.stores: Rows = {}
+        self.reconciled: dict[str, Row] = {}
+        """By charge, what a store names of it: other entries than this chain has."""
         self.n_charges = 0
         self._on_end = on_end
         self._fullest: defaultdict[str, _Fullest] = defaultdict(_Fullest)
@@ -71,7 +73,11 @@ class Books:
         elif kind is EntryKind.CHECKPOINT:
             stated = content.get("state_sha256")  # not in an export
             _require(stated in {None, sha256(self.state().encode())}, "a checkpoint is what was")
-        else:
+        elif kind is EntryKind.RECONCILED:
+            charge = self.charges[content["charge_id"],]
+            _require(charge["state"] == ChargeState.RESERVED, "a charge is reconciled before it is spent")
+            self.reconciled[content["charge_id"]] = content
+        elif kind is not EntryKind.SKIPPED:
             self._move(entry, kind, content)
 
     def state(self) -> str:

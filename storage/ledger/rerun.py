@@ -18,6 +18,7 @@ from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.editions import AmendedRelease
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
+from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -163,11 +164,15 @@ def spent_error(charge: Charge) -> ChargeSpentError:
 
 
 def in_progress_error(charge: Charge, now: datetime) -> ChargeInProgressError:
-    """Return the error for a charge that another run holds."""
+    """Return the error for a charge that another run holds.
+
+    Orchestrators store its text, so it tells no time: how long a run reads follows from its rows.
+    """
     seconds = max(0.0, (charge.lease_expires - now).total_seconds())
+    minutes = math.ceil(LEASE.total_seconds() / 60)
     return ChargeInProgressError(
-        f"{charge.label} is in progress since {charge.created:%Y-%m-%d %H:%M} UTC; if that run has died, its "
-        f"lease passes in {math.ceil(seconds)} s: run again then, or let `suffice release --wait` wait",
+        f"{charge.label} is in progress; if that run has died, its lease passes within {minutes} minutes: "
+        "run again then, or let `suffice release --wait` wait",
         seconds=seconds,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import LedgerCorruptError, ReleaseCorruptError, StoreError, SufficeError, WrongStoreError
+from suffice.storage.ledger.charge import release_id
 from suffice.storage.objects.address import read_address
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.releases.layout import marker_sequence, read_place
@@ -100,7 +101,11 @@ def _evidence(ledger: Ledger, objects: ObjectStore, place: str) -> _Evidence:
     """Look at all markers and manifests; those of other ledgers were copied there, and say nothing."""
     charges = ledger.stores_of_charges()
     reserved = {sequence: store_id for sequence, _, store_id in charges}
-    releases = {release_id: store_id for _, release_id, store_id in charges}
+    releases = {paid: store_id for _, paid, store_id in charges}
+    lost = {
+        (one.marker_sequence, one.marker_hash): releases[release_id(ledger.ledger_id, one.charge_id)]
+        for one in ledger.reconciled()
+    }
     stores, n_markers, n_releases = set(), 0, 0
     for key in objects.keys_after("", ""):
         located = read_place(key)
@@ -109,9 +114,12 @@ def _evidence(ledger: Ledger, objects: ObjectStore, place: str) -> _Evidence:
             if marker is None or marker.ledger_id != ledger.ledger_id:
                 message = f"{place}/{key} is no marker of this ledger: the place belongs to another one"
                 raise WrongStoreError(message)
-            if ledger.entry_hash(marker.sequence) != marker.hash or marker.sequence not in reserved:
+            paid_at = lost.get((marker.sequence, marker.hash))
+            if paid_at is None and ledger.entry_hash(marker.sequence) == marker.hash:
+                paid_at = reserved.get(marker.sequence)
+            if paid_at is None:
                 raise _lacking(place, key)
-            stores.add(reserved[marker.sequence])
+            stores.add(paid_at)
             n_markers += 1
         elif located is not None and located[1] == MANIFEST:
             owner = _owner(objects, key)
@@ -149,7 +157,8 @@ def _refuse_copy(store: KnownStore, place: str) -> None:
 def _lacking(place: str, key: str) -> LedgerCorruptError:
     return LedgerCorruptError(
         f"{place}/{key} was charged for, and this ledger lacks its charge: it is an older copy of the "
-        "ledger, or its end was cut off. Nothing was adopted; restore the newest copy"
+        "ledger, or its end was cut off. Nothing was adopted; restore the newest copy, or `suffice ledger "
+        "reconcile` where there is none"
     )
 
 

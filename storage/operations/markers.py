@@ -4,6 +4,9 @@ Right before a charge enters ``drawing`` its run puts a small object into the st
 the sequence of the charge's reservation. A ledger knows up to which sequence it has markers in a store.
 So whether that store is newer than the ledger is one listing from there: a marker whose sequence the
 ledger does not have, or which names another entry, was put by a run of another copy of it.
+
+A marker is that reservation itself, as the ledger's public export has it. So a ledger that was restored from
+an older copy can be told what it lacks (:mod:`suffice.storage.operations.reconciliation`).
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError
 from suffice.pipeline.declaration import canonical_json
+from suffice.storage.ledger.chain import EntryKind, PublicEntry, public_entry
 from suffice.storage.ledger.charge import ChargeState, label
+from suffice.storage.ledger.export import public_fields, read_fields
 from suffice.storage.releases.layout import LARGEST_SEQUENCE, MARKERS, marker_key, marker_sequence
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_model import FORMAT_VERSION
@@ -36,26 +41,27 @@ class Marker:
     Attributes
     ----------
     ledger_id : str
-    sequence : int
-        Of the entry that reserved the charge.
-    hash : str
-        Of that entry.
+    entry : PublicEntry
+        That reserved the charge.
     """
 
     ledger_id: str
-    sequence: int
-    hash: str
+    entry: PublicEntry
+
+    @property
+    def sequence(self) -> int:
+        """Of the entry."""
+        return self.entry.sequence
+
+    @property
+    def hash(self) -> str:
+        """Of the entry, computed."""
+        return self.entry.hash
 
     def encode(self) -> bytes:
         """Return the marker's bytes."""
-        return canonical_json.encode(
-            {
-                "format_version": FORMAT_VERSION,
-                "ledger_id": self.ledger_id,
-                "sequence": self.sequence,
-                "hash": self.hash,
-            }
-        )
+        stated = {"format_version": FORMAT_VERSION, "ledger_id": self.ledger_id}
+        return canonical_json.encode({**stated, **public_fields(self.entry)})
 
 
 def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
@@ -85,7 +91,7 @@ def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
         message = f"the ledger has more than {LARGEST_SEQUENCE} entries: no marker can be put"
         raise StoreError(message)
     known = _last_known(ledger, store.store_id)
-    marker, key = _marker_of(ledger, charge), marker_key(charge.reserved_sequence)
+    marker, key = marker_of(ledger, charge), marker_key(charge.reserved_sequence)
     ledger.mark(charge)
     try:
         store.objects.put_new(key, marker.encode())
@@ -109,7 +115,7 @@ def refuse_marked_elsewhere(ledger: Ledger, store: ReleaseStore, charge: Charge)
         Where the store cannot be read.
     """
     key = marker_key(charge.reserved_sequence)
-    if not charge.marked and read_marker(store.objects, store.uri, key) == _marker_of(ledger, charge):
+    if not charge.marked and read_marker(store.objects, store.uri, key) == marker_of(ledger, charge):
         raise _newer(store.uri, key)
 
 
@@ -163,11 +169,15 @@ def read_marker(objects: ObjectStore, uri: str, key: str) -> Marker | None:
     if content.get("format_version") != FORMAT_VERSION:
         message = f"{uri}/{key} has a format that this suffice does not know: upgrade it"
         raise StoreError(message)
-    named = (content.get("ledger_id"), content.get("sequence"), content.get("hash"))
-    match named:
-        case (str(ledger_id), int(sequence), str(entry_hash)) if sequence == marker_sequence(key):
-            return Marker(ledger_id=ledger_id, sequence=sequence, hash=entry_hash)
-    return None
+    ledger_id = content.pop("ledger_id", None)
+    del content["format_version"]
+    fields = read_fields(content)
+    if fields is None or not isinstance(ledger_id, str):
+        return None
+    stated = fields.pop("hash")
+    marker = Marker(ledger_id=ledger_id, entry=PublicEntry(**fields))
+    whole = (marker.entry.kind, marker.sequence, marker.hash)
+    return marker if whole == (EntryKind.RESERVED, marker_sequence(key), stated) else None
 
 
 def refuse_newer(ledger: Ledger, uri: str, markers: Iterable[tuple[str, Marker | None]]) -> None:
@@ -187,9 +197,19 @@ def refuse_newer(ledger: Ledger, uri: str, markers: Iterable[tuple[str, Marker |
             raise _newer(uri, key)
 
 
-def _marker_of(ledger: Ledger, charge: Charge) -> Marker:
-    entry_hash = ledger.entry_hash(charge.reserved_sequence) or ""
-    return Marker(ledger_id=ledger.ledger_id, sequence=charge.reserved_sequence, hash=entry_hash)
+def marker_of(ledger: Ledger, charge: Charge) -> Marker:
+    """Return the marker of a charge that a ledger has.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where the ledger lacks the charge's entry.
+    """
+    entry = ledger.entry(charge.reserved_sequence)
+    if entry is None:
+        message = f"the ledger lacks entry {charge.reserved_sequence}, which a charge names: it is damaged"
+        raise LedgerCorruptError(message)
+    return Marker(ledger_id=ledger.ledger_id, entry=public_entry(entry))
 
 
 def _last_known(ledger: Ledger, store_id: str) -> int:
@@ -210,6 +230,6 @@ def _older(uri: str, what: str) -> LedgerCorruptError:
     return LedgerCorruptError(
         f"the store {uri} has {what}, and this ledger no charge that could have made it: it is an older copy "
         "of the ledger, its end was cut off, two copies of it go on, or someone else wrote to the store. "
-        "Nothing was drawn; restore the newest copy, or see who may write there. "
+        "Nothing was drawn; restore the newest copy, or `suffice ledger reconcile` where there is none. "
         "`suffice ledger verify --store` names all that differs"
     )

@@ -91,7 +91,7 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
     for charge in here:
         place = Place(charge["name"], _edition(charge), charge["release_id"])
         files = traces.files.get(place, [])
-        problems += [f"{place.key}: {problem}" for problem in _compare_charge(store, charge, hashes, files)]
+        problems += [f"{place.key}: {problem}" for problem in _compare_charge(store, charge, books, files)]
     problems += _compare_markers(store, traces.markers, books, hashes)
     return Comparison(problems=tuple(problems), compared=len(here), elsewhere=len(charges) - len(here))
 
@@ -142,23 +142,40 @@ def _compare_markers(
     store: ReleaseStore, markers: Mapping[int, str], books: Books, hashes: Mapping[int, str]
 ) -> Iterator[str]:
     """Name markers that no entry explains, and draws that left none."""
-    reserved = {charge["reserved_sequence"]: charge for charge in books.charges.values()}
+    reserved = {_marker_of(charge, books, hashes): charge for charge in books.charges.values()}
     for sequence, key in markers.items():
-        marker, charge = read_marker(store.objects, store.uri, key), reserved.get(sequence)
+        marker = read_marker(store.objects, store.uri, key)
+        charge = None if marker is None else reserved.get((sequence, marker.hash))
         if marker is None:
             yield f"{key}: what stands there is no marker"
         elif marker.ledger_id != books.ledger_id:
             yield f"{key}: the marker belongs to ledger {marker.ledger_id}"
+        elif charge is not None and charge["store_id"] == store.store_id:
+            continue
         elif sequence not in hashes:
             yield f"{key}: it names entry {sequence}, the ledger ends at {len(hashes)}: {_OLDER}"
         elif marker.hash != hashes[sequence]:
             yield f"{key}: its entry is not the one that the ledger has: {_REWRITTEN}"
-        elif charge is None or charge["store_id"] != store.store_id:
+        else:
             yield f"{key}: the ledger has no charge for it in this store"
-    for sequence, charge in reserved.items():
+    for (sequence, _), charge in reserved.items():
         if charge["drew"] and charge["store_id"] == store.store_id and sequence not in markers:
             where = label(charge["name"], _edition(charge))
             yield f"{marker_key(sequence)}: {where} was drawn, and its marker is not there"
+
+
+def _marker_of(charge: Row, books: Books, hashes: Mapping[int, str]) -> tuple[int, str]:
+    """Return the sequence and hash that a charge's marker names: of a lost entry, where it was reconciled."""
+    lost = books.reconciled.get(charge["charge_id"])
+    if lost is not None:
+        return lost["marker_sequence"], lost["marker_hash"]
+    return charge["reserved_sequence"], hashes[charge["reserved_sequence"]]
+
+
+def _drawing_of(charge: Row, books: Books) -> tuple[int, str]:
+    """Return the entry that a charge's manifest names: as for markers."""
+    named = books.reconciled.get(charge["charge_id"], charge)
+    return named["drawing_sequence"], named["drawing_hash"]
 
 
 def _without_charge(store: ReleaseStore, trace: Place, ledger_id: str, hashes: Mapping[int, str]) -> str:
@@ -180,9 +197,7 @@ def _without_charge(store: ReleaseStore, trace: Place, ledger_id: str, hashes: M
     return "the ledger has no charge for it"
 
 
-def _compare_charge(
-    store: ReleaseStore, charge: Row, hashes: Mapping[int, str], files: Sequence[str]
-) -> list[str]:
+def _compare_charge(store: ReleaseStore, charge: Row, books: Books, files: Sequence[str]) -> list[str]:
     """Name everything in which a charge and what stands at its place disagree."""
     data = store.read_manifest(charge["name"], _edition(charge), charge["release_id"])
     state, stands = ChargeState(charge["state"]), data is not None and not is_tombstone(data)
@@ -209,7 +224,7 @@ def _compare_charge(
         "plan": (manifest.plan_hash, charge["plan_hash"]),
         "drawing entry": (
             (manifest.drawing_sequence, manifest.drawing_hash),
-            (charge["drawing_sequence"], hashes.get(manifest.drawing_sequence)),
+            _drawing_of(charge, books),
         ),
     }
     differing = [what for what, (released, charged) in compared.items() if released != charged]

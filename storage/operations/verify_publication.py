@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import PublicationCorruptError, SignatureError
 from suffice.pipeline.declaration.wording import counted
-from suffice.storage.publications.layout import MANIFEST, read_path
+from suffice.storage.publications.layout import MANIFEST, RECEIPT, read_path
 from suffice.storage.signatures.signing import signature_status
 
 if TYPE_CHECKING:
@@ -32,12 +32,15 @@ class PublicationVerification:
         Whole files that it does not name: another writer of the same request was first, or one began anew.
     signature : str
         As for a release.
+    publication : Publication or None
+        None where its manifest cannot be read.
     """
 
     problems: tuple[str, ...]
     files: int
     left: int
     signature: SignatureStatus
+    publication: Publication | None
 
     @property
     def ok(self) -> bool:
@@ -63,6 +66,7 @@ def verify_publication(store: PublicationStore, publication_id: str) -> Publicat
     """
     status: SignatureStatus = "not_checked"
     files = left = 0
+    found: Publication | None = None
     try:
         found = store.find(publication_id)
     except (PublicationCorruptError, SignatureError) as error:
@@ -77,7 +81,9 @@ def verify_publication(store: PublicationStore, publication_id: str) -> Publicat
             problems = list(_check_files(found))
             strange, left = _look_around(store, found)
             problems += strange
-    return PublicationVerification(problems=tuple(problems), files=files, left=left, signature=status)
+    return PublicationVerification(
+        problems=tuple(problems), files=files, left=left, signature=status, publication=found
+    )
 
 
 def _check_files(publication: Publication) -> Iterator[str]:
@@ -101,6 +107,6 @@ def _look_around(store: PublicationStore, publication: Publication) -> tuple[lis
             problems.append(f"{path!r} is beside the manifest, and is no published file")
         elif store.read_file(publication.publication_id, path) is None:
             problems.append(f"{path} holds other bytes than its name says")
-        else:
+        elif not path.endswith(f"-{RECEIPT}"):
             left += 1
     return problems, left

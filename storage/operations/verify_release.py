@@ -188,6 +188,8 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
         return [f"the ledger knows this name otherwise: {error}"]
     if charge is None:
         return ["the ledger has no charge for this release"]
+    lost = next((one for one in ledger.reconciled() if one.charge_id == charge.charge_id), None)
+    drawing = lost or charge
     compared = {
         "release id": (manifest.release_id, charge.release_id),
         "epsilon": (manifest.epsilon, charge.epsilon),
@@ -195,9 +197,12 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
         "amended release": (manifest.amends, charge.amends),
         "drawing entry": (
             (manifest.drawing_sequence, manifest.drawing_hash),
-            (charge.drawing_sequence, charge.drawing_hash),
+            (drawing.drawing_sequence, drawing.drawing_hash),
         ),
-        "hash of that entry": (manifest.drawing_hash, ledger.entry_hash(manifest.drawing_sequence)),
+        "hash of that entry": (
+            manifest.drawing_hash,
+            drawing.drawing_hash if lost else ledger.entry_hash(manifest.drawing_sequence),
+        ),
         "manifest": (sha256(data), charge.manifest_sha256),
     }
     problems = [

@@ -120,6 +120,43 @@ def move_witness(ledger: Ledger, uri: str) -> Witness:
     raise StoreError(message)
 
 
+def read_witness(ledger: Ledger, uri: str) -> Witness:
+    """Return what a witness of a ledger holds, whether the ledger has its entry or not.
+
+    Raises
+    ------
+    UsageError, StoreError
+        As :func:`check_witness`.
+    """
+    objects, key, place = _open(uri)
+    witness = _read(objects, key, place)
+    _require_owner(ledger, witness)
+    return witness
+
+
+def replace_witness(ledger: Ledger, standing: Witness) -> Witness:
+    """Let a witness of a lost end of the chain hold the head of the ledger that was reconciled with it.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where the chain is not longer than the witness says it was.
+    StoreError
+        Where the witness cannot be written, or another took its place.
+    """
+    objects, key, place = _open(standing.uri)
+    head = ledger.head()
+    if head.sequence <= standing.head.sequence:
+        raise _behind(standing)
+    moved = Witness(uri=place, ledger_id=ledger.ledger_id, head=head)
+    try:
+        objects.replace(key, moved.encode(), expected=standing.encode())
+    except ObjectExistsError:
+        message = f"the witness {place} changed meanwhile: something still runs. Stop it, and reconcile again"
+        raise StoreError(message) from None
+    return moved
+
+
 def follow_witness(ledger: Ledger, uri: str) -> None:
     """Move a witness on after a release, so that it holds the draw too; a failure is only a warning.
 
@@ -161,19 +198,25 @@ def _read(objects: ObjectStore, key: str, place: str) -> Witness:
     raise StoreError(message)
 
 
-def _checked(ledger: Ledger, witness: Witness) -> Witness:
+def _require_owner(ledger: Ledger, witness: Witness) -> None:
     if witness.ledger_id != ledger.ledger_id:
         message = (
             f"the witness {witness.uri} is of ledger {witness.ledger_id}, not of this one, "
             f"{ledger.ledger_id}: name this ledger's witness"
         )
         raise UsageError(message)
+
+
+def _checked(ledger: Ledger, witness: Witness) -> Witness:
+    _require_owner(ledger, witness)
     if ledger.entry_hash(witness.head.sequence) != witness.head.hash:
-        message = (
-            f"the witness {witness.uri} holds entry {witness.head.sequence}, which this ledger does not "
-            "have: it "
-            "is an older copy of the ledger, its end was cut off, or it went another way. Nothing was "
-            "charged; restore the newest copy"
-        )
-        raise LedgerCorruptError(message)
+        raise _behind(witness)
     return witness
+
+
+def _behind(witness: Witness) -> LedgerCorruptError:
+    return LedgerCorruptError(
+        f"the witness {witness.uri} holds entry {witness.head.sequence}, which this ledger does not have: it "
+        "is an older copy of the ledger, its end was cut off, or it went another way. Nothing was charged; "
+        "restore the newest copy, or `suffice ledger reconcile` where there is none"
+    )

@@ -10,6 +10,8 @@ PUBLICATIONS = "publications"
 """The folder of a store. No release may have this name: its keys are others' to write."""
 
 MANIFEST = "manifest.json"
+RECEIPT = "receipt.json"
+"""What receipts of parts are called; no manifest names them."""
 
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,99}", re.ASCII)

@@ -23,7 +23,9 @@ MOST_FILES = 10_000
 _Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 _Line = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f\u2028\u2029]*$")]
 _Decimal = Annotated[str, Field(pattern=r"^[0-9]{1,20}(\.[0-9]{1,20})?$")]
-Diagnostic = Annotated[str, Field(max_length=300)]
+LONGEST_DIAGNOSTIC = 300
+"""In characters."""
+Diagnostic = Annotated[str, Field(max_length=LONGEST_DIAGNOSTIC)]
 
 
 class _Model(BaseModel):

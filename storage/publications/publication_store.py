@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from suffice.errors import (
@@ -236,9 +237,9 @@ class PublicationStore:
         if stated.publication_id != publication_id:
             message = f"the manifest is of the publication {stated.publication_id}, not of {publication_id}"
             raise PublicationCorruptError(message)
-        missing = {file.path for file in stated.files} - set(self._paths(publication_id))
+        missing = self._missing(publication_id, {file.path for file in stated.files})
         if missing:
-            message = f"{min(missing)} does not stand at {self.uri}/{publication_id}: nothing was published"
+            message = f"{missing[0]} does not stand at {self.uri}/{publication_id}: nothing was published"
             raise PublicationCorruptError(message)
 
         def put() -> None:
@@ -271,6 +272,19 @@ class PublicationStore:
             found = self.find(publication_id)
             if found is not None:
                 yield found
+
+    def _missing(self, publication_id: str, paths: set[str]) -> list[str]:
+        """Return what does not stand there; listings may lag, so that what one lacks is asked for by name."""
+
+        def stands(path: str) -> bool:
+            return self.objects.get(f"{publication_id}/{path}", at_most=1) is not None
+
+        unlisted = sorted(paths - set(self._paths(publication_id)))
+        return [
+            path
+            for path in unlisted
+            if not patiently(partial(stands, path), self.patience, "not published yet")
+        ]
 
     def _paths(self, publication_id: str) -> list[str]:
         """Return what stands in a folder, by one listing."""
@@ -315,7 +329,7 @@ def open_publication(
     else:
         located = locate_publication(text)
         if located is None:
-            message = f"{text!r} is no publication: name its folder below {PUBLICATIONS}/, or its id"
+            message = f"{text!r} is no publication: name its folder below {PUBLICATIONS}/, or its id, whole"
             raise UsageError(message)
         address, wanted = located
         publications = _opened(address, pinned_publication_keys(publication_keys), ONCE)

@@ -6,6 +6,7 @@ May import: ledger and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "citation": ("citation",),
     "descriptions": ("DESCRIPTIONS", "describe"),
     "layout": (
         "LARGEST_SEQUENCE",
@@ -50,6 +51,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spool": ("Spool", "find_spool", "open_spool", "spool_path"),
     "spool_entry": ("SpoolEntry", "write_all"),
     "store_identity": ("KEY", "StoreIdentity", "read_identity", "require_empty", "write_identity"),
-    "withdrawal": ("WITHDRAWN", "compose_withdrawal"),
+    "thrift": ("ThriftReader",),
+    "withdrawal": ("LARGEST_WITHDRAWAL", "WITHDRAWN", "compose_withdrawal", "parse_withdrawal"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

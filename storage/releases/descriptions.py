@@ -1,7 +1,8 @@
 """What other people's tools read of a release: a Frictionless data package, and Croissant's metadata.
 
 Both are made of the manifest alone, byte for byte, so that anyone can make them again and compare. Neither
-states a licence, an author or a place on the web: no manifest does.
+states a licence, an author or a place on the web: no manifest does. The data package states no file's size:
+``frictionless validate`` counts no bytes of Parquet, and takes a size that is stated for a wrong one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.declaration.domains import DomainKind
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.spec.terms import ALL
+from suffice.storage.releases.citation import citation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +29,8 @@ MOST_LISTED = 1000
 """Keys and components that a description repeats; the manifest has all."""
 
 _PARQUET = "application/vnd.apache.parquet"
+_CROISSANT_PARQUET = "application/x-parquet"
+"""The one name by which Croissant's own tool knows Parquet, and loads it."""
 _CROISSANT_TYPES = {"string": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
 
 
@@ -60,7 +64,6 @@ def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
                 "path": file.path,
                 "format": "parquet",
                 "mediatype": _PARQUET,
-                "bytes": file.size,
                 "hash": f"sha256:{file.sha256}",
                 "title": statistic.name,
                 "description": _meaning(statistic),
@@ -103,6 +106,7 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
         "name": f"{manifest.name}@{manifest.edition}",
         "identifier": manifest.release_id,
         "description": _description(manifest),
+        "citeAs": citation(_facts(data, manifest)),
         "url": "manifest.json",
         "version": _version(manifest),
         "datePublished": _created(manifest),
@@ -110,7 +114,7 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
         "keywords": ["differential privacy"],
         "distribution": [
             _file_object("manifest.json", len(data), hashlib.sha256(data).hexdigest(), "application/json"),
-            *(_file_object(file.path, file.size, file.sha256, _PARQUET) for file in files),
+            *(_file_object(file.path, file.size, file.sha256, _CROISSANT_PARQUET) for file in files),
         ],
         "recordSet": [
             {
@@ -169,6 +173,21 @@ def _description(manifest: Manifest) -> str:
         "combination of group keys has its rows, empty or not. The manifest, manifest.json, states the exact "
         "maps from components to quantities. No licence is stated there."
     )
+
+
+def _facts(data: bytes, manifest: Manifest) -> dict[str, str]:
+    return {
+        "name": manifest.name,
+        "window": manifest.window,
+        "edition": manifest.edition,
+        "dataset": manifest.dataset,
+        "epsilon": format_epsilon(manifest.epsilon),
+        "neighboring": str(manifest.plan.neighboring),
+        "unit": manifest.plan.unit,
+        "release_id": manifest.release_id,
+        "created": manifest.stated.created,
+        "manifest_sha256": hashlib.sha256(data).hexdigest(),
+    }
 
 
 def _version(manifest: Manifest) -> str:
@@ -261,6 +280,7 @@ _CONTEXT: dict[str, Any] = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
     "field": "cr:field",
@@ -281,6 +301,7 @@ _CONTEXT: dict[str, Any] = {
     "regex": "cr:regex",
     "repeated": "cr:repeated",
     "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
     "separator": "cr:separator",
     "source": "cr:source",

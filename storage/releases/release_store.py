@@ -19,6 +19,7 @@ from suffice.storage.releases.location import MANIFEST, Location, is_path
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
 from suffice.storage.releases.store_identity import claim_store, read_identity
+from suffice.storage.releases.withdrawal import WITHDRAWN
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import check_signature
 
@@ -154,9 +155,18 @@ class ReleaseStore:
         """Return the published releases of `name`, or of all, by name and edition; tombstones are none."""
         return tuple(entry for entry in self._manifests(name) if self._is_published(entry))
 
-    def standing(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return edition and release id of all manifests and tombstones of a name, by one listing."""
-        return frozenset((entry.edition, entry.release_id) for entry in self._manifests(name))
+    def standing(self, name: str) -> dict[tuple[str, str], bool]:
+        """Return edition and release id of all manifests and tombstones of a name, by one listing.
+
+        True where something stands beside it that says it was withdrawn: readers are refused.
+        """
+        keys = self.objects.keys(f"{name}/")
+        withdrawn = {key.removesuffix(WITHDRAWN) for key in keys if key.endswith(f"/{WITHDRAWN}")}
+        return {
+            (edition, release_id): f"{name}/{edition}/{release_id}/" in withdrawn
+            for _, edition, release_id, last in (key.split("/") for key in keys if key.count("/") == 3)
+            if last == MANIFEST
+        }
 
     def windows(self, name: str) -> tuple[str, ...]:
         """Return the windows that have a release of `name`, in window order."""

@@ -127,6 +127,28 @@ def test_each_plot_stands_beside_the_plug_in(
     assert head == b"\x89PNG\r\n\x1a\n" if ending == "png" else head.startswith(b"<?xml")
 
 
+@pytest.mark.parametrize(
+    ("words", "of"),
+    [
+        (("posterior", "--draws", "200"), "cancelled"),
+        (("table",), "cancelled"),
+        (("calibrate", "--simulations", "200", "--n-prior", "Uniform(0, 300)"), "calibration of cancelled"),
+    ],
+    ids=["posterior", "table", "calibrate"],
+)
+def test_the_title_of_a_plot_names_the_window(
+    suffice: Runner, tmp_path: Path, words: tuple[str, ...], of: str
+) -> None:
+    plan = make_plan(
+        statistics={"cancelled": {"family": "bernoulli", "column": "c"}},
+        window={"column": "day", "every": "month"},
+    )
+    release = str(publish(tmp_path / "store", plan, {"cancelled": CANCELLED}, window="2013-02"))
+    path = tmp_path / "plot.svg"
+    suffice.text(words[0], release, "cancelled", *words[1:], "--plot", str(path))
+    assert f"<!-- {plan.name}@2013-02: {of} -->" in path.read_text(encoding="utf-8")
+
+
 def test_a_plot_that_cannot_be_is_refused_before_any_work(release: str, suffice: Runner) -> None:
     for words in (("--plot", "p.svg", "--plot-kind", "pie"), ("--plot", "p.pdf"), ("--out", "draws.txt")):
         message = suffice.json("posterior", release, "cancelled", *words, status=2)["error"]["message"]

@@ -55,13 +55,13 @@ def test_the_spool_is_where_drawn_files_would_wait(
 def test_with_a_profile(workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in VARIABLES.values():
         monkeypatch.delenv(variable, raising=False)
-    profile = write_profile(workspace.directory / "suffice.toml", **pinning(workspace, log_format="json"))
+    profile = write_profile(workspace.directory / "suffice.toml", **pinning(workspace, log_format="text"))
     document = suffice.json("--config", str(profile), "config", "show")
     assert document["profile"] == {"path": str(profile), "origin": "option"}
     found = rows(document)
     assert found["ledger"] == (workspace.ledger, "profile", False)
     assert found["cluster"] == ("threads", "default", False)
-    assert found["log_format"] == ("json", "profile", False)
+    assert found["log_format"] == ("text", "profile", False)
     assert suffice.json("config", "show")["profile"] is None  # the option held for one command
 
 

@@ -74,7 +74,7 @@ def test_sources_and_stores_are_never_written(released: Workspace, suffice: Runn
     inside = Path(suffice.json("show", "flights")["uri"])
     for place in (inside / "new.csv", Path(released.store) / "new.parquet", inside / "stops.parquet"):
         said = suffice.text(*TABLE, "--out", str(place), "--overwrite", status=2)
-        assert "inside a release store" in said
+        assert "inside a store" in said
     assert suffice.json("verify", "flights")["ok"]
 
 

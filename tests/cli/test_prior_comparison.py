@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from support.making import Workspace
 
 
-def test_priors_are_compared_by_evidence(workspace: Workspace, suffice: Runner) -> None:
+def test_priors_are_compared_by_evidence(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(workspace))
     words = ("compare-priors", "flights", "cancelled", "--prior", "Beta(1, 1)", "--prior", "Beta(1, 9)")
     document = suffice.json(*words)
@@ -27,6 +27,10 @@ def test_priors_are_compared_by_evidence(workspace: Workspace, suffice: Runner) 
     assert "all cells together" in text
     assert "prior of N: Reciprocal" in text
     assert "all cells together" not in suffice.text(*words, "--where", "origin=JFK")
+    picture = tmp_path / "priors.svg"
+    assert f"wrote {picture}" in suffice.text(*words, "--plot", str(picture))
+    assert "Beta(1, 9)" in picture.read_text(encoding="utf-8")
+    assert "exists" in suffice.text(*words, "--plot", str(picture), status=2)
     assert "two or more" in suffice.text(*words[:5], status=2)
 
 

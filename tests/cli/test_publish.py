@@ -42,8 +42,14 @@ def test_a_publication_is_made_found_listed_checked_and_fetched(
     listed = suffice.json("publications", "list", "--store", store)
     assert [row["publication_id"] for row in listed["publications"]] == [made["publication_id"]]
     shown = suffice.json("publications", "show", made["publication_id"], "--store", store)
+    (release,) = shown.pop("releases")
+    assert release == {
+        "release": "flights@all",
+        "release_id": made["request"]["releases"][0]["release_id"],
+        "state": "stands",
+    }
     assert shown == {key: value for key, value in made.items() if key != "status"}
-    assert suffice.json("publications", "show", made["uri"]) == shown
+    assert suffice.json("publications", "show", made["uri"]) == {**shown, "releases": [release]}
     folder = tmp_path / "fetched"
     fetched = suffice.json("publications", "fetch", made["uri"], "--out", str(folder))
     assert {path.name for path in folder.iterdir()} == {
@@ -56,6 +62,77 @@ def test_a_publication_is_made_found_listed_checked_and_fetched(
     assert (checked["ok"], checked["files"]) == (True, 3)
     named = suffice.json("publications", "verify", made["publication_id"], "--store", store)
     assert named == checked
+    assert "its id, whole" in suffice.text("publications", "show", made["publication_id"][:8], status=2)
+
+
+def test_nothing_is_written_into_publications(store: str, suffice: Runner, tmp_path: Path) -> None:
+    """A store of publications alone has no suffice.json: its publications are what it is known by."""
+    other = tmp_path / "other"
+    words = ("flights", "flag", "--draws", "0", "--formats", "json")
+    made = suffice.json("publish", *words, "--store", store, "--to", str(other))
+    inside = other / "publications"
+    for place in (inside / "new", inside / made["publication_id"] / "new"):
+        said = suffice.text("publications", "fetch", made["uri"], "--out", str(place), status=2)
+        assert "inside a store" in said
+        assert not place.exists()
+        again = suffice.text("publish", *words, "--store", store, "--to", str(place), status=2)
+        assert "inside of a release or a store" in again
+    elsewhere = tmp_path / "publications" / "new"  # a folder of that name that holds none
+    suffice.text("publications", "fetch", made["uri"], "--out", str(elsewhere))
+    assert (elsewhere / "manifest.json").is_file()
+
+
+def test_a_store_that_is_not_there_is_not_an_empty_one(store: str, suffice: Runner, tmp_path: Path) -> None:
+    said = suffice.text("publications", "list", "--store", str(tmp_path / "stroe"), status=5)
+    assert "there is no store at" in said
+    assert "check how it is written" in said
+    assert suffice.json("publications", "list", "--store", store)["publications"] == []
+    assert "no publications at" in suffice.text("publications", "list", "--store", store)
+    other = str(tmp_path / "other")
+    suffice.text("publish", "flights", "flag", "--draws", "0", "--store", store, "--to", other)
+    assert len(suffice.json("publications", "list", "--store", other)["publications"]) == 1
+
+
+def test_what_is_shown_says_of_which_cells_it_is(store: str, suffice: Runner) -> None:
+    words = ("publish", "flights", "flag", "--draws", "0", "--store", store)
+    whole = suffice.text(*words)
+    assert "cells " not in whole
+    assert "draws            none" in whole
+    part = suffice.text(*words, "--where", "month=2", "--roll-up", "place")
+    assert "cells            month=2" in part
+    assert "rolled up over   place" in part
+    twice = suffice.text(*words, "--where", "month=1", "--where", "month=2", status=2)
+    assert "ask for one at a time" in twice
+
+
+def test_what_rests_on_a_release_that_was_withdrawn_later_says_so(
+    store: str, suffice: Runner, tmp_path: Path
+) -> None:
+    words = ("publish", "flights", "flag", "--draws", "0", "--formats", "parquet", "--store", store)
+    made = suffice.json(*words)
+    elsewhere = suffice.json(*words, "--to", str(tmp_path / "elsewhere"))
+    (row,) = suffice.json("publications", "list", "--store", store)["publications"]
+    assert row["withdrawn"] == []
+    suffice.json("withdraw", "flights", "--reason", "wrong unit", "--store", store)
+    listed = suffice.json("publications", "list", "--store", store)
+    assert [row["withdrawn"] for row in listed["publications"]] == [["flights@all"]]
+    assert [one["reason"] for one in listed["withdrawn"]] == ["wrong unit"]
+    assert "flights@all" in suffice.text("publications", "list", "--store", store).splitlines()[-1]
+    for command in (("publications", "show"), ("publications", "verify"), ("verify",)):
+        for uri in (made["uri"], elsewhere["uri"]):
+            told = suffice.json(*command, uri, "--store", store)
+            assert told.get("ok", True), command
+            assert [one["state"] for one in told["releases"]] == ["withdrawn"]
+            assert [one["reason"] for one in told["withdrawn"]] == ["wrong unit"]
+            assert "which it rests on: withdrawn at" in suffice.text(*command, uri, "--store", store)
+        alone = suffice.json(*command, elsewhere["uri"], "--store", str(tmp_path / "elsewhere"))
+        assert [one["state"] for one in alone["releases"]] == ["not_found"]
+        assert "withdrawn" not in alone
+    beside = next(Path(store).glob("flights/all/*/withdrawn.json"))
+    beside.write_text("{}", encoding="utf-8")
+    told = suffice.json("publications", "show", made["uri"])
+    assert [one["state"] for one in told["releases"]] == ["unreadable"]
+    assert "not known" in suffice.text("publications", "verify", made["uri"])
 
 
 def test_a_damaged_publication_is_named(store: str, suffice: Runner) -> None:

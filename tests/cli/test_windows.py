@@ -180,7 +180,7 @@ def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
     ]
     assert (late["covered"], late["further"]) == (2, 0)
     text = suffice.text("status", spec, "--from", "2013-02", *AS_OF, status=OVERDUE)
-    assert "0 published, 0 missing, 2 overdue, 0 not in store" in text
+    assert "0 published, 0 missing, 2 overdue, 0 withdrawn, 0 not in store" in text
     assert "epsilon 1 each, 2.5 left: covers 2 of 2 to come, and 0 further ones" in text
 
 

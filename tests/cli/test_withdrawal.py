@@ -200,6 +200,9 @@ def test_descriptions_stand_beside_a_release_and_are_put_back(workspace: Workspa
     run("describe", "flights", "--out", "elsewhere")
     assert {path.name: path.read_bytes() for path in Path("elsewhere").iterdir()} == first
     assert "is not replaced" in run("describe", "flights", "--out", "elsewhere", status=2)["error"]["message"]
+    for refused in ("s3://bucket/place", str(workspace.store) + "/described/here"):
+        assert "--out" in run("describe", "flights", "--out", refused, status=2)["error"]["message"]
+        assert not Path(refused.replace("//", "/")).parent.exists()
     (folder / names[0]).write_bytes(b"{}")
     assert "another description" in run("describe", "flights", status=5)["error"]["message"]
     assert names[0] in run("verify", "flights", status=5)["problems"][0]

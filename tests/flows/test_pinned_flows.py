@@ -6,18 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.hidden_states import publish_crashes
 from support.profiles import write_profile
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+VECTORS = Path(__file__).parents[1] / "vectors"
+CREDENTIALED = "s3://key:hunter2@bucket/releases/crashes"
 ASK = """
-import json, sys, types
+import json, os, sys, types
 from suffice.flows.model import _fitted
 from suffice.flows.posterior import _published
 from suffice.flows.publication_parameters import PublicationParameters
@@ -27,6 +27,9 @@ asked = json.loads(sys.argv[1])
 said = {name: _published(run, PublicationParameters(**one)).message for name, one in asked["publish"].items()}
 for name, one in asked["fit"].items():
     said[name] = _fitted(run, *one).message
+os.environ["SUFFICE_CONFIG"] = asked["profile with a key"]
+said["unsigned"] = _published(run, PublicationParameters(**asked["publish"]["pinned"])).message
+said["unsigned fit"] = _fitted(run, *asked["fit"]["pinned fit"]).message
 print(json.dumps(said))
 """
 
@@ -42,6 +45,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         publications=[str(directory / "posteriors")],
         output_folders=[str(directory / "models")],
     )
+    with_a_key = write_profile(
+        directory / "with-a-key.toml", public_keys=[str(VECTORS / "test-key.pem.pub")], stores=[str(pinned)]
+    )
     question: dict[str, Any] = {"release": "crashes", "statistics": ["drunk"], "draws": 0}
     question["where"] = {"STATE": "AK", "YEAR": "2013", "MONTH": "1"}
     elsewhere = str(directory / "elsewhere")
@@ -53,8 +59,16 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             "compare": {**question, "compare": release_of(other)},
             "to": {**question, "to": elsewhere},
             "store": {**question, "store": str(other)},
+            "secret release": {**question, "release": CREDENTIALED},
+            "secret disjoint": {**question, "disjoint": ["crashes", CREDENTIALED]},
+            "secret compare": {**question, "compare": CREDENTIALED},
+            "secret to": {**question, "to": CREDENTIALED},
+            "many digits": {**question, "n_prior": "9" * 5000},
         },
+        "profile with a key": str(with_a_key),
         "fit": {
+            "secret fitted release": [[CREDENTIALED], *fit, str(directory / "models"), None],
+            "pinned fit": ["crashes", *fit, str(directory / "models"), str(pinned)],
             "fitted release": [release_of(other), *fit, str(directory / "models"), None],
             "out": ["crashes", *fit, elsewhere, None],
         },
@@ -75,8 +89,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def release_of(store: str | Path) -> str:
     """Return the path of the one release in a store."""
-    from pathlib import Path
-
     (manifest,) = Path(store).rglob("manifest.json")
     return str(manifest.parent)
 
@@ -88,3 +100,20 @@ def test_what_is_pinned_is_published(answers: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", ["release", "compare", "to", "store", "fitted release", "out"])
 def test_what_lies_outside_is_refused(answers: dict[str, str], name: str) -> None:
     assert answers[name].startswith(f"PinnedError: {name.rsplit(maxsplit=1)[-1]}: this lies outside")
+
+
+@pytest.mark.parametrize("name", ["release", "disjoint", "compare", "to", "fitted release"])
+def test_passwords_are_told_of_wherever_they_stand(answers: dict[str, str], name: str) -> None:
+    told = answers[f"secret {name}"]
+    assert told.startswith(f"UsageError: the {name.rsplit(maxsplit=1)[-1]} URL holds a password")
+    assert "leave it out: credentials come from the environment" in told
+    assert "hunter2" not in told
+
+
+def test_a_prior_of_n_with_many_digits_is_refused(answers: dict[str, str]) -> None:
+    assert answers["many digits"].startswith("PriorError: prior of N")
+
+
+@pytest.mark.parametrize("name", ["unsigned", "unsigned fit"])
+def test_releases_are_signed_by_a_key_that_is_pinned(answers: dict[str, str], name: str) -> None:
+    assert answers[name].startswith("SignatureError: ")

@@ -32,11 +32,15 @@ pytestmark = pytest.mark.timeout(900)
 FLOWS = {
     "nightly": "release",
     "gaps": "windows",
+    "rehearsal": "release",
     "recover": "recovery",
     "audit": "audit",
     "posterior": "publication",
 }
 """The deployments, and the parameter of the flow of each."""
+PREFECT_FILE = "deploy/prefect/prefect.yaml"
+OF_A_MODEL = "hidden-states"
+"""The deployment of the flow whose parameters are plain ones."""
 ENDED = {"COMPLETED", "FAILED", "CRASHED"}
 NOT_OF_THE_FLOW = {"priors", "series", "model", "public_keys", "publication_keys", "notice", "progress"}
 """What `suffice.publish` takes and the flow does not: keys are pinned, tables of priors a command's."""
@@ -87,24 +91,27 @@ def test_prefect_takes_every_command_of_the_how_to(
 ) -> None:
     starts = [words[:2] for words in scheduled.commands]
     assert ["--no-prompt", "deploy"] in starts
-    assert len(starts) == 5, "servers and workers are started with a variable before them"
-    assert scheduled.statuses == [0] * 5, scheduled.said
+    assert len(starts) == 6, "servers and workers are started with a variable before them"
+    assert scheduled.statuses == [0] * 6, scheduled.said
     made = prefect_server.post("/automations/filter", {})
     assert {one["name"] for one in made} == {"suffice-budget-refused", "posterior__automation_1"}
     pool = prefect_server.get("/work_pools/releases")
     assert "env" not in pool["base_job_template"]["variables"]["properties"]
+    assert pool["concurrency_limit"] == 4
 
 
 def test_every_deployment_is_made_with_its_schedule(scheduled: Scheduled) -> None:
     made = scheduled.deployments
-    assert set(made) == set(FLOWS)
+    assert set(made) == {*FLOWS, OF_A_MODEL}
     schedules = {name: [one["schedule"] for one in found["schedules"]] for name, found in made.items()}
     assert {name: bool(found) for name, found in schedules.items()} == {
         "nightly": True,
         "gaps": False,
+        "rehearsal": False,
         "recover": True,
         "audit": True,
         "posterior": False,
+        "hidden-states": False,
     }
     assert (schedules["nightly"][0]["cron"], schedules["nightly"][0]["timezone"]) == (
         "30 2 * * *",
@@ -140,6 +147,12 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
         assert is_valid(**{place: None})
         for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
             assert not is_valid(**{place: url})
+    if name == "posterior":
+        assert is_valid(release="crashes@latest", disjoint=["s3://bucket/releases/crashes"], compare=None)
+        credentialed = "s3://key:hunter2@bucket/releases/crashes"
+        for field in ("release", "disjoint", "same_data", "compare"):
+            is_list = field in {"disjoint", "same_data"}
+            assert not is_valid(**{field: [credentialed] if is_list else credentialed})
     assert is_valid(store="s3://bucket/releases")
     assert not is_valid(unknown=1)
     described = {key: field.get("description") for key, field in model["properties"].items()}
@@ -147,18 +160,41 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
     releasing = {"spec", "cluster", "reading_attempts", "reading_pause", "publish_timeout", "allow_open"}
     fields = {
         "nightly": {"window"} | releasing,
+        "rehearsal": {"window"} | releasing,
         "gaps": {"first", "last"} | releasing,
         "recover": set(),
         "audit": {"full"},
         "posterior": set(inspect.signature(publish).parameters) - NOT_OF_THE_FLOW | {"cluster"},
     }
     assert set(described) == {*urls} | fields[name]
-    if name in {"nightly", "gaps"}:
+    if name in {"nightly", "gaps", "rehearsal"}:
         assert is_valid(cluster="tls://scheduler:8786")
         assert not is_valid(cluster="everywhere")
         assert not is_valid(publish_timeout=-1)
         assert not is_valid(reading_attempts=0)
-        assert not is_valid(**{"window" if name == "nightly" else "first": "2013-1"})
+        assert not is_valid(**{"first" if name == "gaps" else "window": "2013-1"})
+
+
+def test_every_flow_has_a_deployment(repository: Path) -> None:
+    shipped = yaml.safe_load((repository / PREFECT_FILE).read_text(encoding="utf-8"))["deployments"]
+    entries = [one["entrypoint"] for one in shipped]
+    flows = {
+        f"suffice.flows.{file.stem}.{found}"
+        for file in (repository / "flows").glob("*.py")
+        for found in re.findall(
+            r"^@flow\((?:.*?)\)\ndef (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
+    }
+    assert sorted(entries) == sorted(flows)
+    assert all(one["work_pool"] == {"name": "releases"} and "job_variables" not in one for one in shipped)
+
+
+def test_the_deployment_of_a_model_refuses_passwords(scheduled: Scheduled) -> None:
+    found = scheduled.deployments[OF_A_MODEL]
+    validator = jsonschema.Draft202012Validator(found["parameter_openapi_schema"])
+    assert validator.is_valid(found["parameters"])
+    for fields in ({"store": "s3://key:hunter2@bucket"}, {"release": "s3://key:hunter2@bucket/a"}):
+        assert not validator.is_valid({**found["parameters"], **fields})
 
 
 @pytest.mark.usefixtures("worker")

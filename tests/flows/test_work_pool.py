@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)  # a server and three runs start Python and Prefect five times
 
-TEMPLATE = Path("deploy/prefect/process-pool.json")
+TEMPLATES = {
+    "pinned": Path("deploy/prefect/process-pool.json"),
+    "docker": Path("deploy/prefect/docker-pool.json"),
+    "kubernetes": Path("deploy/prefect/kubernetes-pool.json"),
+    "kubernetes-dask": Path("deploy/prefect/kubernetes-dask-pool.json"),
+}
 FREE = ("name", "labels", "stream_output")
 
 
@@ -71,8 +76,16 @@ def answer(place: Workspace, repository: Path, prefect_server: PrefectServer) ->
             "parameters": {"release": {**spec(place, "parameter")["release"], "ledger": other_ledger(place)}},
         },
     }
-    template = json.loads((repository / TEMPLATE).read_text(encoding="utf-8"))
-    request = {"pools": {"open": None, "pinned": template}, "runs": runs}
+    for pool in ("docker", "kubernetes", "kubernetes-dask"):
+        runs[pool] = {**runs["variables"], "pool": pool, "parameters": spec(place, pool)}
+    templates = {
+        pool: json.loads((repository / path).read_text(encoding="utf-8")) for pool, path in TEMPLATES.items()
+    }
+    request = {
+        "pools": {"open": None, **templates},
+        "runs": runs,
+        "attack": {**runs["variables"]["job_variables"], "image": "attacker/image:1", "namespace": "other"},
+    }
     finished = subprocess.run(
         [sys.executable, "-m", "support.prefect_pool", json.dumps(request)],
         env=prefect_server.environment(SUFFICE_CONFIG=str(place.directory / "suffice.toml")),
@@ -91,12 +104,28 @@ def test_the_attack_works_where_variables_are_open(place: Workspace, outcomes: d
     assert charged(other_ledger(place)) == ["control"]
 
 
-def test_a_callers_variables_have_no_effect(place: Workspace, outcomes: dict[str, Any]) -> None:
-    assert outcomes["variables"]["state"] in {"COMPLETED", "REFUSED"}, outcomes
-    assert "variables" not in charged(other_ledger(place))
-    if outcomes["variables"]["state"] == "COMPLETED":
-        assert charged(place.ledger) == ["variables"]
+def test_a_callers_variables_are_refused(place: Workspace, outcomes: dict[str, Any]) -> None:
+    """By the server, for every kind of pool; Kubernetes' and Docker's need no worker to show it."""
+    for name in ("variables", "docker", "kubernetes", "kubernetes-dask"):
+        assert outcomes[name]["state"] == "REFUSED", outcomes
+        assert "Additional properties are not allowed" in outcomes[name]["message"]
+    assert charged(place.ledger) == []
+    assert charged(other_ledger(place)) == ["control"]
     assert not (place.directory / "intruded").exists()
+
+
+def test_variables_that_got_past_the_server_would_have_no_effect(
+    place: Workspace, answer: dict[str, Any]
+) -> None:
+    """No template takes them up; with Prefect's own, the control, a run is started with them."""
+    filled = answer["filled"]
+    telling = (other_ledger(place), "intruded", "attacker/image:1", "stolen", '"other"')
+    control = json.dumps(filled.pop("open"))
+    assert all(text in control for text in telling[:2])
+    assert set(filled) == set(TEMPLATES)
+    for pool, configuration in filled.items():
+        assert not any(text in json.dumps(configuration) for text in telling), pool
+        assert (configuration["env"], configuration["command"]) == ({}, None), pool
 
 
 def test_a_callers_ledger_is_refused(place: Workspace, outcomes: dict[str, Any]) -> None:
@@ -110,7 +139,7 @@ def test_the_template_is_prefects_without_what_callers_may_not_set(
 ) -> None:
     """Held against Prefect's own template, so that a new version's variables are looked at."""
     theirs = answer["default_template"]
-    ours = json.loads((repository / TEMPLATE).read_text(encoding="utf-8"))
+    ours = json.loads((repository / TEMPLATES["pinned"]).read_text(encoding="utf-8"))
     closed = {"env", "command", "working_dir"}
     assert set(theirs["variables"]["properties"]) == {*FREE, *closed}
     assert ours["variables"]["properties"] == {name: theirs["variables"]["properties"][name] for name in FREE}

@@ -17,10 +17,14 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import suffice
+from suffice.catalogue_publications import LONGEST_WORDS, _words
 from suffice.cataloguing import catalogue
 from suffice.errors import LedgerCorruptError, UsageError
+from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.numbers import number
-from suffice.pages.publication_page import _statistic
+from suffice.pages.publication_page import _heading, _statistic, _what_is
+from suffice.pages.site_pages import Entry
+from suffice.pipeline.publication.request import Request
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
 from support.catalogued import (
@@ -34,6 +38,7 @@ from support.catalogued import (
 )
 from support.charging import drawn, published
 from support.overspending import request_for
+from support.publications import request_of
 from support.releases import RELEASE_ID, publish
 
 TAGS = {
@@ -220,6 +225,17 @@ def test_search_knows_keys_statistics_and_titles(pages: dict[str, Page]) -> None
     assert {entry["kind"] for entry in index} == {"dataset", "series", "release", "publication"}
     (hostile,) = [entry for entry in index if (entry["kind"], entry["title"]) == ("series", "hostile")]
     assert HOSTILE[0] in hostile["words"]
+    (publication,) = [entry for entry in index if entry["kind"] == "publication"]
+    assert {"cancelled", "Beta(1,"} < {*publication["words"].split()}
+    assert publication["series"] == ["monthly"]
+
+
+def test_words_of_a_publication_are_what_was_asked_and_bounded() -> None:
+    kept = Request.read(request_of(where={"origin": "JFK"}))
+    assert all(word in _words(kept) for word in ("cancelled", "Beta(1, 1)", "origin JFK"))
+    asked = request_of()["statistics"][0]
+    long = Request.read(request_of(statistics=[{**asked, "priors": [{"name": None, "prior": "9" * 10**6}]}]))
+    assert len(_words(long)) < LONGEST_WORDS
 
 
 def test_feeds_are_well_formed_and_absolute_where_the_address_is_known(site: Path, tmp_path: Path) -> None:
@@ -313,7 +329,7 @@ def test_what_does_not_verify_is_named_left_out_and_led_to_by_nothing(tmp_path: 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda place: place / "store" / "site", "inside a release store"),
+        (lambda place: place / "store" / "site", "inside a store"),
         (lambda place: place / "full", "neither empty nor a catalogue"),
         (lambda place: place / "full" / "notes.txt", "no catalogue can be written"),
         (lambda place: place / "forged", "is no catalogue's"),
@@ -366,12 +382,50 @@ def test_charges_of_an_export_are_shown_and_a_changed_export_is_refused(tmp_path
         export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
     catalogue(store, tmp_path / "site", ledger_export=export)
     shown = Page((tmp_path / "site" / "datasets" / "passengers.html").read_text(encoding="utf-8")).shown
-    assert "Epsilon 1.5 in 2 charges, of 3 granted." in shown
+    assert "Epsilon 1.5 in 2 charges, of 3 granted. Not counted: 1 release" in shown
     assert "kept-back" in shown
     assert "not published yet" in shown
     export.write_text(export.read_text(encoding="utf-8").replace("500000", "400000"), encoding="utf-8")
     with pytest.raises(LedgerCorruptError, match="--ledger-export"):
         catalogue(store, tmp_path / "site", ledger_export=export)
+
+
+def test_releases_that_an_export_does_not_list_are_named(tmp_path: Path) -> None:
+    store, export = make_small(tmp_path, "2013-01", "2013-02"), tmp_path / "ledger.jsonl"
+    (folder,) = (store / "monthly" / "2013-01").iterdir()
+    request = dataclasses.replace(request_for("passengers", "monthly"), window="all", grid=None)
+    with create_ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        ledger.grant("passengers", epsilon=Fraction(3), reason="a test")
+        charge = published(ledger, request)
+        export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
+    charges = read_charges(export)
+    here = [
+        Entry(
+            facts={
+                "dataset": "passengers",
+                "created": "2026-01-01T00Z",
+                "label": label,
+                "release_id": of,
+                "neighboring": "add_or_remove_one",
+                "unit": "row",
+                "max_rows": None,
+                "epsilon": "1",
+            },
+            path="",
+        )
+        for label, of in (("monthly@2013-01", charge.release_id), ("monthly@2013-02", folder.name))
+    ]
+    budget = budgets_of(here, charges)["passengers"]
+    assert budget.uncounted == ("monthly@2013-02",)
+    assert budgets_of(here[:1], charges)["passengers"].uncounted == ()
+    assert "export" not in budgets_of(here[:1], charges)["passengers"].sentence
+    assert "knows nothing of this dataset" in budgets_of(here, {})["passengers"].caption
+    assert "export would show it" in budgets_of(here, None)["passengers"].caption
+    catalogue(store, tmp_path / "site", ledger_export=export)
+    page = Page((tmp_path / "site" / "datasets" / "passengers.html").read_text(encoding="utf-8")).shown
+    assert "this page was made with: monthly@2013-01, monthly@2013-02." in page
+    assert "Epsilon of all charges" not in page
+    assert "does not list" in Page((tmp_path / "site" / "index.html").read_text(encoding="utf-8")).shown
 
 
 def hash_of(text: str) -> str:
@@ -385,3 +439,14 @@ def test_a_publication_says_under_which_priors_a_statistic_was_asked() -> None:
     named = [{"name": "wide", "prior": "Beta(1, 1)"}, {"name": "near", "prior": "Beta(9, 9)"}]
     several = {"statistic": "flag", "priors": named, "n_prior": None, "predictor_prior": None}
     assert _statistic(several) == "flag; prior wide: Beta(1, 1); prior near: Beta(9, 9)"
+
+
+def test_a_long_title_is_no_heading_and_files_say_what_they_are() -> None:
+    request = {"statistics": [{"statistic": "flag"}, {"statistic": "kind"}], "releases": [{"label": "a@1"}]}
+    assert _heading({"title": "flag: a@1", "request": request}) == "flag: a@1"
+    assert _heading({"title": "flag under " * 20, "request": request}) == "flag and 1 more: a@1"
+    described = {"name": "flag-draws.csv-metadata.json", "role": "draws", "rows": None}
+    assert _what_is(described) == "says what the columns of flag-draws.csv are, and what they rest on"
+    assert (
+        _what_is({"name": "flag-draws.csv", "role": "draws", "rows": 4000}) == "posterior draws, 4,000 rows"
+    )

@@ -165,6 +165,12 @@ def test_search_colours_and_filters_by_keyboard_from_the_file_system(browser: Br
     assert page.locator("#results li").count() >= 3
     box.fill("nothing is called so")
     assert page.locator("#said").inner_text() == "Nothing is called or holds that."
+    for asked in ("EWR cancelled", "beta(1,1)", "Beta(1, 1) EWR"):  # a key, and a prior however it is spaced
+        box.fill(asked)
+        kinds = page.locator("#results li .kind").all_inner_texts()
+        assert "publication" in [kind.lower() for kind in kinds], asked
+    box.fill("Beta(1, 2)")
+    assert page.locator("#results li").count() == 0
     box.fill("monthly@2013-02")
     results.first.locator("a").press("Enter")
     page.wait_for_url(f"**/monthly/2013-02/{RELEASE_ID}/index.html")

@@ -51,6 +51,9 @@ TOTALS: dict[str, list[tuple[int, ...]]] = {
     "both": [(40, 60, 80, 20)] * 3,
 }
 """Of every cell, as if they had been drawn: a few hundred records each."""
+CARRIERS = ["AA", "DL", "UA", "WN"]
+SLICES = 8
+"""At least so many, of the work on counts that takes hundreds of milliseconds; without slices there are 3."""
 FRESH = ".explorer-answers:not(.is-working):not([hidden]) td[data-kind='noise-aware']"
 
 
@@ -67,6 +70,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     counts = np.array([(90 + place % 7, place % 11) for place in range(MANY)], dtype=object)
     publish(root / "store", many, {"cancelled": counts})
+    few = make_plan(
+        name="carriers",
+        groups=None,
+        privacy={"epsilon": "0.05", "neighboring": "add_or_remove_one"},
+        statistics={"carrier": {"family": "categorical", "column": "carrier", "categories": CARRIERS}},
+    )
+    publish(root / "store", few, {"carrier": np.array([(300, 340, 380, 420)], dtype=object)})
     catalogue(root / "store", root / "site")
     return root / "site"
 
@@ -184,6 +194,40 @@ def test_many_cells_by_keyboard_over_http(site: Path, browser: Browser) -> None:
         }
         assert _serious(visit.page) == []
         context.close()
+
+
+def test_a_page_answers_while_counts_are_worked_out(site: Path, browser: Browser) -> None:
+    """Events are handled between slices: how many there are is counted, and not how long they take."""
+    page = next((site / "releases" / "carriers").rglob("index.html"))
+    context = browser.new_context()
+    visit = Visit(context.new_page())
+    # The explorer lets the browser go on by a message to itself; a click is asked for at each, and counted.
+    visit.page.add_init_script(
+        """
+        const Channel = window.MessageChannel;
+        window.seen = { slices: 0, clicks: 0 };
+        addEventListener("click", () => { seen.clicks += 1; });
+        const click = () => document.body?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+        window.MessageChannel = class extends Channel {
+          constructor() {
+            super();
+            const isAnswered = document.querySelector("td[data-kind='noise-aware']") !== null;
+            if (!isAnswered) { seen.slices += 1; setTimeout(click); }
+          }
+        };
+        """
+    )
+    visit.open(f"{page.as_uri()}#explorer")
+    seen = visit.page.evaluate("window.seen")
+    assert seen["slices"] >= SLICES
+    assert seen["clicks"] >= SLICES - 1
+    release = suffice.open_release(str(page.parent))
+    posterior = release.posterior("carrier")
+    shown = visit.column("noise-aware")
+    exact = _rounded([posterior.mean("probability")[0][0], posterior.sd("probability")[0][0]])
+    assert shown[:2] == exact
+    assert visit.said == []
+    context.close()
 
 
 def test_a_page_whose_data_were_changed_shows_no_number(site: Path, browser: Browser) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from suffice.cataloguing import catalogue
+from suffice.data_files.first_rows import first_rows
 from suffice.errors import PublicationCorruptError
+from suffice.pages.numbers import number
 from suffice.pages.publication_page import is_inert
 from suffice.pages.rendering import asset, content_policy
 from suffice.pipeline.declaration import canonical_json
@@ -17,8 +21,11 @@ from suffice.publishing import publish
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.manifest import publication_id_of
 from suffice.storage.publications.publication_store import PublicationStore
+from support.catalogued import Page
+from support.many_cells import publish_many_cells
 from support.publications import publish as publish_files
-from support.published import make_release
+from support.published import KEYS, make_release
+from support.publishing_in_parts import in_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +85,76 @@ def test_what_answers_no_request_is_refused_and_stops_nothing_else(tmp_path: Pat
     found = catalogue(tmp_path / "store", tmp_path / "site")
     assert (found.releases, found.publications) == (1, 1)
     assert sorted(problem.split()[1].rstrip(":") for problem in found.problems) == sorted(hostile)
+
+
+@pytest.mark.parametrize("name", ["flag-summaries.parquet", "flag-summaries.json"], ids=["Parquet", "JSON"])
+def test_a_table_that_is_none_leaves_its_publication_out_and_nothing_leads_there(
+    tmp_path: Path, name: str
+) -> None:
+    release = make_release(tmp_path / "store", statistics={"flag": {"family": "bernoulli", "column": "c"}})
+    made = publish(release, "flag", draws=0, formats=["json", "parquet"])
+    store = PublicationStore.open(tmp_path / "store")
+    (entry,) = [file for file in made.files if file.name == name]
+    hostile = store.put_file(made.publication_id, name, b"PAR1" + bytes(range(256)) + b"PAR1")
+    forged = hostile.entry(role="summaries", file_format=entry.format, rows=entry.rows)
+    others = [] if entry.format == "json" else [file for file in made.files if file.name != name]
+    content = {**made.manifest, "files": [one.model_dump() for one in (forged, *others)], "checksum": None}
+    content["checksum"] = hashlib.sha256(canonical_json.encode(content)).hexdigest()
+    folder = tmp_path / "store" / "publications" / made.publication_id
+    (folder / "manifest.json").write_bytes(canonical_json.encode(content))
+    again = publish(release, "flag", draws=0, formats="csv")
+    found = catalogue(tmp_path / "store", tmp_path / "site")
+    assert (found.releases, found.publications) == (1, 1)
+    (problem,) = found.problems
+    assert problem.startswith(f"publication {made.publication_id}: a table of the publication cannot be read")
+    pages = [page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("index.html")]
+    assert not any(f"publications/{made.publication_id}/" in page for page in pages)
+    assert any(f"publications/{again.publication_id}/" in page for page in pages)
+    assert any(f"publication {made.publication_id}: it does not verify." in page for page in pages)
+
+
+def test_numbers_of_a_page_are_those_of_its_parquet_summaries(tmp_path: Path) -> None:
+    release = make_release(tmp_path / "store")
+    made = publish(release, ["flag", "kind"], draws=0)
+    catalogue(tmp_path / "store", tmp_path / "site")
+    folder = tmp_path / "site" / "publications" / made.publication_id
+    shown = Page((folder / "index.html").read_text(encoding="utf-8")).shown
+    for name in ("flag", "kind"):
+        rows, n_rows = first_rows(made.read(f"{name}-summaries.parquet"), 100)
+        assert len(rows) == n_rows > 0
+        for row in rows:
+            assert all(number(row[column], 6) in shown for column in ("mean", "sd", "lower", "upper"))
+            assert f"{number(row['lower'])} to {number(row['upper'])}" in shown
+    assert all(key in shown for key in KEYS)
+
+
+def test_of_parts_the_first_rows_are_shown_and_how_many_there_are(tmp_path: Path) -> None:
+    path = publish_many_cells(tmp_path / "store", "bernoulli", 6, 5, np.random.default_rng())
+    made, _ = in_parts(path, tmp_path / "store", 10, draws=3)
+    catalogue(tmp_path / "store", tmp_path / "site")
+    page = Page(
+        (tmp_path / "site" / "publications" / made.publication_id / "index.html").read_text(encoding="utf-8")
+    )
+    assert "the first 10 of 30 rows" in page.shown
+    (table,) = [attributes for tag, attributes in page.tags if tag == "table" and "id" in attributes]
+    assert table["id"] == "rows-1"
+
+
+def test_a_page_stays_small_whatever_stands_in_a_table(tmp_path: Path) -> None:
+    release = make_release(tmp_path / "store", statistics={"flag": {"family": "bernoulli", "column": "c"}})
+    made = publish(release, "flag", draws=0, formats="json")
+    rows = [{"k" * 10**6: "v" * 10**6, "mean": 10**400, "lower": 0.5, "upper": float("nan")}] * 2
+    data = json.dumps({"rows": rows}).encode()
+    folder = tmp_path / "store" / "publications" / made.publication_id
+    store = PublicationStore.open(tmp_path / "store")
+    file = store.put_file(made.publication_id, "flag-summaries.json", data)
+    forged = file.entry(role="summaries", file_format="json", rows=2)
+    content = {**made.manifest, "files": [forged.model_dump()], "checksum": None}
+    content["checksum"] = hashlib.sha256(canonical_json.encode(content)).hexdigest()
+    (folder / "manifest.json").write_bytes(canonical_json.encode(content))
+    assert catalogue(tmp_path / "store", tmp_path / "site").problems == ()
+    page = tmp_path / "site" / "publications" / made.publication_id / "index.html"
+    assert page.stat().st_size < 200_000
 
 
 def test_only_data_and_inert_cards_are_put_beside_a_page(tmp_path: Path) -> None:

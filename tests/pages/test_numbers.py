@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.pages.numbers import number, scale
+from suffice.pages.numbers import number
+from suffice.pages.scale import Scale
 from suffice.pipeline.released.noise_interval import noise_half_width
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
@@ -23,12 +24,12 @@ FINITE = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False)
 @given(FINITE, FINITE)
 def test_a_scale_encloses_what_it_is_of_in_few_even_steps(one: float, other: float) -> None:
     low, high = min(one, other), max(one, other)
-    found = scale(low, high)
+    found = Scale.enclosing(low, high)
     slack = 1e-6 * (found.ticks[-1] - found.ticks[0])
     assert found.ticks[0] <= low + slack
     assert found.ticks[-1] >= high - slack
     assert 2 <= len(found.ticks) <= 8
-    assert 0.0 <= found.share(low) <= found.share(high) <= 1.0
+    assert 0.0 <= found.at(low) <= found.at(high) <= 1.0
     assert len(set(found.labels())) == len(found.ticks)
 
 

@@ -11,10 +11,12 @@ import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source, table_source
 from suffice.errors import UsageError
 from suffice.pipeline.pooling.comparison import compare
+from suffice.pipeline.pooling.prior_comparison import compare_priors
 from suffice.pipeline.released.noise_interval import noise_half_width
-from suffice.plots import comparisons, posteriors, rows, style, tables
+from suffice.plots import comparisons, posteriors, prior_comparisons, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool
 from suffice.plots.posteriors import plot_posterior
+from suffice.plots.prior_comparisons import plot_prior_comparison
 from suffice.plots.style import COLOURS, POSTERIOR, QUIET, check_plot, footer_of
 from suffice.plots.tables import plot_table
 from support import releases
@@ -55,6 +57,28 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     return released(tmp_path_factory.mktemp("pictures"), {"o": HOSTILE}, statistics)
 
 
+def test_a_picture_of_priors_shows_every_factor(
+    release: Release, tmp_path: Path, figures: list[Figure]
+) -> None:
+    found = compare_priors(release, "flag", ["Beta(1, 1)", "Beta(1, 9)", "Beta(9, 1)"])
+    plot_prior_comparison(found, tmp_path / "a.svg", title="title", footer="Source: here.")
+    cells, together = figures[0].axes
+    for axis, expected in (
+        (cells, found.log_bayes_factors.T),
+        (together, found.total_log_bayes_factors[:, None]),
+    ):
+        drawn = [
+            np.asarray(line.get_xdata()) for line in axis.get_lines() if line.get_marker() not in {"None", ""}
+        ]
+        np.testing.assert_allclose(drawn, expected[1:])
+    assert cells.get_legend_handles_labels()[1] == ["Beta(1, 9)", "Beta(9, 1)"]
+    assert "against Beta(1, 1), in nats" in together.get_xlabel()
+    with pytest.raises(UsageError, match="7 priors are too many"):
+        plot_prior_comparison(
+            compare_priors(release, "flag", ["Beta(1, 1)"] * 7), tmp_path / "b.svg", title="", footer=""
+        )
+
+
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that are saved meanwhile."""
@@ -65,7 +89,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
         saved(figure, path)
         found.append(figure)
 
-    for module in (posteriors, tables, comparisons):
+    for module in (posteriors, tables, comparisons, prior_comparisons):
         monkeypatch.setattr(module, "save", save)
     return found
 

@@ -77,6 +77,6 @@ def test_a_model_is_written_whole_and_never_over_another(store: str, tmp_path: P
     assert b"written by suffice" in (folder / "states.png").read_bytes()[:4096]
     with pytest.raises(suffice.SufficeError, match="it exists, and is not replaced"):
         write_model(fit, folder, "crashes@all", SOURCE)
-    with pytest.raises(suffice.SufficeError, match="inside a release store"):
+    with pytest.raises(suffice.SufficeError, match="inside a store"):
         write_model(fit, type(folder)(store) / "model", "crashes@all", SOURCE)
     assert [path.name for path in folder.parent.iterdir()] == ["crashes"]

@@ -22,6 +22,7 @@ def test_every_key_is_read() -> None:
         "publications": ["s3://lake/posteriors"],
         "output_folders": ["/srv/models"],
         "clusters": ["threads", "tls://scheduler:8786"],
+        "cluster_certificates": "/etc/suffice/cluster",
         "spec_folders": ["/srv/specs"],
         "public_keys": ["/etc/keys.pub", "AB" * 32],
         "log_format": "json",

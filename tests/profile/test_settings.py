@@ -10,7 +10,7 @@ import pytest
 
 import suffice
 from suffice.errors import PinnedError, UsageError
-from suffice.profile.settings import VARIABLES, public_keys, settings
+from suffice.profile.settings import VARIABLES, pinned_certificates, public_keys, settings
 from suffice.storage.ledger.opening import create_ledger
 from support.making import Workspace, make_workspace, mapping
 from support.profiles import pinning, write_profile
@@ -90,6 +90,18 @@ def test_specs_lie_in_their_folders(pinned: Workspace, tmp_path: Path, suffice_c
     inside.parent.mkdir()
     inside.write_text(json.dumps(mapping(pinned.data)), encoding="utf-8")
     assert suffice_command.json("release", str(inside))["status"] == "published"
+
+
+def test_the_pinned_certificates_are_used(
+    pinned: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(tmp_path / "cluster")
+    write_profile(pinned.directory / "suffice.toml", **pinning(pinned, cluster_certificates=folder))
+    assert settings().cluster_certificates == pinned_certificates() == folder
+    monkeypatch.setenv("SUFFICE_CLUSTER_CERTIFICATES", str(tmp_path / "other"))
+    for ask in (settings, pinned_certificates):
+        with pytest.raises(PinnedError, match=r"^SUFFICE_CLUSTER_CERTIFICATES: this lies outside"):
+            ask()
 
 
 def test_a_link_of_the_caller_is_not_what_is_opened(pinned: Workspace, tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ posterior mean and to 2 for a single draw, as it does without noise (Foulds et a
 
 from __future__ import annotations
 
-import math
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import chi2
 
 from suffice.pipeline.posterior.infer import noise_aware_posterior
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
@@ -26,8 +26,15 @@ DETECTABLE = 0.25
 FALSE_ALARM = 1e-6 / 4
 """Two-sided, of one of the four comparisons below."""
 REACH = DETECTABLE / 2
-RELEASES = math.ceil(2.0 * (float(norm.isf(FALSE_ALARM / 2)) / REACH) ** 2)
-"""Squares of normal errors have relative variance 2: their mean is within REACH but for a false alarm."""
+
+
+def chance_beyond_reach(releases: int) -> float:
+    """Of a mean of squares of normal errors: it is a chi square, skewed even where there are thousands."""
+    squares = chi2(releases)
+    return float(squares.cdf(releases * (1 - REACH)) + squares.sf(releases * (1 + REACH)))
+
+
+RELEASES = next(number for number in itertools.count(1000, 50) if chance_beyond_reach(number) <= FALSE_ALARM)
 
 
 def efficiencies(n: int, epsilon: str, public_n: bool) -> tuple[float, float]:

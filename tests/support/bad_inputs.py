@@ -304,6 +304,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("rehearse",): (str(place.workspace.write_spec()), "--store", place.workspace.store, *ledger),
         ("backfill",): (str(monthly), "--from", "2013-01", "--to", "2013-01", *ledger),
         ("status",): (str(monthly), "--from", "2013-01", "--as-of", "2013-01-02T00:00Z", *ledger),
+        ("metrics",): (str(monthly), "--as-of", "2013-01-02T00:00Z", *ledger),
         ("show",): place.release,
         ("compare",): ("flights", *place.release, "cancelled"),
         ("pool",): (
@@ -376,6 +377,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("ledger", "export"): ledger,
         ("ledger", "recover"): ledger,
         ("ledger", "abandon"): ("passengers/absent", "--spool-lost", *ledger),
+        ("ledger", "reconcile"): ("--reason", "r", *ledger),
         ("ledger", "witness"): (str(place.workspace.directory / "witness"), *ledger),
         ("store", "list"): ledger,
         ("store", "verify"): (place.workspace.store,),
@@ -384,6 +386,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("keys", "new"): (),
         ("keys", "show"): (),
         ("config", "show"): (),
+        ("cluster", "certificates"): (str(place.directory / "certificates"),),
     }
     commands = dict(walk(app.command()))
     assert commands.keys() == bases.keys(), "a command has no base: give it one here"

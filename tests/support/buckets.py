@@ -40,24 +40,30 @@ class Serialised:
 @contextlib.contextmanager
 def s3_server() -> Iterator[tuple[str, Serialised]]:
     """Serve S3 with one bucket until the block ends; give its address."""
-    from moto.moto_server.werkzeug_app import (
-        DomainDispatcherApplication,
-        MotoRequestHandler,
-        create_backend_app,
-    )
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+    application = Serialised(DomainDispatcherApplication(create_backend_app))
+    with serve(application) as url:
+        yield url, application
+
+
+@contextlib.contextmanager
+def serve(application: Callable[..., Iterable[bytes]], *, as_user: str = "somebody") -> Iterator[str]:
+    """Serve an application of S3, make its bucket as a user who may, and give the address."""
+    from moto.moto_server.werkzeug_app import MotoRequestHandler
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    application = Serialised(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
+    signed = {"Authorization": f"AWS4-HMAC-SHA256 Credential={as_user}/20260101/us-east-1/s3/aws4_request"}
     try:
         with contextlib.closing(HTTPConnection("127.0.0.1", server.server_port, timeout=30)) as connection:
-            connection.request("PUT", f"/{BUCKET}", b"")
+            connection.request("PUT", f"/{BUCKET}", b"", signed)
             assert connection.getresponse().status == 200
-        yield url, application
+        yield url
     finally:
         server.shutdown()
         server.server_close()

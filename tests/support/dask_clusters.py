@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import distributed
+
+from support.night import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
 
@@ -18,3 +28,32 @@ def by_address(n_workers: int = 1) -> Any:
         protocol="tcp://",
         dashboard_address="127.0.0.1:0",
     )
+
+
+@contextmanager
+def in_processes(directory: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Start a scheduler that can be killed, and one worker; yield its address and its process."""
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    settings = {f"DASK_{name.upper().replace('.', '__')}": str(value) for name, value in NO_SPILLING.items()}
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(program: str, *words: str) -> subprocess.Popen[bytes]:
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-m", program, *words, "--host", "127.0.0.1", "--no-dashboard"],
+                env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stderr=subprocess.DEVNULL,
+            )
+        )
+        return started[-1]
+
+    try:
+        scheduler = start("distributed.cli.dask_scheduler", "--port", str(port))
+        worker = ["--no-nanny", "--nthreads", "1", "--local-directory", str(directory)]
+        start("distributed.cli.dask_worker", address, *worker)
+        yield address, scheduler
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()

@@ -143,6 +143,14 @@ def _own_server(directory: Path, data: Path) -> Iterator[str]:
         process.wait(timeout=START_SECONDS)
 
 
+def program(name: str) -> Path:
+    """Return a client program of PostgreSQL: `pgserver`'s, else the machine's own."""
+    ours = _programs() / name if importlib.util.find_spec("pgserver") else None
+    found = shutil.which(name) if ours is None or not ours.exists() else ours
+    assert found, f"no {name} is at hand"
+    return Path(found)
+
+
 def _programs() -> Path:
     package = importlib.util.find_spec("pgserver")  # its import would make directories and warn
     if package is None or not package.submodule_search_locations:

@@ -1,9 +1,10 @@
 """Runs submitted to a work pool of a real Prefect server: ``python -m support.prefect_pool REQUEST``.
 
 In a process of its own: importing Prefect starts machinery that a test run does not want. The request is
-JSON: ``pools``, a base job template by name, or null for Prefect's own, and ``runs``, each with ``pool``,
-``parameters`` and ``job_variables``. Printed are, for each run, its state and its message, or what the
-server said where it refused the run; and Prefect's own template.
+JSON: ``pools``, a base job template by name, or null for Prefect's own, ``runs``, each with ``pool``,
+``parameters`` and ``job_variables``, and ``attack``, the variables that each pool's template is filled with
+as a worker does it, whatever the server let through. Printed are, for each run, its state and its message, or
+what the server said where it refused the run; the filled templates; and Prefect's own template.
 """
 
 from __future__ import annotations
@@ -17,12 +18,31 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.states import Scheduled
+from prefect.workers.base import BaseJobConfiguration
 from prefect.workers.process import ProcessWorker
+from pydantic import ConfigDict
 
 from suffice.flows.release import release_statistics
 
 ENTRYPOINT = "suffice.flows.release.release_statistics"
 PATIENCE_S = 240
+
+
+class AnyConfiguration(BaseJobConfiguration):
+    """What a worker of any type is told, with the fields of its own."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+async def filled(templates: dict[str, Any], attack: dict[str, Any]) -> dict[str, Any]:
+    """Fill templates with a caller's variables as Prefect's workers do."""
+    found = {}
+    async with get_client() as client:
+        for name, template in templates.items():
+            used = template or ProcessWorker.get_default_base_job_template()
+            configuration = await AnyConfiguration.from_template_and_values(used, dict(attack), client=client)
+            found[name] = configuration.model_dump(mode="json")
+    return found
 
 
 async def submit(pools: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +70,7 @@ async def submit(pools: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:
                 submitted[name] = created.id
             except PrefectHTTPStatusError as error:
                 outcomes[name] = {"state": "REFUSED", "message": str(error.response.text)[:300]}
-        for name in pools:
+        for name in {runs[key]["pool"] for key in submitted}:
             async with ProcessWorker(work_pool_name=name) as worker:
                 await worker.get_and_submit_flow_runs()
                 ours = [key for key in submitted if runs[key]["pool"] == name]
@@ -73,6 +93,7 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     document = {
         "outcomes": asyncio.run(submit(request["pools"], request["runs"])),
+        "filled": asyncio.run(filled(request["pools"], request["attack"])),
         "default_template": ProcessWorker.get_default_base_job_template(),
     }
     sys.stdout.write(json.dumps(document) + "\n")

@@ -88,25 +88,31 @@ def integrate(weights: MomentWeights, boxes: Boxes, levels: Floats | None = None
 
 
 def mean_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of the mean, where they exist."""
+    """Posterior mean and standard deviation of the mean; infinite where there is no second moment."""
     given = nodes.given
     mean = _averages(nodes, given.loc, cells)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        within = given.scale / (given.concentration - 1.0) / given.precision
+    within = _over(given.scale / given.precision, given.concentration - 1.0)
     between = (given.loc - mean[nodes.cell]) ** 2
     return mean, np.sqrt(_averages(nodes, within + between, cells))
 
 
 def variance_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of the variance, where they exist."""
+    """Posterior mean and standard deviation of the variance; infinite where there are none."""
     given = nodes.given
-    with np.errstate(divide="ignore", invalid="ignore"):
-        centre = given.scale / (given.concentration - 1.0)
-        within = centre**2 / (given.concentration - 2.0)
+    centre = _over(given.scale, given.concentration - 1.0)
+    within = _over(centre**2, given.concentration - 2.0)
     mean = _averages(nodes, centre, cells)
-    between = (centre - mean[nodes.cell]) ** 2
-    return mean, np.sqrt(_averages(nodes, within + between, cells))
+    between = np.full_like(centre, np.inf)
+    own = mean[nodes.cell]
+    np.subtract(centre, own, out=between, where=np.isfinite(own))
+    return mean, np.sqrt(_averages(nodes, within + between**2, cells))
+
+
+def _over(values: Floats, degrees: Floats) -> Floats:
+    """Moments of distributions with so many degrees to spare; infinite where there are none to spare."""
+    return np.divide(values, degrees, out=np.full_like(values, np.inf), where=degrees > 0.0)
 
 
 def _averages(nodes: Nodes, values: Floats, cells: int) -> Floats:
-    return np.asarray(np.bincount(nodes.cell, nodes.weight * values, cells), dtype=np.float64)
+    parts = np.multiply(nodes.weight, values, out=np.zeros_like(values), where=nodes.weight > 0.0)
+    return np.asarray(np.bincount(nodes.cell, parts, cells), dtype=np.float64)

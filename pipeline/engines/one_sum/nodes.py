@@ -98,7 +98,7 @@ def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Fl
     found = []
     # Sums over integers are kinked at integers, and would ripple if N were taken between them.
     at_integers = sums.is_sum
-    blocks = blocks_of_n(sums, _nats(evenly), at_integers=at_integers, evenly=evenly)
+    blocks = blocks_of_n(sums, _nats(evenly), at_integers=at_integers, evenly=evenly, approximate=True)
     for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
         used = weights != 0.0
         own = np.broadcast_to(cell[:, None], used.shape)
@@ -108,9 +108,17 @@ def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Fl
 
 
 def blocks_of_n(
-    sums: NoisySums, nats: float = NATS, *, at_integers: bool = False, evenly: bool = False
+    sums: NoisySums,
+    nats: float = NATS,
+    *,
+    at_integers: bool = False,
+    evenly: bool = False,
+    approximate: bool = False,
 ) -> Blocks:
-    """Blocks of N in which the mass over S is smooth; a row is a cell."""
+    """Blocks of N in which the mass over S is smooth; a row is a cell.
+
+    What they are judged by is `approximate` for who sums over them; who draws rejects what it misses.
+    """
     cells = np.arange(sums.n_cells)
     low, high = (float(end) for end in sums.n_prior.support)
     edges = _edges_of_n(sums, low, high)
@@ -125,6 +133,7 @@ def blocks_of_n(
         longest=lambda left: 9.0 * np.maximum(left, 1.0),
         nats=nats,
         evenly=evenly,
+        approximate=approximate,
     )
 
 

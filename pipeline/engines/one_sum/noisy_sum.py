@@ -161,6 +161,8 @@ class NoisySums:
     def breaks(self, cell: Cells, n: Floats) -> Floats:
         """Positions (n_rows, n_positions), ascending: kinks, a typical one, ends with little beyond."""
         kinks = self._kinks(cell, n)
+        if self.is_sum:  # where a kink is between two integers, the next one is the first beyond it
+            kinks = [np.ceil(kink) for kink in kinks]
         typical = (self.marginal.typical(n) - self.lower * n) / self.step
         margin = NATS / self.fall
         first, last = kinks[0] - margin, kinks[-1] + margin

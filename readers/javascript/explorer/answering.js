@@ -42,8 +42,9 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
   };
   const patience = performance.now() + PATIENCE;
   let first = null;
-  const posterior = (keys, method) => reader.posterior(statistic.name, keys, { prior, nPrior, method }, pause);
-  const plugIn = await posterior(cell, PLUG_IN);
+  const posterior = (keys, method, parameters) =>
+    reader.posterior(statistic.name, keys, { prior, nPrior, method, parameters }, pause);
+  const plugIn = await posterior(cell, PLUG_IN, []);
   await pause();
   const entries = entriesOf(plugIn, statistic);
   const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
@@ -63,7 +64,7 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
     posterior: plugIn,
     released: [],
   };
-  const aware = await posterior(cell, NOISE_AWARE);
+  const aware = await posterior(cell, NOISE_AWARE, [entry.key]);
   first = null;
   await pause();
   const sides = [side(NOISE_AWARE, aware)];
@@ -75,7 +76,7 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
     show({ ...whole, sides: [...sides, ignoring] });
     return;
   }
-  const other = await posterior(versus, NOISE_AWARE);
+  const other = await posterior(versus, NOISE_AWARE, [entry.key]);
   await pause();
   sides.push(side("versus", other));
   show({ ...whole, sides });

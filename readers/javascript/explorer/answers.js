@@ -130,6 +130,10 @@ const CLIPPED =
   "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
   "account, as Python's does.";
 
+const MODELLED =
+  "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, " +
+  "as Python's does.";
+
 const MERGED =
   "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their " +
   "intervals hold the stated probability to about a thousandth.";
@@ -202,11 +206,13 @@ function layer({ kind }) {
   return ["prior", PLUG_IN, "versus", NOISE_AWARE].indexOf(kind);
 }
 
+const CLIPPING = { ignored: CLIPPED, modelled: MODELLED };
+
 function notesOf({ prior, nPrior, posterior }) {
   const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
   return [
     element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
-    posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null,
+    CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null,
   ];
 }
 

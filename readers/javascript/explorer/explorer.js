@@ -82,7 +82,7 @@ export function start(section, text) {
 
   /** Learn a statistic's default prior and entries, which the form needs. */
   async function learn(statistic, cell) {
-    const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in" });
+    const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in", parameters: [] });
     usual.set(statistic.name, String(posterior.prior));
     entries.set(statistic.name, reader.entries(posterior, statistic));
   }

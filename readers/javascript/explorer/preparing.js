@@ -25,7 +25,7 @@ export async function prepare(reader, statistic, question, usual, isOvertaken) {
   };
   for (const cell of [question.cell, question.versus]) {
     if (cell !== null) {
-      const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE };
+      const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE, parameters: [] };
       await reader.posterior(statistic.name, cell, asked, pause);
     }
   }

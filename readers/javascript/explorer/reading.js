@@ -34,12 +34,13 @@ export function reading(page) {
   }
 
   return {
-    /** The posterior of one cell; throws what the reader throws. */
-    async posterior(statistic, cell, { prior, nPrior, method }, pause) {
-      const key = JSON.stringify([statistic, cell, prior, nPrior, method]);
+    /** The posterior of one cell, with the laws of some parameters worked out; throws what the reader throws. */
+    async posterior(statistic, cell, { prior, nPrior, method, parameters }, pause) {
+      const key = JSON.stringify([statistic, cell, prior, nPrior, method, parameters]);
       if (!kept.has(key)) {
         const asked = { method, where: whereOf(page, cell) };
         if (prior) asked.prior = prior;
+        if (parameters) asked.parameters = parameters;
         if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
         const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
         if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);

@@ -13,11 +13,14 @@ import { PLUG_IN, Posterior, nPriorOf } from "./posterior.js";
 import { conjugate, parseDirichlet } from "./priors.js";
 import { parseRational, toNumber } from "./exact.js";
 import { logGamma } from "./special.js";
+import { Resumed, TabulatedLikelihood } from "./tabulated.js";
 import { BinomialTotal } from "./totals.js";
 
 const WINDOW = 27;
 const LEAST_EDGE = 1e-11;
 const MOST_STEPS = 4e9;
+/** Products, and exponentials, between two looks at the clock: some milliseconds. */
+const [PRODUCTS_TOGETHER, STEPS_TOGETHER] = [2e6, 5e4];
 
 export function countsPosterior(statistic, values, release, options) {
   const categories = statistic.parameters.categories;
@@ -38,9 +41,14 @@ export function countsPosterior(statistic, values, release, options) {
     });
   } else {
     const scale = toNumber(parseRational(statistic.scale));
-    const rows = new LatentCounts(counts, scale, alpha, nPrior, shown(statistic.name));
+    const given = { counts, scale, alpha, sum, nPrior, name: shown(statistic.name) };
+    const kept = options.kept.of(`${nPrior.text} ${prior.text}`, () => ({
+      rows: new Resumed(latentCounts(given)),
+      likelihoods: new Map(),
+    }));
     makes = alpha.map((own, k) => () => {
-      const likelihood = new CountLikelihood(rows, k, nPrior);
+      const rows = kept.rows.value;
+      const likelihood = likelihoodOf(kept.likelihoods, rows, k);
       const exact = Math.max(counts[k], 0);
       const rest = counts.reduce((all, one) => all + Math.max(one, 0), 0) - exact;
       const { start } = conjugate("Beta", [own + exact, sum - own + rest]);
@@ -57,50 +65,63 @@ export function countsPosterior(statistic, values, release, options) {
   });
 }
 
-/** Weights of latent counts within windows that hold all but nothing of the posterior. */
-class LatentCounts {
-  constructor(counts, scale, alpha, nPrior, name) {
-    Object.assign(this, { counts, scale, alpha, nPrior, name });
-    this.sum = alpha.reduce((all, one) => all + one, 0);
-    for (let reach = WINDOW * scale + 8; ; reach *= 2) {
-      this.rows = counts.map((count, k) => this.row(count, alpha[k], reach));
-      this.rest = others(this.rows, (steps) => {
-        if (steps > MOST_STEPS) throw unresolved(name);
-      });
-      if (this.holdAll()) break;
-    }
-  }
+/** The likelihood of a category's probability, begun once: slices go on with it. */
+function likelihoodOf(known, rows, k) {
+  if (!known.has(k)) known.set(k, new TabulatedLikelihood(new CountLikelihood(rows, k), 1));
+  return known.get(k);
+}
 
-  /** Gamma(alpha + c) / c! times the noise, at consecutive counts, over its largest value. */
-  row(count, alpha, reach) {
-    const start = Math.max(0, Math.floor(count - reach));
-    const end = Math.max(Math.ceil(count + reach), Math.ceil(reach));
-    const logs = new Float64Array(end - start + 1);
-    for (let i = 0; i < logs.length; i += 1) {
-      logs[i] = logRising(alpha, start + i) - Math.abs(count - start - i) / this.scale;
-    }
-    return { start, ...scaled(logs) };
+/** Weights of latent counts within windows that hold all but nothing of the posterior, step by step. */
+function* latentCounts(given) {
+  const { counts, scale, alpha, name } = given;
+  for (let reach = WINDOW * scale + 8; ; reach *= 2) {
+    const rows = counts.map((count, k) => rowOf(count, alpha[k], scale, reach));
+    yield;
+    const rest = yield* others(rows, name);
+    const found = new LatentCounts({ ...given, rows, rest });
+    if (yield* found.holdAll()) return found;
+  }
+}
+
+/** Gamma(alpha + c) / c! times the noise, at consecutive counts, over its largest value. */
+function rowOf(count, alpha, scale, reach) {
+  const start = Math.max(0, Math.floor(count - reach));
+  const end = Math.max(Math.ceil(count + reach), Math.ceil(reach));
+  const logs = new Float64Array(end - start + 1);
+  for (let i = 0; i < logs.length; i += 1) {
+    logs[i] = logRising(alpha, start + i) - Math.abs(count - start - i) / scale;
+  }
+  return { start, ...scaled(logs) };
+}
+
+class LatentCounts {
+  constructor(given) {
+    Object.assign(this, given);
   }
 
   /** Whether hardly any of the posterior lies at the ends of a window. */
-  holdAll() {
-    return this.rows.every((row, k) => {
+  *holdAll() {
+    for (const [k, row] of this.rows.entries()) {
       const rest = this.rest[k];
-      const of = (i) => {
+      // A few positions tell: the weight is smooth between the noise's kink and the ends.
+      const last = row.values.length - 1;
+      const kink = Math.min(Math.max(Math.round(this.counts[k]) - row.start, 0), last);
+      const some = [0, kink, ...Array.from({ length: 16 }, (_, i) => Math.round(((i + 1) * last) / 16))];
+      const weights = [];
+      for (const i of some) {
         let all = 0;
         for (let m = 0; m < rest.values.length; m += 1) {
           all += rest.values[m] * Math.exp(this.logOfN(row.start + i + rest.start + m));
+          if (m % STEPS_TOGETHER === STEPS_TOGETHER - 1) yield;
         }
-        return row.values[i] * all;
-      };
-      // A few positions tell: the weight is smooth between the noise's kink and the ends.
-      const size = row.values.length;
-      const kink = Math.min(Math.max(Math.round(this.counts[k]) - row.start, 0), size - 1);
-      const inner = [0, kink, ...Array.from({ length: 15 }, (_, i) => Math.round(((i + 1) * (size - 1)) / 16))].map(of);
-      const most = Math.max(...inner);
-      const first = row.start === 0 ? 0 : of(0);
-      return first <= LEAST_EDGE * most && of(size - 1) <= LEAST_EDGE * most;
-    });
+        weights.push(row.values[i] * all);
+        yield;
+      }
+      const most = Math.max(...weights);
+      const first = row.start === 0 ? 0 : weights[0];
+      if (!(first <= LEAST_EDGE * most && weights[weights.length - 1] <= LEAST_EDGE * most)) return false;
+    }
+    return true;
   }
 
   /** Log of prior(N) N! / Gamma(sum of concentrations + N), relative to that of the noisy total. */
@@ -130,31 +151,33 @@ function scaled(logs) {
 }
 
 /** Of every row the convolution of all others. */
-function others(rows, count) {
+function* others(rows, name) {
   const one = { start: 0, values: Float64Array.of(1) };
   let steps = 0;
-  const joined = (a, b) => {
+  function* joined(a, b) {
     steps += a.values.length * b.values.length;
-    count(steps);
-    return convolved(a, b);
-  };
+    if (steps > MOST_STEPS) throw unresolved(name);
+    return yield* convolved(a, b);
+  }
   const before = [one];
-  for (const row of rows.slice(0, -1)) before.push(joined(before[before.length - 1], row));
+  for (const row of rows.slice(0, -1)) before.push(yield* joined(before[before.length - 1], row));
   const rest = new Array(rows.length);
   let after = one;
   for (let k = rows.length - 1; k >= 0; k -= 1) {
-    rest[k] = joined(before[k], after);
-    if (k) after = joined(after, rows[k]);
+    rest[k] = yield* joined(before[k], after);
+    if (k) after = yield* joined(after, rows[k]);
   }
   return rest;
 }
 
-function convolved(a, b) {
+function* convolved(a, b) {
   const [long, short] = a.values.length > b.values.length ? [a, b] : [b, a];
   const values = new Float64Array(long.values.length + short.values.length - 1);
+  const together = Math.ceil(PRODUCTS_TOGETHER / long.values.length);
   for (let i = 0; i < short.values.length; i += 1) {
     const weight = short.values[i];
     if (weight > 0) for (let j = 0; j < long.values.length; j += 1) values[i + j] += weight * long.values[j];
+    if (i % together === together - 1) yield;
   }
   let top = 0;
   for (const value of values) top = Math.max(top, value);
@@ -164,7 +187,8 @@ function convolved(a, b) {
 
 /** The likelihood of one probability, the others integrated out under their prior. */
 class CountLikelihood extends Likelihood {
-  constructor(rows, k, nPrior) {
+  constructor(rows, k) {
+    const { nPrior } = rows;
     const { start, values } = rows.rest[k];
     const noise = { values: [rows.counts[k], start + highest(values)], scale: rows.scale, reach: 1 };
     super(new BinomialTotal(1), noise, nPrior);

@@ -1,6 +1,7 @@
 /** Families with one sum: how a release holds it, its model, its default prior, and its conjugate update. */
 
 import { BinomialTotal, GammaTotal, NegativeBinomialTotal, NormalTotal, PoissonTotal } from "./totals.js";
+import { clippedFailures, clippedPoisson } from "./clipped.js";
 import { failuresShift, poissonShift } from "./clipping.js";
 import { parseRational, toNumber } from "./exact.js";
 
@@ -15,6 +16,7 @@ const failures = (successes) => ({
   total: (known) => new NegativeBinomialTotal(successes(known)),
   update: ([a, b], n, total, known) => [a + successes(known) * n, b + total],
   clippingShift: (value, known) => failuresShift(value, known.upper, successes(known)),
+  clippedRecord: (known) => clippedFailures(known.upper, successes(known)),
 });
 
 const rate = (parameter, shape = () => 1) => ({
@@ -60,6 +62,7 @@ export const ONE_SUM = {
     total: () => new PoissonTotal(),
     update: ([a, b], n, total) => [a + total, b + n],
     clippingShift: (value, known) => poissonShift(value, known.upper),
+    clippedRecord: (known) => clippedPoisson(known.upper),
   },
   geometric: failures(() => 1),
   negative_binomial: failures((known) => known.constants.successes),

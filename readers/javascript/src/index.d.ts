@@ -51,7 +51,7 @@ export interface PosteriorOptions {
   nPrior?: string | number;
   where?: Keys;
   method?: "noise-aware" | "plug-in";
-  /** `modelled`, the default, refuses where clipped counts matter: this reader does not model them. */
+  /** Whether counts beyond their bound are modelled as clipped where that matters, the default, or left out. */
   clipping?: "modelled" | "ignored";
 }
 
@@ -63,7 +63,7 @@ export interface Posterior {
   readonly nPrior: string | null;
   readonly method: string;
   /** How records beyond the bounds were treated; null where there are none. */
-  readonly clipping: "negligible" | "ignored" | null;
+  readonly clipping: "modelled" | "negligible" | "ignored" | null;
   mean(parameter?: string): number;
   sd(parameter?: string): number;
   quantile(p: number, parameter?: string): number;
@@ -86,8 +86,11 @@ export interface Release {
   cells(statistic?: string): Keys[];
   table(statistic: string, where?: Keys): TableRow[];
   posterior(statistic: string, options?: PosteriorOptions): Posterior;
-  /** The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work. */
-  posteriorInSlices(statistic: string, options?: PosteriorOptions, pause?: () => Promise<void>): Promise<Posterior>;
+  /**
+   * The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work.
+   * `parameters` are worked out, all by default; others are when they are asked for, in one go.
+   */
+  posteriorInSlices(statistic: string, options?: PosteriorOptions & { parameters?: string[] }, pause?: () => Promise<void>): Promise<Posterior>;
 }
 
 export declare function readRelease(manifest: Uint8Array, files: Files, options?: ReadOptions): Promise<Release>;

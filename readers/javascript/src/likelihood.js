@@ -8,6 +8,7 @@
  */
 
 import { gram, sumRule } from "./rules.js";
+import { mayPause, stepDone } from "./tabulated.js";
 
 const LEFT_OUT = 24;
 const NODES = 12;
@@ -34,6 +35,7 @@ export class Likelihood {
     this.nPrior = nPrior;
     this.hint = null;
     this.cache = new Map();
+    this.begun = { position: null, terms: null };
   }
 
   /** Log likelihood at a position on the parameter's line, up to a constant. */
@@ -41,7 +43,9 @@ export class Likelihood {
     const known = this.cache.get(position);
     if (known !== undefined) return known;
     this.total.given(position);
-    const value = this.sumOverN();
+    // What a slice of the work left undone goes on from the terms that it had.
+    if (this.begun.position !== position) this.begun = { position, terms: new Map() };
+    const value = this.sumOverN(this.begun.terms);
     if (this.cache.size < 20000) this.cache.set(position, value);
     return value;
   }
@@ -53,17 +57,18 @@ export class Likelihood {
     return this.nPrior.log(0) - this.rate * (Math.abs(this.first) + second);
   }
 
-  sumOverN() {
+  sumOverN(known) {
     const { low, high } = this.nPrior;
     const first = Math.max(low, 1);
     const none = this.ofNone;
     if (high < first) return none;
-    const known = new Map();
     const term = (n) => {
       let value = known.get(n);
       if (value === undefined) {
+        mayPause();
         value = this.nPrior.log(n) + this.sumOverTotals(n);
         known.set(n, value);
+        stepDone();
       }
       return value;
     };

@@ -1,11 +1,13 @@
 /** Posteriors of one cell of a statistic with one sum. */
 
+import { ClippedLikelihood, LARGEST_BOUND } from "./clipped.js";
 import { NEGLIGIBLE } from "./clipping.js";
 import { ReleaseError, shown } from "./errors.js";
 import { ONE_SUM, knownOf, noisySums } from "./families.js";
 import { Likelihood } from "./likelihood.js";
 import { LINES, LineDistribution } from "./line.js";
 import { conjugate, fixed, parseNPrior, parsePrior, reciprocal } from "./priors.js";
+import { TabulatedLikelihood } from "./tabulated.js";
 
 export const NOISE_AWARE = "noise-aware";
 export const PLUG_IN = "plug-in";
@@ -31,11 +33,17 @@ export function oneSumPosterior(statistic, values, release, options) {
     conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
   const starts = updated.map((one) => one.start);
   const likelihoodOf = (ofN) =>
-    options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
-  const distribution = options.method === PLUG_IN
+    options.kept.of(`${ofN.low} ${ofN.text}`, () =>
+      new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+  const plain = options.method === PLUG_IN
     ? plugIn(line, prior, updated, starts)
     : noiseAware(line, prior, starts, nPrior, likelihoodOf);
-  const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
+  const clipping = clippingOf(family, known, plain, options);
+  const distribution = clipping === "modelled"
+    ? withClipping(line, prior, { exact, starts }, known.upper, shown(statistic.name), () =>
+      options.kept.of(`clipped ${nPrior.text}`, () =>
+        new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width)))
+    : plain;
   return new Posterior({
     parameters: [family.parameter],
     prior: prior.text,
@@ -56,18 +64,30 @@ function plugIn(line, prior, updated, starts) {
 }
 
 /**
- * How records beyond the public bounds were treated: null where none can be, `negligible` where Python would
- * leave clipping out as well, else `ignored`.
+ * How records beyond the public bounds are treated: null where none can be, `negligible` where they do not matter
+ * and are left out, as in Python, else `modelled`; `ignored` where that was asked for, or is all that there is.
  */
-function clippingOf(family, known, distribution, { method, clipping = "modelled" }, name) {
+function clippingOf(family, known, distribution, { method, clipping = "modelled" }) {
   if (clipping !== "modelled" && clipping !== "ignored") {
     throw new ReleaseError("usage", "clipping is modelled or ignored");
   }
   if (family.isBounded) return null;
   if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
   const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
-  if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
-  throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+  return shift <= NEGLIGIBLE * distribution.sd ? "negligible" : "modelled";
+}
+
+function withClipping(line, prior, { exact, starts }, upper, name, likelihoodOf) {
+  const why = (text) => new ReleaseError("clipping", `${name}: clipped records matter here, and ${text}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+  if (upper > LARGEST_BOUND) throw why(`this reader does not model them where the bound is above ${LARGEST_BOUND}`);
+  const likelihood = likelihoodOf();
+  // The conjugate update, of records that were never clipped, may be far from the mode.
+  const near = [likelihood.likelihood.start(exact), ...(starts.length > 1 ? starts : [])];
+  const distribution = LineDistribution.of(line, (t) => prior.log(t) + likelihood.at(t), near);
+  if (!likelihood.likelihood.isResolved(line.position(distribution.quantile(0.5)))) {
+    throw why("prior and released values are too far apart for this reader");
+  }
+  return distribution;
 }
 
 function noiseAware(line, prior, starts, nPrior, likelihoodOf) {

@@ -6,7 +6,7 @@ import { ONE_SUM } from "./families.js";
 import { countsPosterior } from "./counts.js";
 import { readValues } from "./parquet.js";
 import { isComputedAgain } from "./plan.js";
-import { KeptLikelihoods, inSlices } from "./tabulated.js";
+import { KeptWork, inSlices } from "./tabulated.js";
 import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
@@ -18,7 +18,7 @@ export class Release {
     this.groups = groupsOf(manifest);
     this.nCells = manifest.cells;
     this.values = new Map();
-    this.kept = new KeptLikelihoods();
+    this.kept = new KeptWork();
     manifest.statistics.forEach((statistic, i) => {
       if (!wanted.has(statistic.name)) return;
       this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -104,7 +104,8 @@ export class Release {
    *
    * @param {string} statistic
    * @param {{prior?: string, nPrior?: string | number, where?: Record<string, string | number>,
-   *   method?: string}} [options] By default the family's prior, the release's prior of N, and `noise-aware`.
+   *   method?: string, clipping?: string}} [options] By default the family's prior, the release's prior of N,
+   *   and `noise-aware`.
    */
   posterior(statistic, options = {}) {
     const entry = this.entry(statistic);
@@ -127,7 +128,7 @@ export class Release {
     const found = compute(entry, values, { n, maxTotalRows }, {
       ...options,
       method,
-      kept: { of: (key, width, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width, make) },
+      kept: { of: (key, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, make) },
     });
     this.kept.finish();
     return found;
@@ -137,11 +138,17 @@ export class Release {
    * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
    *
    * @param {string} statistic
-   * @param {object} options As of `posterior`.
+   * @param {object} options As of `posterior`, and `parameters`: those that are worked out, all by default;
+   *   others are when they are asked for, in one go.
    * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
    */
   posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
-    return inSlices(() => this.posterior(statistic, options), pause);
+    const { parameters, ...asked } = options;
+    return inSlices(() => {
+      const found = this.posterior(statistic, asked);
+      for (const parameter of parameters ?? found.parameters) found.marginal(parameter);
+      return found;
+    }, pause);
   }
 
   entry(statistic) {

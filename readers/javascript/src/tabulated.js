@@ -23,8 +23,8 @@ const WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
 /** Thrown where the deadline of a slice has come. */
 class SliceEnded extends Error {}
 
-/** When the present slice ends, in milliseconds of `performance.now`; never where none is set. */
-const slice = { end: Infinity };
+/** When the present slice ends, in milliseconds of `performance.now`, and what it has done; never where none is set. */
+const slice = { end: Infinity, steps: 0 };
 
 /**
  * Do work that likelihoods make long, in slices.
@@ -35,6 +35,7 @@ const slice = { end: Infinity };
 export async function inSlices(work, pause) {
   for (;;) {
     slice.end = performance.now() + SLICE;
+    slice.steps = 0;
     try {
       return work();
     } catch (error) {
@@ -46,15 +47,45 @@ export async function inSlices(work, pause) {
   }
 }
 
-/** Likelihoods by what they are of, the latest few. */
-export class KeptLikelihoods {
+/** End the slice where its deadline has come: what was kept by then is there when the work is begun again. */
+export function mayPause() {
+  // A slice that kept nothing would be begun again for ever.
+  if (slice.steps > 0 && performance.now() > slice.end) throw new SliceEnded();
+}
+
+/** Say that something was kept that the next slice need not do again. */
+export function stepDone() {
+  slice.steps += 1;
+}
+
+/** Work in small steps, which goes on from where it was when it is asked for again. */
+export class Resumed {
+  /** @param {Generator<void, *>} steps Yields after every few milliseconds of work, and returns what it found. */
+  constructor(steps) {
+    this.steps = steps;
+  }
+
+  get value() {
+    while (this.steps !== null) {
+      mayPause();
+      const { done, value } = this.steps.next();
+      stepDone();
+      if (done) [this.steps, this.found] = [null, value];
+    }
+    return this.found;
+  }
+}
+
+/** Likelihoods, and other work that slices go on with, by what they are of: the latest few. */
+export class KeptWork {
   constructor() {
     this.kept = new Map();
     this.asked = new Set();
   }
 
-  of(key, width, make) {
-    const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width);
+  /** What was kept under a key, or else is made now. */
+  of(key, make) {
+    const found = this.kept.get(key) ?? make();
     this.kept.delete(key);
     this.kept.set(key, found);
     if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
@@ -64,7 +95,7 @@ export class KeptLikelihoods {
 
   /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
   finish() {
-    for (const likelihood of this.asked) likelihood.isAskedAgain = true;
+    for (const work of this.asked) work.isAskedAgain = true;
     this.asked.clear();
   }
 }
@@ -125,9 +156,12 @@ export class TabulatedLikelihood {
   direct(position) {
     const known = this.known.get(position);
     if (known !== undefined) return known;
-    if (performance.now() > slice.end) throw new SliceEnded();
+    mayPause();
     const value = this.likelihood.at(position);
-    if (this.known.size < MOST_KNOWN) this.known.set(position, value);
+    if (this.known.size < MOST_KNOWN) {
+      this.known.set(position, value);
+      stepDone();
+    }
     return value;
   }
 }

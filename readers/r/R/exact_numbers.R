@@ -1,6 +1,7 @@
 # Exact numbers: decimal text or p/q, compared without rounding. Digits stand in base 10,000, the lowest first.
 
 .BASE <- 10000
+.EXACT <- "^-?[0-9]+([.][0-9]+|/[1-9][0-9]*)?$"
 
 .natural <- function(digits) {
   digits <- sub("^0+(?=.)", "", digits, perl = TRUE)
@@ -44,7 +45,7 @@
 # Returns list(negative, numerator, denominator).
 exact <- function(text) {
   if (!is.character(text) || length(text) != 1 || nchar(text) > 1000 ||
-    !grepl("^-?[0-9]+([.][0-9]+|/[1-9][0-9]*)?$", text)) {
+    !grepl(.EXACT, text)) {
     refuse("noise", "a number is not exact")
   }
   negative <- startsWith(text, "-")

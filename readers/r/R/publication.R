@@ -25,16 +25,34 @@ read_publication <- function(directory) {
 }
 
 #' Draws from a published posterior: of its CSV file, as this reader knows the Parquet of releases alone.
-published_draws <- function(directory) {
+#' Where the publication has several, `name` says which: the statistic's.
+published_draws <- function(directory, name = NULL) {
   manifest <- read_publication(directory)
   wanted <- Filter(function(file) file$role == "draws" && file$format == "csv", manifest$files)
   if (!length(wanted)) stop("the publication has no draws as CSV: publish it with --formats csv", call. = FALSE)
-  tables <- lapply(wanted, function(file) {
-    data <- .file(directory, file$path, file$size)
-    if (is.null(data) || length(data) != file$size || !identical(sha256(data), file$sha256)) {
-      refuse("files", "a file is missing, or has another size or SHA-256")
-    }
-    utils::read.csv(text = rawToChar(data), check.names = FALSE, comment.char = "", encoding = "UTF-8")
-  })
-  do.call(rbind, tables)
+  names <- sub("-draws\\.csv$", "", vapply(wanted, function(file) file$name, ""))
+  if (is.null(name) && length(names) == 1) name <- names
+  if (is.null(name) || !name %in% names) {
+    stop("name the draws that are wanted, one of: ", paste(names, collapse = ", "), call. = FALSE)
+  }
+  file <- wanted[[match(name, names)]]
+  data <- .file(directory, file$path, file$size)
+  if (is.null(data) || length(data) != file$size || !identical(sha256(data), file$sha256)) {
+    refuse("files", "a file is missing, or has another size or SHA-256")
+  }
+  .read_csv(rawToChar(data))
+}
+
+# Texts are quoted and numbers are not; read.csv by itself would take a key "NA" for a missing one, "007" for 7, and "T"
+# for TRUE.
+.read_csv <- function(text) {
+  Encoding(text) <- "UTF-8"
+  columns <- ncol(utils::read.csv(text = text, nrows = 0, check.names = FALSE, encoding = "UTF-8"))
+  start <- substr(text, 1, 1e6)
+  fields <- regmatches(start, gregexpr('"(?:[^"]|"")*"|[^,\r\n"]+', start, perl = TRUE))[[1]]
+  first <- fields[columns + seq_len(columns)]
+  utils::read.csv(
+    text = text, check.names = FALSE, comment.char = "", encoding = "UTF-8", na.strings = character(0),
+    colClasses = ifelse(startsWith(first, '"') %in% TRUE, "character", NA)
+  )
 }

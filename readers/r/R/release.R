@@ -7,6 +7,15 @@
 #'   and a column for each component, in lattice units.
 #' A hostile or damaged release ends in a condition of class `suffice_refused` with the `check` that it failed.
 read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE) {
+  if (!is.null(public_keys) && !requireNamespace("openssl", quietly = TRUE)) {
+    stop("checking signatures needs the package openssl", call. = FALSE)
+  }
+  # What is of another type than the format states ends in some error of R, or in a number that is missing.
+  odd <- function(condition) if (inherits(condition, "suffice_refused")) stop(condition) else refuse("fields", "a field has another form")
+  tryCatch(.read_checked(directory, public_keys, allow_withdrawn), error = odd, warning = odd)
+}
+
+.read_checked <- function(directory, public_keys, allow_withdrawn) {
   bytes <- .file(directory, "manifest.json", .LARGEST_MANIFEST)
   if (is.null(bytes)) refuse("existence", "it has no manifest: nothing was published")
   document <- read_canonical(bytes, .LARGEST_MANIFEST)
@@ -131,7 +140,19 @@ release_table <- function(release, statistic) {
   if (!entry$value_type %in% c("int64", "decimal128(38, 0)")) refuse("fields", "values have another type")
   for (quantity in entry$quantities) {
     if (!all(names(quantity$coefficients) %in% components)) refuse("shape", "a quantity is of components that are not there")
+    .check_quantity(quantity)
   }
+}
+
+.check_quantity <- function(quantity) {
+  is_text <- function(found) is.character(found) && length(found) == 1
+  is_label <- function(found) is.list(found) && length(found) == 2 && is_text(found[[1]]) && is_text(found[[2]])
+  weights <- quantity$coefficients
+  right <- is.list(weights) && length(names(weights)) == length(weights) &&
+    all(vapply(c(weights, list(quantity$public_n_coefficient)), function(weight) .matches(.EXACT, weight), TRUE)) &&
+    is_text(quantity$name) && is_text(.or_empty(quantity$category)) && is_text(.or_empty(quantity$component)) &&
+    (is.null(quantity$labels) || is.list(quantity$labels)) && all(vapply(quantity$labels, is_label, TRUE))
+  if (!right) refuse("fields", "a quantity has another form")
 }
 
 .check_window <- function(manifest) {
@@ -165,7 +186,6 @@ release_table <- function(release, statistic) {
 }
 
 .check_signature <- function(manifest, bytes, spans, public_keys) {
-  if (!requireNamespace("openssl", quietly = TRUE)) stop("checking signatures needs the package openssl", call. = FALSE)
   if (is.null(manifest$signature)) refuse("signature", "the release is not signed")
   message <- with_null(bytes, spans, "signature")
   value <- openssl::base64_decode(manifest$signature$value)

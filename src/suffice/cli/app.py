@@ -17,11 +17,13 @@ from suffice.cli import (
     analysis,
     calibration,
     catalogue,
+    cluster,
     config,
     keys,
     ledger,
     messages,
     model,
+    monitor,
     output,
     pool,
     posterior,
@@ -63,6 +65,8 @@ from suffice.cli.strict import make_strict, own_words
 from suffice.cli.terminal import say, say_json
 from suffice.cli.withdrawn import forget_withdrawn, note_withdrawn
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
+from suffice.monitoring import log_lines
+from suffice.monitoring.counting import counting_refusals
 from suffice.profile.finding import CHOSEN
 from suffice.profile.settings import settings
 
@@ -82,6 +86,7 @@ app = typer.Typer(
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(store.app, name="store")
 app.add_typer(model.app, name="model")
 app.add_typer(publications.app, name="publications")
@@ -187,26 +192,31 @@ def release(
     as_json: JsonOption = False,
 ) -> None:
     """Charge the ledger, compute exact statistics, add noise once, publish."""
-    settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-    from suffice.releasing import carry_out  # noqa: PLC0415
+    with counting_refusals():
+        settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
+        from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+        from suffice.releasing import carry_out  # noqa: PLC0415
 
-    outcome = carry_out(
-        load_spec(spec),
-        store=store,
-        ledger=ledger,
-        cluster=cluster,
-        window=window,
-        amendment=amendment,
-        as_of=as_of,
-        allow_open=allow_open,
-        new_attempt=new_attempt,
-        publish_timeout=publish_timeout,
-        wait=wait,
-        witness=witness,
-        progress=messages.progress(),
-        notice=messages.notice,
-    )
+        loaded = load_spec(spec)
+        with messages.about_release(
+            loaded, window=window, amendment=amendment, as_of=as_of, allow_open=allow_open, ledger=ledger
+        ):
+            outcome = carry_out(
+                loaded,
+                store=store,
+                ledger=ledger,
+                cluster=cluster,
+                window=window,
+                amendment=amendment,
+                as_of=as_of,
+                allow_open=allow_open,
+                new_attempt=new_attempt,
+                publish_timeout=publish_timeout,
+                wait=wait,
+                witness=witness,
+                progress=messages.progress(),
+                notice=messages.notice,
+            )
     note_withdrawn(outcome.release, warned=True)
     document = {
         **_release_document(outcome.release),
@@ -225,6 +235,7 @@ def release(
 app.command()(rehearsal.rehearse)
 app.command()(windows.backfill)
 app.command()(windows.status)
+app.command()(monitor.metrics)
 
 
 @app.command()
@@ -289,7 +300,7 @@ def table(
 
         footer = footer_of(table_source(opened, statistic), [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_table(chosen, written, title=f"{opened.name}: {statistic}", footer=footer)
+            plot_table(chosen, written, title=f"{opened.label}: {statistic}", footer=footer)
     if as_json:
         output.print_json(
             {
@@ -380,8 +391,7 @@ def _print_release(document: dict[str, Any]) -> None:
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:
     if as_json:
         say_json({"error": {"type": name, "message": message, "exit_status": status}}, indent=None)
-    else:
-        messages.show_error(name, message, status)
+    messages.show_error(name, message, status, as_text=not as_json)
     sys.exit(status)
 
 
@@ -391,12 +401,17 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with its status."""
-    token = CHOSEN.set(None)
+    chosen, log = CHOSEN.set(None), log_lines.CURRENT.set(None)
     try:
         forget_withdrawn()
         _run(list(sys.argv[1:] if arguments is None else arguments))
+    except SystemExit as end:
+        if log_lines.CURRENT.get() is not None:
+            log_lines.write("ended", exit_status=end.code if isinstance(end.code, int) else 0)
+        raise
     finally:
-        CHOSEN.reset(token)  # of this command alone, where a program runs several
+        log_lines.CURRENT.reset(log)
+        CHOSEN.reset(chosen)  # of this command alone, where a program runs several
 
 
 def _run(words: list[str]) -> NoReturn:

@@ -176,17 +176,20 @@ def calibrate(
         rng=seed,
         progress=output.Progress("simulating", "data sets"),
     )
+    from suffice.data_files.source import calibration_source  # noqa: PLC0415
+
+    source = calibration_source(opened, statistic, found, seed=seed)
     if plot is not None:
-        from suffice.data_files.source import calibration_source  # noqa: PLC0415
         from suffice.plots.calibrations import plot_calibration  # noqa: PLC0415
         from suffice.plots.style import footer_of  # noqa: PLC0415
 
-        title = f"{opened.name}: calibration of {statistic}"
-        footer = footer_of(calibration_source(opened, statistic, found, seed=seed), [opened])
+        title = f"{opened.label}: calibration of {statistic}"
+        footer = footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_calibration(found, written, title=title, footer=footer)
     if as_json:
-        output.print_json({**found.to_dict(), "seed": seed})
+        basis = {"source": source.document(), "release": opened.label}
+        output.print_json({**basis, **found.to_dict(), "seed": seed})
     else:
         say(found)
         output.print_written(plot)

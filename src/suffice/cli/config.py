@@ -13,7 +13,8 @@ from suffice.cli.terminal import say
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import redacted
 from suffice.profile.finding import CONFIG, Found, find_profile
-from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, public_keys, setting
+from suffice.profile.log_formats import LOG_FORMATS
+from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, log_setting, public_keys, setting
 
 app = typer.Typer(
     help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True
@@ -103,12 +104,8 @@ def _other_rows(found: Found | None) -> list[dict[str, Any]]:
     for name in ("spec_folders", "publications", "output_folders"):
         allowed = list(getattr(profile, name, None) or ())
         rows.append(_described(name, None, "profile" if allowed else "default", allowed, refused=False))
-    is_stated = profile is not None and "log_format" in profile.model_fields_set
-    from suffice.profile.model import LOG_FORMATS  # noqa: PLC0415 - pydantic is slow to import
-
-    written = profile.log_format if profile else LOG_FORMATS[0]
-    origin = "profile" if is_stated else "default"
-    return [*rows, _described("log_format", written, origin, [], refused=False)]
+    written = log_setting()
+    return [*rows, _described("log_format", written.value, written.origin, [], refused=False)]
 
 
 def _described(
@@ -150,8 +147,6 @@ def _print(document: dict[str, Any]) -> None:
 
 def _allowed_text(row: dict[str, Any]) -> str:
     if row["name"] == "log_format":
-        from suffice.profile.model import LOG_FORMATS  # noqa: PLC0415 - as above
-
         return ", ".join(LOG_FORMATS)
     if row["allowed"] == [row["value"]]:
         return "this alone"

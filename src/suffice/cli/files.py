@@ -56,21 +56,19 @@ def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> Non
     if path is None:
         return
     check_local(option, path)
-    from suffice.storage.releases.location import MANIFEST  # noqa: PLC0415 - pydantic is slow to import
-    from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415
+    from suffice.storage.publications.presence import holds_store  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.storage.releases.location import MANIFEST  # noqa: PLC0415
 
     try:
         real = Path(os.path.realpath(path))
-        is_inside = (real.parent / MANIFEST).exists() or any(
-            (folder / KEY).exists() for folder in (real, *real.parents)
-        )
+        is_inside = (real.parent / MANIFEST).exists() or any(map(holds_store, (real, *real.parents)))
         exists = os.path.lexists(path)
         is_file = path.is_file()
     except (OSError, ValueError):
         message = f"{option} {path}: the file cannot be written"
         raise UsageError(message) from None
     if is_inside:
-        message = f"{option} {path}: this lies inside a release store or a release: name another place"
+        message = f"{option} {path}: this lies inside a store or a release: name another place"
         raise UsageError(message)
     if not exists:
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli import messages, output, trust
+from suffice.cli import messages, output, reconcile, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
 from suffice.cli.terminal import say
 from suffice.errors import LedgerError, UsageError
@@ -136,6 +136,7 @@ def show(
 app.command("verify")(trust.verify_ledger)
 app.command("export")(trust.export_ledger)
 app.command("witness")(trust.witness_ledger)
+app.command("reconcile")(reconcile.reconcile_ledger)
 
 
 @app.command("recover")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from suffice.cli.output import Progress
 from suffice.cli.terminal import say
-from suffice.errors import SufficeError, SufficeWarning, bounded_message
-from suffice.profile.settings import log_format
+from suffice.errors import SufficeWarning, bounded_message
+from suffice.monitoring import log_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from suffice.backfilling import Backfill
+    from suffice.pipeline.spec.spec import Spec
 
 
 def progress(doing: str = "reading", unit: str = "tasks") -> Callable[[int, int], None] | None:
@@ -31,9 +34,7 @@ def cell_progress(doing: str) -> Callable[[int, int], None] | None:
 
 def notice(text: str) -> None:
     """Say what a command waits for: on a terminal, or as a line of JSON."""
-    if _is_json():
-        _write("notice", message=bounded_message(text))
-    elif _is_terminal():
+    if not log_lines.write("notice", message=text) and _is_terminal():
         say(f"\n{bounded_message(text)}", error=True, flush=True)
 
 
@@ -43,19 +44,60 @@ def show_warnings() -> None:
     warnings.showwarning = _show_warning
 
 
-def show_error(name: str, message: str, status: int) -> None:
-    """Write why a command failed."""
-    if _is_json():
-        _write("error", type=name, message=message, exit_status=status)
-    else:
+def show_error(name: str, message: str, status: int, *, as_text: bool = True) -> None:
+    """Write why a command failed; as text, unless its document on standard output says it."""
+    is_told = log_lines.write("error", type=name, message=message, exit_status=status)
+    if as_text and not is_told:
         say(f"suffice: {message}", error=True)
+
+
+@contextmanager
+def about_release(
+    spec: Spec, *, window: str, amendment: int, as_of: str | None, allow_open: bool, ledger: str
+) -> Iterator[None]:
+    """Let the lines of a log name a release; after the block, which ends its run, its charge too."""
+    log = log_lines.CURRENT.get()
+    if log is None:
+        yield
+        return
+    from suffice.monitoring.charges import charge_fields, newest_charge, window_of  # noqa: PLC0415
+
+    log.hold()
+    log.about(dataset=spec.dataset, name=spec.name)
+    label = window_of(spec, window, as_of=as_of, allow_open=allow_open)
+    if label is not None:
+        log.about(window=label, amendment=amendment)
+    try:
+        yield
+    finally:
+        if label is not None:
+            log.about(**charge_fields(newest_charge(ledger, spec.dataset, spec.name, label, amendment)))
+
+
+def about_backfill(spec: Spec) -> None:
+    """Let the lines of a log name the series that is backfilled."""
+    log = log_lines.CURRENT.get()
+    if log is not None:
+        log.hold()
+        log.about(dataset=spec.dataset, name=spec.name)
+
+
+def note_backfill(spec: Spec, done: Backfill, *, ledger: str) -> None:
+    """Write a line for each window of a backfill, when all of it has ended."""
+    log = log_lines.CURRENT.get()
+    if log is None:
+        return
+    from suffice.monitoring.charges import charge_fields, newest_charge  # noqa: PLC0415
+
+    for one in done.windows:
+        charge = newest_charge(ledger, spec.dataset, spec.name, one.window, one.amendment)
+        told = {"window": one.window, "amendment": one.amendment, **charge_fields(charge)}
+        log.write("notice", message=one.status.replace("_", " "), **told)
 
 
 def show_warning(text: str) -> None:
     """Write what a person should know, though nothing is refused for it."""
-    if _is_json():
-        _write("warning", message=bounded_message(text))
-    else:
+    if not log_lines.write("warning", message=text):
         say(f"suffice: warning: {bounded_message(text)}", error=True)
 
 
@@ -66,20 +108,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def _is_watched() -> bool:
-    return log_format() == "text" and _is_terminal()
+    return _is_terminal() and not log_lines.wants_lines()
 
 
 def _is_terminal() -> bool:
     return sys.stderr.isatty()
-
-
-def _is_json() -> bool:
-    """Whether lines are JSON; text where the profile itself is what failed."""
-    try:
-        return log_format() == "json"
-    except SufficeError:
-        return False
-
-
-def _write(event: str, **fields: object) -> None:
-    say(json.dumps({"event": event, **fields}), error=True, flush=True)

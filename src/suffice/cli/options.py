@@ -155,7 +155,10 @@ def parse_pairs(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
             message = f"{option} {pair}: write it as COLUMN=KEY"
             raise UsageError(message)
         if keys.get(column, key) != key:
-            message = f"{option} {pair}: {column} is given twice: state it once"
+            message = (
+                f"{option} {pair}: {column} is given twice, and takes one key: ask for one at a time, "
+                f"or leave {column} out"
+            )
             raise UsageError(message)
         keys[column] = key
     return keys

@@ -195,7 +195,7 @@ def _plot(opened: Release, drawn_from: Posterior, path: Path, *, mass: float, **
     from suffice.plots.posteriors import plot_posterior  # noqa: PLC0415 - matplotlib is slow to import
     from suffice.plots.style import footer_of  # noqa: PLC0415
 
-    title = f"{opened.name}: {drawn_from.statistic}"
+    title = f"{opened.label}: {drawn_from.statistic}"
     footer = footer_of(posterior_source(SUMMARIES, [opened], drawn_from, mass=mass), [opened])
     plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, **options)
 

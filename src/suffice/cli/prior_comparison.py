@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from suffice.cli import output
+from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
     ClippingOption,
     JsonOption,
+    PlotOption,
     PriorOfNOption,
     PublicKeyOption,
     ReleaseArgument,
@@ -36,16 +38,19 @@ def compare_priors(
     n_prior: PriorOfNOption = None,
     clipping: ClippingOption = "modelled",
     where: WhereOption = None,
+    plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
     allow_withdrawn: AllowWithdrawnOption = False,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print which of several priors the released values speak for: Bayes factors. Costs no privacy."""
     if prior is None or len(prior) < 2:
         message = '--prior: give two or more to compare, as --prior "Beta(1, 1)" --prior "Beta(1, 9)"'
         raise UsageError(message)
+    output.check_picture(plot, overwrite=overwrite)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.pooling.prior_comparison import compare_priors as compared  # noqa: PLC0415
 
@@ -57,10 +62,17 @@ def compare_priors(
         clipping=clipping,
         where=parse_pairs("--where", where),
     )
-    if as_json:
-        from suffice.data_files.source import comparison_source  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.data_files.source import comparison_source  # noqa: PLC0415 - pydantic is slow to import
 
-        source = comparison_source(opened, found)
+    source = comparison_source(opened, found)
+    if plot is not None:
+        from suffice.plots.prior_comparisons import plot_prior_comparison  # noqa: PLC0415
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+
+        title = f"{statistic}: which of {len(found.priors)} priors {opened.label} speaks for"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_prior_comparison(found, written, title=title, footer=footer_of(source, [opened]))
+    if as_json:
         output.print_json({"source": source.document(), "release": opened.label, **found.to_dict()})
         return
     if len(found.log_evidence) > 1:
@@ -70,3 +82,4 @@ def compare_priors(
     say(f"\nrelease: {opened.label}")
     say(f"prior of N: {found.n_prior}")
     say("log_bayes_factor: log of the evidence over that of the first prior")
+    output.print_written(plot)

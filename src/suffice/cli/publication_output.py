@@ -116,9 +116,12 @@ def print_publication(document: dict[str, Any]) -> None:
         say(f"{'statistic':<16} {in_line(asked['statistic'])}{', prior ' if priors else ''}{in_line(priors)}")
         if asked["n_prior"] is not None:
             say(f"{'prior of N':<16} {in_line(asked['n_prior'])}")
+    for name, told in _told_besides(request).items():
+        say(f"{name:<16} {in_line(told)}")
     say(f"{'method':<16} {request['method']}")
     say(f"{'intervals':<16} central, {100 * float(request['mass']):g} % posterior probability each")
-    say(f"{'draws':<16} {request['draws']} a cell, seed {request['seed']}")
+    draws = f"{request['draws']} a cell, seed {request['seed']}" if request["draws"] else "none"
+    say(f"{'draws':<16} {draws}")
     say(f"{'signed by':<16} {document['signed_by'] or 'nobody'}")
     for of, found in document["diagnostics"].items():
         told = ", ".join(f"{name} {value}" for name, value in found.items())
@@ -126,3 +129,20 @@ def print_publication(document: dict[str, Any]) -> None:
     for file in document["files"]:
         rows = "" if file["rows"] is None else f", {file['rows']} rows"
         say(f"{file['role']:<16} {in_line(file['path'])}{rows}, {file['size']} bytes")
+
+
+def _told_besides(request: dict[str, Any]) -> dict[str, str]:
+    """Return what of a request is not always there: its model, its cells, what was combined."""
+    from suffice.pipeline.publication.model_terms import model_text  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.pipeline.publication.request import Request  # noqa: PLC0415 - as above
+
+    model = Request.read(request).model
+    pooled = {None: "", "disjoint": "as of separate data", "same_data": "as of the same data"}
+    told = {
+        "model": "" if model is None else model_text(model),
+        "cells": ", ".join(f"{column}={key}" for column, key in request["where"].items()),
+        "rolled up over": ", ".join(request["over"]),
+        "releases pooled": pooled[request["relation"]],
+        "vouched": "whoever asked vouched for how the releases are related" if request["vouched"] else "",
+    }
+    return {name: text for name, text in told.items() if text}

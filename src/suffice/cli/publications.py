@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,10 +14,14 @@ from suffice.cli.files import check_file, check_local
 from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicationKeyOption, StoreOption
 from suffice.cli.publication_output import print_publication, publication_document
 from suffice.cli.terminal import in_line, say
-from suffice.cli.trust import verify_publication_of
+from suffice.cli.trust import print_resting, verify_publication_of
+from suffice.cli.withdrawn import note_resting
 from suffice.errors import StorageError, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.storage.operations.resting import RestingRelease
     from suffice.storage.publications.publication import Publication
 
 app = typer.Typer(
@@ -37,34 +41,27 @@ def list_publications(
     as_json: JsonOption = False,
 ) -> None:
     """List what was published in a store; what cannot be read is named, and the status is 5."""
+    from suffice.storage.operations.resting import resting_releases  # noqa: PLC0415
+    from suffice.storage.publications.presence import check_is_there  # noqa: PLC0415
     from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
 
     publications = PublicationStore.open(store, publication_keys=publication_keys)
-    rows, problems = [], []
+    check_is_there(publications)
+    found: list[Publication] = []
+    problems = []
     for publication_id in publications.ids():
         try:
-            found = publications.find(publication_id)
+            found += filter(None, [publications.find(publication_id)])
         except StoreError as error:
             problems.append(f"{publication_id}: {error}")
-            continue
-        if found is not None:
-            stated = found.manifest
-            signature = stated["signature"]
-            rows.append(
-                {
-                    "publication_id": publication_id,
-                    "title": stated["title"],
-                    "kind": stated["request"]["kind"],
-                    "created": stated["created"],
-                    "files": len(stated["files"]),
-                    "signed_by": None if signature is None else signature["key_id"],
-                }
-            )
+    resting = resting_releases(found, [])
+    note_resting(resting.values())
+    rows = [_row(publication, resting) for publication in found]
     if as_json:
         output.print_json({"uri": publications.uri, "publications": rows, "problems": problems})
     else:
         if rows:
-            output.print_rows(rows)
+            output.print_rows([{**row, "withdrawn": ", ".join(row["withdrawn"])} for row in rows])
         else:
             say(f"no publications at {publications.uri}")
         for problem in problems:
@@ -81,12 +78,18 @@ def show(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a publication: what was asked, what it rests on, its files."""
-    document = publication_document(_opened(publication, store, publication_keys))
+    """Show a publication: what was asked, what it rests on and whether that was withdrawn, its files."""
+    from suffice.storage.operations.resting import resting_releases  # noqa: PLC0415
+
+    found = _opened(publication, store, publication_keys)
+    resting = resting_releases([found], [store])
+    note_resting(resting.values())
+    document = publication_document(found)
     if as_json:
-        output.print_json(document)
+        output.print_json({**document, "releases": [one.to_dict() for one in resting.values()]})
     else:
         print_publication(document)
+        print_resting(resting.values())
 
 
 @app.command()
@@ -97,12 +100,12 @@ def verify(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a publication's manifest, its signature where one is demanded, and every file."""
+    """Check a publication's manifest, signature and files; say which of its releases was withdrawn."""
     from suffice.storage.publications.publication_store import locate_publication  # noqa: PLC0415
 
     located = locate_publication(publication)
     place, publication_id = (store, publication) if located is None else (located[0].parent.uri, located[1])
-    verify_publication_of(place, publication_id, publication_keys, as_json=as_json)
+    verify_publication_of(place, publication_id, publication_keys, releases=store, as_json=as_json)
 
 
 @app.command()
@@ -128,6 +131,21 @@ def fetch(
     else:
         for path in written:
             say(f"wrote {path}")
+
+
+def _row(publication: Publication, resting: Mapping[str, RestingRelease]) -> dict[str, Any]:
+    """Return a row of the list; ``withdrawn`` names the releases that were, of those it rests on."""
+    stated = publication.stated
+    on = [resting[release.manifest_sha256] for release in stated.head.releases]
+    return {
+        "publication_id": publication.publication_id,
+        "title": stated.title,
+        "kind": stated.head.kind,
+        "created": stated.created,
+        "files": len(stated.files),
+        "signed_by": None if stated.signature is None else stated.signature.key_id,
+        "withdrawn": [release.label for release in on if release.withdrawal is not None],
+    }
 
 
 def _copy(found: Publication, out: Path) -> None:

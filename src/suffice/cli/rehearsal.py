@@ -70,6 +70,5 @@ def rehearse(
             say("\nrehearsed: every stage works; no row was read, nothing was charged")
         return
     status = done.failure.exit_status
-    if not as_json:
-        messages.show_error(type(done.failure).__name__, str(done.failure), status)
+    messages.show_error(type(done.failure).__name__, str(done.failure), status, as_text=not as_json)
     raise typer.Exit(status)

@@ -15,7 +15,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.profile.settings import VARIABLES, check_text, pinned_profile, public_keys, setting
+from suffice.monitoring import log_lines
+from suffice.profile.settings import (
+    VARIABLES,
+    check_text,
+    log_format,
+    pinned_profile,
+    public_keys,
+    setting,
+)
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
@@ -31,6 +39,8 @@ class StrictCommand(TyperCommand):
         _check_words(self, ctx, args)
         rest = super().parse_args(ctx, args)
         _ask_profile(ctx)
+        log_format()  # before anything is done: one that is misspelt would be found by its absence
+        log_lines.begin(ctx.command_path.partition(" ")[2])
         return rest
 
 

@@ -115,7 +115,7 @@ def transitions(
         from suffice.plots.chains import plot_chain  # noqa: PLC0415
         from suffice.plots.style import footer_of  # noqa: PLC0415
 
-        title, footer = f"{opened.name}: {statistic}", footer_of(source, [opened])
+        title, footer = f"{opened.label}: {statistic}", footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_chain(found, written, title=title, footer=footer, mass=mass)
     if as_json:

@@ -23,16 +23,19 @@ from suffice.cli.options import (
     WitnessOption,
     open_for_reading,
 )
-from suffice.cli.terminal import say, say_line
+from suffice.cli.terminal import in_line, say, say_line
+from suffice.cli.withdrawn import note_resting
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
+from suffice.monitoring.counting import note_audit
 from suffice.pipeline.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from suffice.storage.ledger.chain import Head
     from suffice.storage.ledger.export import Export
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.operations.resting import RestingRelease
 
 
 def verify(
@@ -56,7 +59,9 @@ def verify(
             message = "--ledger: a publication cost nothing, so that no ledger knows of it: leave it out"
             raise UsageError(message)
         place, publication_id = folder
-        verify_publication_of(place.parent.uri, publication_id, publication_keys, as_json=as_json)
+        verify_publication_of(
+            place.parent.uri, publication_id, publication_keys, releases=store, as_json=as_json
+        )
         return
     if ledger is None:
         verification = verify_release(release, store=store, public_keys=public_keys)
@@ -87,14 +92,22 @@ def verify(
 
 
 def verify_publication_of(
-    store_uri: str, publication_id: str, publication_keys: list[str] | None, *, as_json: bool
+    store_uri: str,
+    publication_id: str,
+    publication_keys: list[str] | None,
+    *,
+    releases: str,
+    as_json: bool,
 ) -> None:
-    """Check what stands in the folder of a publication."""
+    """Check what stands in the folder of a publication; its releases are looked for in `releases` too."""
+    from suffice.storage.operations.resting import resting_releases  # noqa: PLC0415
     from suffice.storage.operations.verify_publication import verify_publication  # noqa: PLC0415
     from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
 
     store = PublicationStore.open(store_uri, publication_keys=publication_keys)
     found = verify_publication(store, publication_id)
+    resting = list(resting_releases(filter(None, [found.publication]), [releases]).values())
+    note_resting(resting)
     if as_json:
         output.print_json(
             {
@@ -104,15 +117,24 @@ def verify_publication_of(
                 "signature": found.signature,
                 "files": found.files,
                 "left_files": found.left,
+                "releases": [release.to_dict() for release in resting],
             }
         )
     else:
         for problem in found.problems:
             say(problem)
+        print_resting(resting)
         looked = f"{counted(found.files, 'file')}, signature {found.signature}".replace("_", " ")
         say("ok" if found.ok else "not ok", "-", looked)
     if not found.ok:
         raise typer.Exit(StorageError.exit_status)
+
+
+def print_resting(releases: Iterable[RestingRelease]) -> None:
+    """Say of the releases that a publication rests on which do not stand, as far as that is known."""
+    for release in releases:
+        if release.state != "stands":
+            say(f"{in_line(release.label)} (release {release.release_id}), which it rests on: {release}")
 
 
 def disclose(
@@ -165,6 +187,9 @@ def verify_ledger(
 
         with open_ledger(ledger, reading_only=not checkpoint) as opened:
             document = ledger_document(opened, store, witness, full=full, checkpoint=checkpoint)
+        is_whole = document["store"] == "checked" and not document["charges_elsewhere"]
+        if is_whole or not document["ok"]:  # a look at a part does not undo what an audit of all found
+            note_audit(ok=document["ok"])
     if as_json:
         output.print_json(document)
     else:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import messages, output
+from suffice.cli.monitor import OVERDUE, AllSpecsOption, show_standing
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -25,16 +27,14 @@ from suffice.cli.options import (
     WitnessOption,
 )
 from suffice.cli.terminal import say
-from suffice.errors import BudgetExceededError
+from suffice.errors import BudgetExceededError, UsageError
+from suffice.monitoring.counting import count_end, counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from suffice.backfilling import Backfill
     from suffice.gap_report import GapReport
     from suffice.pipeline.pooling.release import Release
-
-OVERDUE = 6
-"""The exit status of ``suffice status`` where a window is overdue, or gone from the store."""
 
 
 def backfill(
@@ -55,39 +55,44 @@ def backfill(
     as_json: JsonOption = False,
 ) -> None:
     """Release every window from one to another, and amendments that are due, as far as the budget goes."""
-    settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-    from suffice.backfilling import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    with counting_refusals():
+        settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
+        from suffice.backfilling import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
+        from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
 
-    done = carry_out_backfill(
-        load_spec(spec),
-        first,
-        last,
-        store=store,
-        ledger=ledger,
-        cluster=cluster,
-        as_of=as_of,
-        allow_open=allow_open,
-        publish_timeout=publish_timeout,
-        wait=wait,
-        witness=witness,
-        progress=messages.progress(),
-        notice=messages.notice,
-    )
+        loaded = load_spec(spec)
+        messages.about_backfill(loaded)
+        done = carry_out_backfill(
+            loaded,
+            first,
+            last,
+            store=store,
+            ledger=ledger,
+            cluster=cluster,
+            as_of=as_of,
+            allow_open=allow_open,
+            publish_timeout=publish_timeout,
+            wait=wait,
+            witness=witness,
+            progress=messages.progress(),
+            notice=messages.notice,
+        )
+    count_end(done.failure, stopped_at_budget=done.refusal is not None)
+    messages.note_backfill(loaded, done, ledger=ledger)
     if as_json:
         output.print_json(done.to_dict())
     else:
         _print_backfill(done)
     if done.failure is not None:
-        if not as_json:
-            messages.show_error(type(done.failure).__name__, str(done.failure), done.failure.exit_status)
+        failure = done.failure
+        messages.show_error(type(failure).__name__, str(failure), failure.exit_status, as_text=not as_json)
         sys.exit(done.failure.exit_status)  # Typer's own exit with 130 would count as another interrupt
     if done.refusal is not None:
         raise typer.Exit(BudgetExceededError.exit_status)
 
 
 def status(
-    spec: SpecArgument,
+    spec: Annotated[Path | None, typer.Argument(metavar="[SPEC]", help="A YAML or JSON spec.")] = None,
     first: Annotated[
         str | None,
         typer.Option(
@@ -100,9 +105,19 @@ def status(
     ledger: LedgerOption = DEFAULT_LEDGER,
     as_of: AsOfOption = None,
     *,
+    every: AllSpecsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is published, missing, due or overdue, and what the budget covers; 6 where one is overdue."""
+    if every:
+        if spec is not None or first is not None:
+            message = "--all takes every spec of the profile: leave SPEC and --from out"
+            raise UsageError(message)
+        show_standing(store=store, ledger=ledger, as_of=as_of, as_json=as_json)
+        return
+    if spec is None:
+        message = "SPEC is missing: name a spec, or --all for those of the deployment profile"
+        raise UsageError(message)
     settings(store=store, ledger=ledger, spec_path=spec)  # before the spec is opened
     from suffice.gap_report import status as report_on  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
@@ -171,4 +186,4 @@ def _print_status(report: GapReport) -> None:
 
 
 _STATUSES = ("published", "already_published", "failed", "left")
-_STATES = ("published", "missing", "overdue", "not_in_store")
+_STATES = ("published", "missing", "overdue", "withdrawn", "not_in_store")

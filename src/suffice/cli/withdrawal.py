@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from suffice.cli import output
-from suffice.cli.files import new_file
+from suffice.cli.files import check_file, new_file
 from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicKeyOption, ReleaseArgument, StoreOption
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
@@ -70,6 +70,8 @@ def describe(
         written = describe_release(release, store=store, public_keys=public_keys, allowed=_check_store)
     else:
         made = descriptions_of(release, store=store, public_keys=public_keys)
+        for name in made:
+            check_file("--out", out / name, overwrite=False)
         _make_folder(out)
         written = {}
         for name, data in made.items():

@@ -1,4 +1,4 @@
-"""Which withdrawn releases a command has opened: whatever it prints says so."""
+"""Which withdrawn releases a command has opened, or prints numbers from: it says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SufficeWarning
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.released.withdrawal import Withdrawal
+    from suffice.storage.operations.resting import RestingRelease
 
 _OPENED: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("opened withdrawn releases", default=())
 
@@ -18,11 +22,24 @@ def note_withdrawn(release: Release, *, warned: bool = False) -> None:
     """Remember a release that was withdrawn, and warn of it, unless that was done."""
     if release.withdrawn is None:
         return
-    named = {"release": release.label, "release_id": release.release_id, **release.withdrawn.to_dict()}
-    if named not in _OPENED.get():
+    if _note(release.label, release.release_id, release.withdrawn) and not warned:
+        warnings.warn(f"{release.label} was {release.withdrawn}", SufficeWarning, stacklevel=2)
+
+
+def note_resting(releases: Iterable[RestingRelease]) -> None:
+    """Remember those of the releases that a publication rests on which were withdrawn."""
+    for release in releases:
+        if release.withdrawal is not None:
+            _note(release.label, release.release_id, release.withdrawal)
+
+
+def _note(label: str, release_id: str, withdrawal: Withdrawal) -> bool:
+    """Remember a withdrawn release; return whether it is named for the first time."""
+    named = {"release": label, "release_id": release_id, **withdrawal.to_dict()}
+    is_new = named not in _OPENED.get()
+    if is_new:
         _OPENED.set((*_OPENED.get(), named))
-        if not warned:
-            warnings.warn(f"{release.label} was {release.withdrawn}", SufficeWarning, stacklevel=2)
+    return is_new
 
 
 def withdrawn_releases() -> list[dict[str, Any]]:

@@ -69,6 +69,14 @@ class Source:
         ``noise-aware``, or ``plug-in: not calibrated``; None of estimates.
     prior, n_prior, predictor_prior : str or None
         As text; None where there is none.
+    where : str or None
+        The cells that were asked for, as ``origin=JFK, month=1``; None of all.
+    rolled_up_over : str or None
+        Group columns over which cells were merged.
+    pooled_as : str or None
+        How several releases were put together: ``disjoint`` or ``same_data``.
+    model : str or None
+        What is asked of a model, as ``query; target well; do treated=yes``.
     mass : float or None
         Of the intervals.
     draws, seed : int or None
@@ -86,6 +94,10 @@ class Source:
     prior: str | None = None
     n_prior: str | None = None
     predictor_prior: str | None = None
+    where: str | None = None
+    rolled_up_over: str | None = None
+    pooled_as: str | None = None
+    model: str | None = None
     mass: float | None = None
     draws: int | None = None
     seed: int | None = None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 _HEIGHT_OF_WIDE = 150
+_MOST_NAMED = 20
+"""Releases that a note names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,8 @@ class Charged:
     state : str
     granted : Fraction or None
         All that was granted by then; None where it is not known.
+    release_id : str or None
+        Of the release that it is for.
     """
 
     hour: str
@@ -41,6 +45,7 @@ class Charged:
     epsilon: Fraction
     state: str
     granted: Fraction | None = None
+    release_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +62,18 @@ class Budget:
         The window grid where the grant holds for each window by itself.
     complete : bool
         Whether a ledger's export lists every charge, and not the published releases alone.
+    uncounted : tuple of str
+        Published releases that the export does not list: it is older than they are, or of another ledger.
+    export_is_of_others : bool
+        Whether there is an export, and it knows nothing of this dataset.
     """
 
     guarantee: str
     charges: tuple[Charged, ...]
     per_window: str | None = None
     complete: bool = False
+    uncounted: tuple[str, ...] = ()
+    export_is_of_others: bool = False
     rows: list[dict[str, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,34 +102,50 @@ class Budget:
         what = "charge" if self.complete else "published release"
         spent = f"Epsilon {format_epsilon(self.total)} in {counted(len(self.charges), what)}"
         granted = self.charges[-1].granted if self.charges else None
-        if granted is None:
-            return f"{spent}."
-        if self.per_window is not None:
-            return f"{spent}; granted are {format_epsilon(granted)} for each window by itself."
-        return f"{spent}, of {format_epsilon(granted)} granted."
+        if granted is not None and self.per_window is not None:
+            spent += f"; granted are {format_epsilon(granted)} for each window by itself"
+        elif granted is not None:
+            spent += f", of {format_epsilon(granted)} granted"
+        if self.uncounted:
+            spent += f". Not counted: {counted(len(self.uncounted), 'release')} that the export does not list"
+        return f"{spent}."
 
     @property
     def caption(self) -> str:
         """What the picture shows."""
         if self.complete:
-            return "Epsilon of all charges over time, by the ledger's public export" + (
-                "; dashed: what was granted." if self._limits() else "."
-            )
+            charges = "charges that the ledger's public export lists" if self.uncounted else "all charges"
+            by = "" if self.uncounted else ", by the ledger's public export"
+            dashed = "; dashed: what was granted" if self._limits() else ""
+            return f"Epsilon of {charges} over time{by}{dashed}."
+        why = (
+            "the ledger's export that this page was made with knows nothing of this dataset."
+            if self.export_is_of_others
+            else "a ledger's export would show it."
+        )
         return (
-            "Epsilon of published releases over time. What was charged and never published is not in it: a "
-            "ledger's export would show it."
+            "Epsilon of published releases over time. What was charged and never published is not in it: "
+            f"{why}"
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What has to be said beside the picture."""
-        if self.per_window is None:
-            return ()
-        note = (
-            f"The grant holds for each window of {self.per_window} by itself. Their rows are disjoint: what "
-            "one record can lose is bounded by the grant of its window, not by the sum shown here."
-        )
-        return (note,)
+        notes = []
+        if self.uncounted:
+            shown = ", ".join(self.uncounted[:_MOST_NAMED])
+            more = len(self.uncounted) - _MOST_NAMED
+            notes.append(
+                f"Published, but not in the ledger's export that this page was made with: {shown}"
+                + (f" and {more} more" if more > 0 else "")
+                + ". The export is older than they are, or of another ledger: the sum lacks what they spent."
+            )
+        if self.per_window is not None:
+            notes.append(
+                f"The grant holds for each window of {self.per_window} by itself. Their rows are disjoint: "
+                "what one record can lose is bounded by the grant of its window, not by the sum shown here."
+            )
+        return tuple(notes)
 
     def _limits(self) -> tuple[Fraction, ...]:
         granted = [charge.granted for charge in self.charges]

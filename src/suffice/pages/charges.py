@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,15 @@ def budgets_of(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -
     """Return what each dataset spent: by an export where there is one, else by its published releases."""
     found: dict[str, Budget] = {}
     for name in sorted({entry.facts["dataset"] for entry in entries} | set(charges or {})):
-        if charges is not None and name in charges:
-            found[name] = charges[name]
-            continue
         of = sorted(
             (entry for entry in entries if entry.facts["dataset"] == name),
             key=lambda entry: (entry.facts["created"], entry.facts["label"]),
         )
+        if charges is not None and name in charges:
+            listed = {charge.release_id for charge in charges[name].charges}
+            uncounted = [entry.facts["label"] for entry in of if entry.facts["release_id"] not in listed]
+            found[name] = dataclasses.replace(charges[name], uncounted=tuple(uncounted))
+            continue
         first = of[0].facts
         found[name] = Budget(
             guarantee=guarantee(
@@ -45,6 +48,7 @@ def budgets_of(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -
                 )
                 for entry in of
             ),
+            export_is_of_others=charges is not None,
         )
     return found
 
@@ -105,6 +109,7 @@ def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
                     epsilon=Fraction(reserved[charge]["micro_epsilon"], 10**6),
                     state=ended.get(charge, "not published yet"),
                     granted=granted,
+                    release_id=reserved[charge]["release_id"],
                 )
                 for hour, charge, granted in drawn[dataset]
             ),

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from suffice.pages.numbers import Scale, scale
 from suffice.pages.rendering import escape, markup
+from suffice.pages.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,8 +45,8 @@ def common_scale(intervals: Sequence[Interval | None], most: float = 5.0) -> Sca
     """Return the scale on which all intervals fit."""
     shown = [interval for interval in intervals if interval is not None and interval.is_finite]
     if not shown:
-        return scale(0.0, 1.0, most)
-    return scale(min(one.low for one in shown), max(one.high for one in shown), most)
+        return Scale.enclosing(0.0, 1.0, about=most)
+    return Scale.enclosing(min(one.low for one in shown), max(one.high for one in shown), about=most)
 
 
 def series(
@@ -77,7 +77,7 @@ def series(
     bottom = height - 18.0
 
     def up(value: float) -> float:
-        return 6.0 + (1.0 - y.share(value)) * (bottom - 6.0)
+        return 6.0 + (1.0 - y.at(value)) * (bottom - 6.0)
 
     def across(place: int) -> float:
         return _LEFT + (place + 0.5) / max(len(labels), 1) * (_RIGHT - _LEFT)
@@ -112,10 +112,10 @@ def row(interval: Interval, x: Scale) -> Markup:
     x : Scale
         Shared by the rows.
     """
-    parts = [_line("grid", at, 0, at, 24) for at in (100 * x.share(tick) for tick in x.ticks)]
+    parts = [_line("grid", at, 0, at, 24) for at in (100 * x.at(tick) for tick in x.ticks)]
     if interval.is_finite:
         low, lower, middle, upper, high = (
-            100 * x.share(value)
+            100 * x.at(value)
             for value in (
                 interval.low,
                 interval.lower_half,
@@ -138,7 +138,7 @@ def row_axis(x: Scale) -> Markup:
     minor = ' class="minor"'  # left out on narrow screens
     anchors = ["start", *["middle"] * (len(shown) - 2), "end"]
     parts = [
-        f'<text{"" if anchor != "middle" else minor} x="{100 * x.share(tick):.2f}%" y="12" '
+        f'<text{"" if anchor != "middle" else minor} x="{100 * x.at(tick):.2f}%" y="12" '
         f'text-anchor="{anchor}">{label}</text>'
         for tick, label, anchor in zip(x.ticks, shown, anchors, strict=True)
     ]
@@ -151,7 +151,7 @@ def ranked(intervals: Sequence[Interval], *, title: str, description: str, heigh
     bottom = height - 18.0
 
     def up(value: float) -> float:
-        return 6.0 + (1.0 - y.share(value)) * (bottom - 6.0)
+        return 6.0 + (1.0 - y.at(value)) * (bottom - 6.0)
 
     parts = _levels(y, up, _LEFT_OF_WIDE)
     ordered = sorted((one for one in intervals if one.is_finite), key=lambda one: one.middle)
@@ -197,11 +197,11 @@ def steps(
     is_wide : bool
         Whether the chart has the width of a page.
     """
-    y = scale(0.0, max([*totals, *limits, 1e-9]), 3.0)
+    y = Scale.enclosing(0.0, max([*totals, *limits, 1e-9]), about=3.0)
     bottom = height - 18.0
 
     def up(value: float) -> float:
-        return 6.0 + (1.0 - y.share(value)) * (bottom - 6.0)
+        return 6.0 + (1.0 - y.at(value)) * (bottom - 6.0)
 
     left = _LEFT_OF_WIDE if is_wide else _LEFT
 

@@ -1,4 +1,4 @@
-"""How to cite a release, as a sentence and as BibTeX."""
+"""How to cite a release in BibTeX; ``suffice.storage.releases.citation`` has the sentence."""
 
 from __future__ import annotations
 
@@ -9,18 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SPECIAL = re.compile(r"([&%$#_{}])")
-
-
-def citation(facts: Mapping[str, Any], url: str | None) -> str:
-    """Return the sentence that cites a release; `facts` as ``release_facts`` gives them."""
-    window = "" if facts["window"] == "all" else f", {facts['edition']}"
-    where = f" {url}" if url else ""
-    return (
-        f"{facts['name']}{window}: a differentially private release of {facts['dataset']} "
-        f"(epsilon {facts['epsilon']}, {str(facts['neighboring']).replace('_', ' ')}, unit {facts['unit']}). "
-        f"Release {facts['release_id']}, {facts['created'][:10]}. Manifest SHA-256 "
-        f"{facts['manifest_sha256']}.{where}"
-    )
 
 
 def bibtex(facts: Mapping[str, Any], url: str | None) -> str:

@@ -15,18 +15,16 @@ import numpy as np
 
 from suffice.pages.drawing import (
     WIDTH,
-    Scale,
     element,
     figure,
     label_width,
-    numbers,
     numbers_below,
     numbers_beside,
     path,
-    rounded_out,
     text,
 )
 from suffice.pages.marks import LEGEND, beside, extent, interval, legend, many
+from suffice.pages.scale import Scale, rounded_out, written_alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,7 +162,7 @@ def ranked(
     known = np.isfinite(lower) & np.isfinite(middle) & np.isfinite(upper)
     order = np.flatnonzero(known)[np.argsort(middle[known], kind="stable")]
     ends = rounded_out(*extent([float(np.min(lower[order])), float(np.max(upper[order]))]))
-    scale = Scale.over(*ends, 300.0, 34.0)
+    scale = Scale.over(*ends, 300.0, 34.0, about=5.0)
     left = beside(scale)
     across = Scale.over(1.0, float(max(len(order), 2)), left, WIDTH - 12.0)
     groups = np.array_split(order, min(len(order), 600))
@@ -174,14 +172,14 @@ def ranked(
     down = [scale.at(float(np.min(lower[group]))) for group in groups]
     centre = [scale.at(float(np.median(middle[group]))) for group in groups]
     band = [*zip(xs, up, strict=True), *zip(xs[::-1], down[::-1], strict=True)]
-    ticks = [tick for tick in across.ticks() if tick >= 1.0]
+    ticks = [tick for tick in across.ticks if tick >= 1.0]
     parts = [
         numbers_beside(scale, left, WIDTH - 12.0, axis),
         element("path", d=path(band, closed=True), class_="band"),
         element("path", d=path(zip(xs, centre, strict=True)), class_="line noise-aware"),
         *(
             text(across.at(tick), 318.0, written, "tick middle")
-            for tick, written in zip(ticks, numbers(ticks), strict=True)
+            for tick, written in zip(ticks, written_alike(ticks), strict=True)
         ),
         text((left + WIDTH) / 2.0, 338.0, f"{cells}, in the order of their medians", "axis middle"),
     ]

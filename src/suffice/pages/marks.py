@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from suffice.pages.drawing import CHARACTER, Scale, columns_of, element, label_width, numbers, text
+from suffice.pages.drawing import CHARACTER, columns_of, element, label_width, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from suffice.pages.scale import Scale
 
 LEGEND = 30.0
 """Height of a legend."""
@@ -38,7 +40,7 @@ def legend(entries: Iterable[tuple[str, str]]) -> str:
 
 def beside(scale: Scale) -> float:
     """Room for the numbers on the left."""
-    return label_width(numbers(scale.ticks(5)), 14) + 14.0
+    return label_width(scale.labels(), 14) + 14.0
 
 
 def extent(values: Sequence[float]) -> tuple[float, float]:

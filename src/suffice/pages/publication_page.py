@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from suffice.data_files.tables import METADATA_SUFFIX
+from suffice.pages.drawing import fitted
 from suffice.pages.release_page import Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from suffice.storage.publications.manifest_model import PublishedEntry
+    from suffice.pages.published_tables import PublishedTable
 
 _SCRIPTS = ("theme.js", "catalogue.js")
 _STYLES = ("style.css",)
+_LONGEST_HEADING = 72
+_ROLES = {
+    "summaries": "summaries",
+    "draws": "posterior draws",
+    "card": "a card: one page to look at",
+    "part": "one part of the cells",
+}
 _DIRECTIVE = re.compile(r"http-equiv|<form|<base", re.IGNORECASE)
 """What sends a reader elsewhere without any script; a policy stands in one ``http-equiv``."""
 _PROLOGUE = re.compile(
@@ -46,7 +54,7 @@ def publication_page(
     *,
     site: Site,
     root: str,
-    summaries: Sequence[Mapping[str, Any]],
+    tables: Sequence[PublishedTable],
     cards: Sequence[str],
     copied: Collection[str],
     where: str,
@@ -61,8 +69,8 @@ def publication_page(
         As it was read and checked.
     site, root
         As for a release's page.
-    summaries : sequence of mapping
-        Rows of its table of summaries; empty where there is none to show.
+    tables : sequence of PublishedTable
+        Of its summaries; empty where there is none to show.
     cards : sequence of str
         Files of its cards, beside the page.
     copied : collection of str
@@ -88,6 +96,7 @@ def publication_page(
         here="",
         crumbs=[("Data", "index.html")],
         manifest=manifest,
+        heading=_heading(manifest),
         signature_note=signature_note,
         request=[
             *(("statistic", _statistic(one)) for one in manifest["request"]["statistics"]),
@@ -98,15 +107,47 @@ def publication_page(
             for of, found in manifest["diagnostics"].items()
         ],
         releases=releases,
-        cards=cards,
+        mass=f"{100 * float(manifest['request']['mass']):g} %",
+        cards=[(card, _card_of(card)) for card in cards],
         where=where,
-        rows=table_rows(summaries),
-        n_rows=len(summaries),
+        tables=[{"is_of": table, "rows": table_rows(table.rows)} for table in tables],
         downloads=[
-            {**file, "size_text": size_text(file["size"]), "is_copied": file["path"] in copied}
+            {
+                **file,
+                "size_text": size_text(file["size"]),
+                "is_copied": file["path"] in copied,
+                "is": _what_is(file),
+            }
             for file in manifest["files"]
         ],
     )
+
+
+def _heading(manifest: Mapping[str, Any]) -> str:
+    """Return the title where it is short enough to be a heading; else what is asked, without the priors."""
+    title = str(manifest["title"])
+    if len(title) <= _LONGEST_HEADING:
+        return title
+    names = [one["statistic"] for one in manifest["request"]["statistics"]]
+    labels = [one["label"] for one in manifest["request"]["releases"]]
+    of = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{fitted(names[0], _LONGEST_HEADING)}{more}: {fitted(of, _LONGEST_HEADING)}"
+
+
+def _what_is(file: Mapping[str, Any]) -> str:
+    """Say in words what a file of a publication is there for."""
+    described = file["name"].removesuffix(METADATA_SUFFIX)
+    if described != file["name"]:
+        return f"says what the columns of {described} are, and what they rest on"
+    rows = "" if file["rows"] is None else f", {file['rows']:,} rows"
+    return f"{_ROLES[file['role']]}{rows}"
+
+
+def _card_of(path: str) -> str:
+    """Return the statistic whose card a file is, by its name; empty where it names none."""
+    _, _, name = path.partition("-")
+    return name.removesuffix("-card.html") if name.endswith("-card.html") else ""
 
 
 def _in_words(value: Any) -> str:
@@ -120,19 +161,6 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def summary_rows(entries: Sequence[PublishedEntry], files: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    """Return the rows of the first JSON document of summaries; none where there is none that can be read."""
-    for entry in entries:
-        if entry.role == "summaries" and entry.format == "json" and entry.path in files:
-            try:
-                rows = json.loads(files[entry.path])["rows"]
-            except (ValueError, KeyError, TypeError, RecursionError):
-                continue  # what describes a CSV file is JSON too
-            if _are_rows(rows):
-                return list(rows)
-    return []
-
-
 def _statistic(asked: Mapping[str, Any]) -> str:
     """Say which statistic was asked, and under which priors."""
     priors = [
@@ -144,14 +172,3 @@ def _statistic(asked: Mapping[str, Any]) -> str:
         [] if asked["predictor_prior"] is None else [f"prior of predictors {asked['predictor_prior']}"]
     )
     return "; ".join([asked["statistic"], *priors, *counts, *predictors])
-
-
-def _are_rows(rows: Any) -> bool:
-    """Tell whether these are rows with the same columns, of texts, numbers and nothing."""
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        return False
-    return all(
-        row.keys() == rows[0].keys()
-        and all(value is None or isinstance(value, str | int | float) for value in row.values())
-        for row in rows
-    )

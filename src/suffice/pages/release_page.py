@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pages.citation import bibtex, citation
+from suffice.pages.citation import bibtex
 from suffice.pages.numbers import number
 from suffice.pages.pictures import picture
 from suffice.pages.release_facts import ordered_groups
@@ -16,6 +16,7 @@ from suffice.pages.rendering import render
 from suffice.pages.statistic_view import POSTERIOR
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.families import FAMILIES
+from suffice.storage.releases.citation import citation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,11 +52,25 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Another page of the catalogue: its place below the root, its label, and a sentence."""
+    """Another page of the catalogue.
+
+    Attributes
+    ----------
+    path : str
+        Below the root.
+    label, text : str
+        Its name, and a sentence.
+    words : str
+        What search finds it by, beside these.
+    series : tuple of str
+        Series whose words find it as well.
+    """
 
     path: str
     label: str
     text: str = ""
+    words: str = ""
+    series: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

@@ -37,9 +37,9 @@ class SiteFolder:
         Raises
         ------
         UsageError
-            Where it is something else, lies inside a release store, or cannot be written.
+            Where it is something else, lies inside a store, or cannot be written.
         """
-        from suffice.storage.releases.store_identity import KEY  # noqa: PLC0415 - one caller
+        from suffice.storage.publications.presence import holds_store  # noqa: PLC0415 - one caller
 
         text = os.fspath(out)
         if _SCHEME.match(text):
@@ -47,8 +47,8 @@ class SiteFolder:
             raise UsageError(message)
         try:
             path = Path(os.path.realpath(text))
-            if any((place / KEY).exists() for place in (path, *path.parents)):
-                message = f"--out {text}: this lies inside a release store: name another place"
+            if any(map(holds_store, (path, *path.parents))):
+                message = f"--out {text}: this lies inside a store: name another place"
                 raise UsageError(message)
             path.mkdir(parents=True, exist_ok=True)
             state = path / STATE

@@ -172,7 +172,14 @@ def search_page(site: Site, entries: Sequence[Entry], publications: Sequence[Lin
             for entry in entries
         ),
         *(
-            {"kind": "publication", "title": one.label, "path": one.path, "text": one.text, "words": ""}
+            {
+                "kind": "publication",
+                "title": one.label,
+                "path": one.path,
+                "text": one.text,
+                "words": one.words,
+                "series": [name for name in one.series if name in series],
+            }
             for one in publications
         ),
     ]

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 from suffice.errors import ProfileError
 from suffice.pipeline.declaration.complaints import UNKNOWN_KEY, first_complaint, rule_of
 from suffice.profile.addresses import ledger_identity, store_uri
-
-LOG_FORMATS = ("text", "json")
+from suffice.profile.log_formats import LOG_FORMATS
 
 _RAW_KEY = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 
@@ -90,6 +89,8 @@ class DeploymentProfile(BaseModel):
         Folders that flows may write files into, at any depth.
     clusters : tuple of str, optional
         ``threads``, ``local`` and addresses of schedulers.
+    cluster_certificates : str, optional
+        The folder of the certificates with which runs open links to schedulers.
     spec_folders : tuple of str, optional
         Folders that released specs lie in, at any depth.
     public_keys : tuple of str, optional
@@ -115,6 +116,7 @@ class DeploymentProfile(BaseModel):
     clusters: Annotated[
         tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_text, _listed(value))))
     ] = None
+    cluster_certificates: Annotated[str | None, PlainValidator(_path)] = None
     spec_folders: Annotated[
         tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_path, _listed(value))))
     ] = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.finding import find_profile
+from suffice.profile.log_formats import LOG, LOG_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,14 +25,16 @@ VARIABLES = {
     "ledger": "SUFFICE_LEDGER",
     "store": "SUFFICE_STORE",
     "cluster": "SUFFICE_CLUSTER",
+    "cluster_certificates": "SUFFICE_CLUSTER_CERTIFICATES",
     "spool": "SUFFICE_SPOOL",
     "witness": "SUFFICE_WITNESS",
 }
 DEFAULTS = {"ledger": "sqlite:///ledger.db", "store": "releases", "cluster": "threads"}
-"""Values that hold where no one states another; a spool and a witness have none."""
+"""Values that hold where no one states another; a spool, a witness and certificates have none."""
 
 PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_FOLDERS = frozenset({"spool", "cluster_certificates"})
 _LONGEST_TEXT = 2**16
 """Characters of a parameter; priors with thousands of numbers fit."""
 
@@ -51,12 +54,13 @@ class Settings:
     Attributes
     ----------
     ledger, store, cluster : str
-    spool, witness : str, optional
+    cluster_certificates, spool, witness : str, optional
     """
 
     ledger: str
     store: str
     cluster: str
+    cluster_certificates: str | None
     spool: str | None
     witness: str | None
 
@@ -66,6 +70,7 @@ def settings(
     ledger: str | None = None,
     store: str | None = None,
     cluster: str | None = None,
+    cluster_certificates: str | None = None,
     spool: str | None = None,
     witness: str | None = None,
     spec_path: str | os.PathLike[str] | None = None,
@@ -74,9 +79,10 @@ def settings(
 
     Parameters
     ----------
-    ledger, store, cluster, spool, witness : str, optional
+    ledger, store, cluster, cluster_certificates, spool, witness : str, optional
         What the caller asks for. Left out, the variables ``SUFFICE_LEDGER``, ``SUFFICE_STORE``,
-        ``SUFFICE_CLUSTER``, ``SUFFICE_SPOOL`` and ``SUFFICE_WITNESS``, the profile, and last the defaults.
+        ``SUFFICE_CLUSTER``, ``SUFFICE_CLUSTER_CERTIFICATES``, ``SUFFICE_SPOOL`` and ``SUFFICE_WITNESS``, the
+        profile, and last the defaults.
     spec_path : path, optional
         The spec that is to be released, or the folder that it lies in.
 
@@ -92,12 +98,20 @@ def settings(
     profile = pinned_profile()
     if spec_path is not None:
         _check_spec_path(profile, os.fspath(spec_path))
-    asked = {"ledger": ledger, "store": store, "cluster": cluster, "spool": spool, "witness": witness}
+    asked = {
+        "ledger": ledger,
+        "store": store,
+        "cluster": cluster,
+        "cluster_certificates": cluster_certificates,
+        "spool": spool,
+        "witness": witness,
+    }
     found = {name: setting(name, given, profile=profile).value for name, given in asked.items()}
     return Settings(
         ledger=found["ledger"] or "",
         store=found["store"] or "",
         cluster=found["cluster"] or "",
+        cluster_certificates=found["cluster_certificates"],
         spool=found["spool"],
         witness=found["witness"],
     )
@@ -167,6 +181,17 @@ def check_text(place: str, text: str) -> None:
         raise UsageError(message)
 
 
+def pinned_certificates() -> str | None:
+    """Return the folder of a client's certificate, of the profile or ``SUFFICE_CLUSTER_CERTIFICATES``.
+
+    Raises
+    ------
+    PinnedError
+        Where the variable names another folder than the profile.
+    """
+    return setting("cluster_certificates", None, profile=pinned_profile()).value
+
+
 def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | None) -> list[str] | None:
     """Return the public keys of which a reader demands one; None where none is pinned and none is given.
 
@@ -188,9 +213,32 @@ def public_keys(given: Sequence[str] | None, *, profile: DeploymentProfile | Non
 
 
 def log_format() -> str:
-    """Return how progress, warnings and errors are written: ``text``, or what the profile states."""
+    """Return how progress, warnings and errors are written: ``text`` or ``json``.
+
+    Raises
+    ------
+    UsageError
+        Where ``SUFFICE_LOG`` is neither ``text`` nor ``json``.
+    ProfileError
+        Where there is a profile that cannot be used.
+    """
+    return log_setting().value or LOG_FORMATS[0]
+
+
+def log_setting() -> Setting:
+    """Return how a log is written, with its origin; raises as :func:`log_format`.
+
+    The format decides nothing about a run, so a caller may choose another than the profile's.
+    """
+    if stated := os.environ.get(LOG):
+        if stated not in LOG_FORMATS:
+            message = f"{LOG}: this is neither text nor json: set one of them, or leave it unset"
+            raise UsageError(message)
+        return Setting(value=stated, origin="environment")
     profile = pinned_profile()
-    return "text" if profile is None else profile.log_format
+    if profile is None or "log_format" not in profile.model_fields_set:
+        return Setting(value=LOG_FORMATS[0], origin="default")
+    return Setting(value=profile.log_format, origin="profile")
 
 
 def _pinned(profile: DeploymentProfile | None, name: str) -> tuple[str, ...] | None:
@@ -234,7 +282,7 @@ def _as_pinned(name: str, value: str, pinned: Sequence[str]) -> str | None:
         return value if is_server else allowed  # who logs in, and how, is the caller's to say
     if name == "cluster":
         return next((one for one in pinned if value.rstrip("/") == one.rstrip("/")), None)
-    spelled: Callable[[str], str] = os.path.realpath if name == "spool" else store_uri
+    spelled: Callable[[str], str] = os.path.realpath if name in _FOLDERS else store_uri
     uri = spelled(value)
     return next((one for one in pinned if uri == spelled(one)), None)
 

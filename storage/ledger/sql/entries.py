@@ -38,6 +38,13 @@ def read_entries(connection: Connection, *, after: int = 0) -> Iterator[Entry]:
         yield Entry(**row._mapping)  # noqa: SLF001 - its public name
 
 
+def read_entry(connection: Connection, sequence: int) -> Entry | None:
+    """Return one entry of the chain, if there is such an entry."""
+    query = select(tables.entries).where(tables.entries.c.sequence == sequence)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else Entry(**row._mapping)  # noqa: SLF001 - its public name
+
+
 def append_entry(
     connection: Connection, kind: EntryKind, moment: datetime, payload: Mapping[str, object]
 ) -> Entry:

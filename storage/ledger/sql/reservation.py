@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import insert, update
 
 from suffice.errors import ChargeLostError
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
@@ -23,7 +23,7 @@ from suffice.storage.ledger.sql.rows import check_owner, insert_unless_there, re
 from suffice.storage.ledger.sql.stores import remember_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from sqlalchemy import Connection, Row
@@ -75,9 +75,7 @@ def start(
     micro = check_epsilon(request.epsilon)
     if not take(connection, row, request.window, micro):
         raise exceeded_error(connection, row, request)
-    insert_unless_there(connection, tables.names, name=request.name, dataset=request.dataset)
-    check_owner(connection, request.name, request.dataset)
-    now, charge_id = holder.clock(), uuid4().hex
+    charge_id = uuid4().hex
     payload = {
         "charge_id": charge_id,
         "release_id": release_id(holder.ledger_id, charge_id),
@@ -93,9 +91,22 @@ def start(
         "store_id": request.store_id,
         "store_uri": request.store_uri,
     }
-    insert_unless_there(connection, tables.plans, sha256=request.plan_hash, content=request.plan_json)
+    return begin(connection, holder, payload, request.plan_json)
+
+
+def begin(connection: Connection, holder: Holder, payload: Mapping[str, Any], plan_json: str) -> Charge:
+    """Begin the charge that an entry's payload states, whose epsilon was taken in the same transaction.
+
+    Raises
+    ------
+    NameTakenError, WrongStoreError
+    """
+    now, charge_id = holder.clock(), payload["charge_id"]
+    insert_unless_there(connection, tables.names, name=payload["name"], dataset=payload["dataset"])
+    check_owner(connection, payload["name"], payload["dataset"])
+    insert_unless_there(connection, tables.plans, sha256=payload["plan_hash"], content=plan_json)
     entry = append_entry(connection, EntryKind.RESERVED, now, payload)
-    remember_store(connection, request, entry.sequence)
+    remember_store(connection, payload["store_id"], uri=payload["store_uri"], sequence=entry.sequence)
     connection.execute(
         insert(tables.charges).values(
             **payload,
@@ -179,22 +190,6 @@ def let_go(connection: Connection, holder: Holder, charge: Charge) -> None:
         )
         .values(lease_expires=format_time(holder.clock()))
     )
-
-
-def keep_manifest(connection: Connection, charge: Charge, manifest: bytes) -> None:
-    """Keep the bytes to publish, of a charge that is staged in the same transaction."""
-    connection.execute(insert(tables.staged_manifests).values(charge_id=charge.charge_id, content=manifest))
-
-
-def forget_manifest(connection: Connection, charge: Charge) -> None:
-    """Let the bytes go of a charge that ends in the same transaction."""
-    staged = tables.staged_manifests
-    connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
-
-
-def step(charge: Charge) -> dict[str, object]:
-    """Return what every entry of a charge's move states."""
-    return {"charge_id": charge.charge_id, "epoch": charge.epoch}
 
 
 def _lost(charge: Charge) -> ChargeLostError:

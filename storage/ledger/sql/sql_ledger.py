@@ -30,23 +30,20 @@ from suffice.storage.ledger.charge import (
 )
 from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
-from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.rerun import Decision, decide_rerun
-from suffice.storage.ledger.sql import tables
-from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, shift, write_grant
+from suffice.storage.ledger.sql import moves, tables
+from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, write_grant
 from suffice.storage.ledger.sql.checkpoints import write_checkpoint
 from suffice.storage.ledger.sql.editions import find_amended, read_editions
-from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_head
+from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_entry, read_head
 from suffice.storage.ledger.sql.examining import Examiner
+from suffice.storage.ledger.sql.reconciling import read_reconciled, reconcile
 from suffice.storage.ledger.sql.reservation import (
     Holder,
     claim,
-    forget_manifest,
-    keep_manifest,
     let_go,
     move,
     start,
-    step,
 )
 from suffice.storage.ledger.sql.rows import (
     checksums_of,
@@ -67,7 +64,6 @@ from suffice.storage.ledger.sql.rows import (
 )
 from suffice.storage.ledger.sql.stores import (
     change_store,
-    follow_marker,
     read_pins,
     read_sources,
     read_stores,
@@ -88,6 +84,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
     from suffice.storage.ledger.stores import KnownStore
 
@@ -288,6 +285,10 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_stores_of_charges(connection)
 
+    def reconciled(self) -> tuple[Reconciled, ...]:
+        with self._read() as connection:
+            return read_reconciled(connection)
+
     def unfinished(self, store_id: str) -> Sequence[ChargeSummary]:
         with self._read() as connection:
             return read_unfinished(connection, store_id)
@@ -295,6 +296,10 @@ class SqlLedger(Ledger):
     def plan(self, plan_hash: str) -> str:
         with self._read() as connection:
             return read_plan(connection, plan_hash)
+
+    def entry(self, sequence: int) -> Entry | None:
+        with self._read() as connection:
+            return read_entry(connection, sequence)
 
     def entry_hash(self, sequence: int) -> str | None:
         query = select(tables.entries.c.hash).where(tables.entries.c.sequence == sequence)
@@ -393,58 +398,24 @@ class SqlLedger(Ledger):
         return self._change(lambda connection: claim(connection, self._holder, charge))
 
     def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
-        micro = check_epsilon(charge.epsilon)
-        kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
-
-        def work(connection: Connection) -> Charge:
-            row = read_account_row(connection, charge.dataset, lock=True)
-            before = (ChargeState.RESERVED,)
-            move(connection, self._holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
-            shift(connection, row, charge.window, reserved=-micro, spent=micro)
-            entry = append_entry(connection, EntryKind.DRAWING, self.now(), {**step(charge), **kept})
-            follow_marker(connection, charge)
-            named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
-            move(connection, self._holder, charge, (ChargeState.DRAWING,), **named)
-            return read_charge(connection, self.ledger_id, charge.charge_id)
-
-        return self._change(work)
+        return self._change(lambda connection: moves.draw(connection, self._holder, charge, spool))
 
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
-        def work(connection: Connection) -> Charge:
-            before = (ChargeState.DRAWING,)
-            named = {"manifest_sha256": sha256(manifest)}
-            move(connection, self._holder, charge, before, state=ChargeState.STAGED, **named)
-            keep_manifest(connection, charge, manifest)
-            payload = {**step(charge), **named}
-            append_entry(connection, EntryKind.STAGED, self.now(), payload)
-            return read_charge(connection, self.ledger_id, charge.charge_id)
-
-        return self._change(work)
+        return self._change(lambda connection: moves.stage(connection, self._holder, charge, manifest))
 
     def publish(self, charge: Charge) -> Charge:
-        def work(connection: Connection) -> Charge:
-            current = read_charge(connection, self.ledger_id, charge.charge_id, lock=True)
-            if current.state is ChargeState.PUBLISHED:
-                return current
-            move(connection, self._holder, charge, (ChargeState.STAGED,), state=ChargeState.PUBLISHED)
-            forget_manifest(connection, charge)
-            append_entry(connection, EntryKind.PUBLISHED, self.now(), step(charge))
-            return read_charge(connection, self.ledger_id, charge.charge_id)
-
-        return self._change(work)
+        return self._change(lambda connection: moves.publish(connection, self._holder, charge))
 
     def abandon(self, charge: Charge, *, reason: str) -> Charge:
-        def work(connection: Connection) -> Charge:
-            row = read_account_row(connection, charge.dataset, lock=True)
-            current = read_charge(connection, self.ledger_id, charge.charge_id, lock=True)
-            move(connection, self._holder, charge, LIVE, state=ChargeState.ABANDONED)
-            forget_manifest(connection, charge)
-            returned = 0 if current.drew else check_epsilon(current.epsilon)
-            if returned:
-                shift(connection, row, charge.window, reserved=-returned, spent=0)
-            payload = {**step(charge), "micro_returned": returned, "reason": reason}
-            append_entry(connection, EntryKind.ABANDONED, self.now(), payload)
-            return read_charge(connection, self.ledger_id, charge.charge_id)
+        return self._change(lambda connection: moves.abandon(connection, self._holder, charge, reason))
+
+    def reconcile(self, lost: Sequence[LostCharge], *, beyond: int, reason: str) -> tuple[Charge, ...]:
+        if not reason.strip():
+            message = "a reconciliation needs a reason, for the record"
+            raise UsageError(message)
+
+        def work(connection: Connection) -> tuple[Charge, ...]:
+            return reconcile(connection, self._holder, lost, beyond=beyond, reason=reason)
 
         return self._change(work)
 

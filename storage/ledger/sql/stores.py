@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary
+    from suffice.storage.ledger.charge import Charge, ChargeSummary
 
 _UNFINISHED = "state IN ('reserved', 'drawing')"
 """As the index on them says it: SQLite compares the texts."""
 
 
-def remember_store(connection: Connection, request: ChargeRequest, sequence: int) -> None:
+def remember_store(connection: Connection, store_id: str, *, uri: str, sequence: int) -> None:
     """Remember the store that a charge names, with the charge's entry where it is the first.
 
     Raises
@@ -34,12 +34,12 @@ def remember_store(connection: Connection, request: ChargeRequest, sequence: int
     WrongStoreError
         Where its owner retired it.
     """
-    values = {"store_id": request.store_id, "uri": request.store_uri, "first_sequence": sequence}
+    values = {"store_id": store_id, "uri": uri, "first_sequence": sequence}
     if insert_unless_there(connection, tables.stores, **values, last_marker=0, retired=False):
         return
     columns = tables.stores.c
-    if connection.scalar(select(columns.retired).where(columns.store_id == request.store_id)):
-        message = f"the store {request.store_id} at {request.store_uri} was retired by its owner"
+    if connection.scalar(select(columns.retired).where(columns.store_id == store_id)):
+        message = f"the store {store_id} at {uri} was retired by its owner"
         raise WrongStoreError(message)
 
 

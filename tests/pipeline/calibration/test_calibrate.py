@@ -76,14 +76,15 @@ def test_the_noise_can_be_seen_where_it_matters() -> None:
     """Noise variance against sampling variance: 2 b^2 / 4 against n / 4 about probability 1/2.
 
     At epsilon 0.1 and 20 rows that is 10, so that 400 simulations reject a posterior that ignores it; at
-    epsilon 1 and 10,000 rows it is 2e-4. The prior bounds what noise can add to the posterior.
+    epsilon 1 and 10,000 rows it is 2e-4. The prior bounds what noise can add to the posterior. A verdict is
+    wrong once in a thousand runs: of the second the p-values are asked instead, at 1e-7.
     """
     rng = np.random.default_rng()
     loud = simulate(generative_model_for("bernoulli", n=20, epsilon="0.1"), 400, rng, sees_noise=True)
     assert judge(loud.ignored).conclusion == NOT_CALIBRATED
     assert 3.0 < loud.widening[0] ** 2 - 1.0 < 15.0
     quiet = simulate(generative_model_for("bernoulli", n=10_000, epsilon="1"), 400, rng, sees_noise=True)
-    assert judge(quiet.ignored).conclusion == CANNOT_TELL
+    assert min(quiet.ignored[0].p_values()) > 1e-7
     assert abs(quiet.widening[0] ** 2 - 1.0) < 0.05
     unasked = simulate(generative_model_for("bernoulli", n=20), 2, rng)
     assert (unasked.ignored, unasked.widening) == ((), ())

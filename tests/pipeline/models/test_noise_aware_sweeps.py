@@ -84,11 +84,14 @@ def p_values(priors: StatePriors) -> tuple[Floats, Floats, Floats]:
 
 
 def test_sweeps_keep_the_prior() -> None:
-    """At a false-alarm rate of 1e-7 over all numbers."""
+    """At a false-alarm rate of 1e-7 over all numbers.
+
+    The control believes in other priors. Roots of half the nats of its least p-values were 7.0 to 7.7 in
+    three repetitions, and 14.6 or more for lambda; they scatter by half at most, and 3.1 is enough.
+    """
     found = np.concatenate(p_values(PRIORS))
     assert found.min() > 1e-7 / len(found)
-    # The control: sweeps that believe in other priors.
-    for part in p_values(StatePriors(transitions=0.5, emissions=0.8, rate=0.13)):
+    for part in p_values(StatePriors(transitions=0.4, emissions=1.0, rate=0.17)):
         assert part.min() < 1e-7 / len(found)
 
 

@@ -60,9 +60,13 @@ def held(posterior: Posterior, parameter: str, truth: float) -> int:
 
 
 def test_intervals_hold_what_they_do_not_where_clipping_is_ignored() -> None:
-    """16 cells with 10 % clipped: fewer than 9 hold with a chance below 1e-6 at 95 %, 9 with 1e-6 at 15 %."""
+    """16 cells with 10 % clipped: fewer than 7 hold with a chance of 5e-7 for each parameter even at 90 %.
+
+    The truth is fixed, so intervals of 95 % need not cover exactly: of 144 cells 93 and 94 % did.
+    Where clipping is ignored, none of 160 did; at 2 %, 7 of 16 would with a chance of 1e-8.
+    """
     rng = np.random.default_rng()
-    statistic = released([5.0] * 16, 3.9, 4000, rng)
+    statistic = released([5.0] * 16, 3.9, 16_000, rng)
     modelled = noise_aware_posterior(statistic, prior=PRIOR)
     ignored = noise_aware_posterior(statistic, prior=PRIOR, clipping=IGNORED)
     assert modelled.models_clipping is not None
@@ -73,8 +77,8 @@ def test_intervals_hold_what_they_do_not_where_clipping_is_ignored() -> None:
     assert ignored.clipping is not None
     assert ignored.clipping.is_warned.all()
     for parameter, truth in (("mean", 5.0), ("variance", 3.9**2)):
-        assert held(modelled, parameter, truth) >= 9
-        assert held(ignored, parameter, truth) < 9
+        assert held(modelled, parameter, truth) >= 7
+        assert held(ignored, parameter, truth) < 7
 
 
 @pytest.mark.parametrize(("mean", "sd"), [(8.0, 7.05), (20.0, 12.0)])

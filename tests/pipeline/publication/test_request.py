@@ -90,7 +90,6 @@ def test_every_choice_has_an_id_of_its_own() -> None:
         request_of(within_unit="ignored"),
         request_of(kind="roll_up", over=("place",)),
         request_of(cells_per_part=10),
-        request_of(vouched=True),
     ]
     ids = {request.publication_id for request in (base, *others)}
     assert len(ids) == 1 + len(others)
@@ -121,6 +120,27 @@ def test_one_question_has_one_id_however_it_is_put(release: Release) -> None:
         == asked(prior="Beta(1, 1)", n_prior="Reciprocal(1000000000000)").publication_id
     )
     assert asked(seed=1).publication_id != asked(seed=2).publication_id
+
+
+def test_columns_are_rolled_up_in_whatever_order(release: Release) -> None:
+    def asked(*over: str) -> Request:
+        return ask([release], ["flag"], kind="roll_up", over=over, formats=["csv"]).request
+
+    assert asked("month", "place").canonical() == asked("place", "month").canonical()
+    with pytest.raises(UsageError, match="once each"):
+        asked("month", "month")
+
+
+def test_vouching_for_one_release_is_refused(release: Release) -> None:
+    with pytest.raises(UsageError, match="vouching for releases"):
+        ask([release], ["flag"], vouched=True, formats=["csv"])
+
+
+@pytest.mark.parametrize("name", ["", "x" * 1001, "\ud800", 7])
+def test_names_of_priors_are_short_texts(release: Release, name: Any) -> None:
+    priors = {name: "Beta(1, 1)", "other": "Beta(1, 9)"}
+    with pytest.raises(UsageError, match=r"priors\.name"):
+        ask([release], ["flag"], kind="prior_sensitivity", priors=priors, formats=["csv"])
 
 
 def test_a_derived_seed_follows_from_the_rest() -> None:
@@ -175,6 +195,8 @@ def _changed(**changes: Any) -> dict[str, Any]:
         _changed(relation="disjoint"),
         _changed(kind="roll_up"),
         _changed(over=["place"]),
+        _changed(kind="roll_up", over=["place", "place"]),
+        _changed(vouched=True),
         _changed(kind="model"),
         _changed(kind="prior_sensitivity"),
         _changed(where={"place": 1}),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from suffice.storage.ledger.chain import PublicEntry
 from suffice.storage.operations import verify_store as module
 from suffice.storage.operations.markers import Marker
 from suffice.storage.operations.verify_store import verify_store
@@ -56,7 +57,17 @@ def test_every_damage_is_named(books: Books) -> None:
     (books.directory_of(third) / "extra.parquet").write_bytes(b"x")
     (root / "notes.txt").write_text("stray")
     (root / "charges/000/000/000/001").write_bytes(b"no marker")
-    foreign = Marker(ledger_id="f" * 32, sequence=2, hash="0" * 64)
+    foreign = Marker(
+        ledger_id="f" * 32,
+        entry=PublicEntry(
+            sequence=2,
+            previous_hash="0" * 64,
+            kind="reserved",
+            hour="2026-01-31T08Z",
+            payload={},
+            commitment="0" * 64,
+        ),
+    )
     (root / marker_key(2)).write_bytes(foreign.encode())
     books.store.put_tombstone("d", "all", "0" * 16)
     books.store.objects.put_new(f"d/all/{'0' * 16}/x.parquet", b"x")

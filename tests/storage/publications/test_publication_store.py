@@ -20,6 +20,7 @@ from suffice.errors import (
 from suffice.pipeline.declaration import canonical_json
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import parse_publication
+from suffice.storage.publications.presence import check_is_there
 from suffice.storage.publications.publication_store import PublicationStore, open_publication
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.signatures.keys import new_keys
@@ -112,6 +113,29 @@ def test_a_manifest_is_put_only_after_its_files(tmp_path: Path) -> None:
         elsewhere.publish("0" * 32, manifest_of(request_of(), put))
 
 
+def test_a_listing_that_lags_stops_nothing(tmp_path: Path) -> None:
+    class Lagging:
+        """Objects whose listings show nothing yet; what is asked for by name is there."""
+
+        def __init__(self, objects: Any) -> None:
+            self._objects = objects
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._objects, name)
+
+        def names(self, _: str) -> list[str]:
+            return []
+
+    store = PublicationStore.open(tmp_path / "store")
+    lagging = replace(store, objects=Lagging(store.objects))
+    made = publish(lagging)
+    assert made.read("draws.parquet") == FILES["draws.parquet"]
+    other, elsewhere = request_of(draws=7), PublicationStore.open(tmp_path / "elsewhere")
+    put = [elsewhere.put_file(id_of(other), name, data) for name, data in FILES.items()]
+    with pytest.raises(PublicationCorruptError, match="nothing was published"):
+        lagging.publish(id_of(other), manifest_of(other, put))
+
+
 def test_only_its_own_folder_need_be_writable(tmp_path: Path) -> None:
     store = tmp_path / "store"
     (store / "publications").mkdir(parents=True)
@@ -135,6 +159,7 @@ def test_a_policy_of_its_own_folder_is_enough(monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setenv(name, value)
         server.only_below = "/bucket/pre/publications/"
         store = PublicationStore.open("s3://bucket/pre")
+        check_is_there(store)  # nothing yet, and what stands beside it may not be read
         store.check_create_only()
         made = publish(store)
         assert [one.data for one in store.all()] == [made.data]

@@ -81,15 +81,24 @@
     return total + entry.rank;
   }
 
+  // Words of a search: "Beta(1, 30)" is one, however it is spaced.
+  function normal(text) {
+    return text.toLowerCase().replace(/\s*,\s*(?=[^()]*\))/g, ",");
+  }
+
   function searches(box) {
     var ranks = { dataset: 0.3, series: 0.2, publication: 0.1, release: 0 };
-    var index = JSON.parse(document.getElementById("suffice-index").textContent).map(function (entry, order) {
+    var entries = JSON.parse(document.getElementById("suffice-index").textContent);
+    var wordsOf = new Map();
+    entries.forEach(function (entry) { if (entry.kind === "series") wordsOf.set(entry.title, entry.words); });
+    var index = entries.map(function (entry, order) {
+      var shared = (entry.series || []).map(function (name) { return wordsOf.get(name) || ""; });
       return {
         shown: entry,
         order: order,
         rank: ranks[entry.kind] || 0,
-        name: entry.title.toLowerCase(),
-        all: (entry.title + " " + entry.text + " " + entry.words).toLowerCase()
+        name: normal(entry.title),
+        all: normal([entry.title, entry.text, entry.words].concat(shared).join("\n"))
       };
     });
     var results = document.getElementById("results");
@@ -97,7 +106,7 @@
     var most = 50;
 
     function show() {
-      var words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+      var words = normal(box.value).split(/\s+/).filter(Boolean);
       var found = index
         .map(function (entry) { return { entry: entry, score: words.length ? scored(entry, words) : entry.rank + 1 }; })
         .filter(function (one) { return one.score > 0; })

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 121f5d6c5206b2f55b58c9d9373064cf5a21484ac6765a35f57b0c7c9be5f503
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: e956001c9d7aa29876de1e7b8f5413fec48b1c6c670256b1bd08e8a9982f9955
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -1378,134 +1378,6 @@
     }
   };
 
-  // src/clipping.js
-  var NEGLIGIBLE = 0.01;
-  var LONGEST2 = 1e6;
-  function poissonShift(rate2, upper) {
-    return excess(rate2, upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1));
-  }
-  function failuresShift(probability, upper, successes2) {
-    const failure = 1 - probability;
-    const mean = successes2 * failure / probability;
-    const log = (x) => x === 0 ? successes2 * Math.log(probability) : logBinomial(x, successes2 + x, failure, probability) - Math.log1p(x / successes2);
-    const lost = excess(mean, upper, log, (x) => (x + successes2) / (x + 1) * failure);
-    return successes2 / (successes2 + mean - lost) - probability;
-  }
-  function excess(mean, upper, log, ratio2) {
-    const isLow = mean < upper;
-    let x = isLow ? upper + 1 : upper - 1;
-    let probability = Math.exp(log(x));
-    let sum = 0;
-    for (let steps = 0; steps < LONGEST2 && x >= 0; steps += 1) {
-      const term = Math.abs(x - upper) * probability;
-      sum += term;
-      if (term < 1e-14 * sum || term === 0 && steps > 100) break;
-      if (isLow) probability *= ratio2(x);
-      else if (x > 0) probability /= ratio2(x - 1);
-      x += isLow ? 1 : -1;
-    }
-    return isLow ? sum : mean - upper + sum;
-  }
-
-  // src/families.js
-  var beta = (a, b) => `Beta(${a}, ${b})`;
-  var failures = (successes2) => ({
-    parameter: "probability",
-    prior: "Beta",
-    defaultPrior: () => beta(1, 1),
-    total: (known) => new NegativeBinomialTotal(successes2(known)),
-    update: ([a, b], n, total, known) => [a + successes2(known) * n, b + total],
-    clippingShift: (value, known) => failuresShift(value, known.upper, successes2(known))
-  });
-  var rate = (parameter, shape = () => 1) => ({
-    parameter,
-    prior: "Gamma",
-    defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
-    total: (known, step) => new GammaTotal(shape(known), step),
-    update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
-  });
-  var scale = (parameter, share3 = 1) => ({
-    parameter,
-    prior: "InverseGamma",
-    defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
-    // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
-    total: (_known, step) => new ReversedGammaTotal(share3, step),
-    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
-  });
-  var ReversedGammaTotal = class extends GammaTotal {
-    given(logScale) {
-      super.given(Math.log(this.shape) - logScale);
-    }
-  };
-  var successes = (trials) => ({
-    parameter: "probability",
-    prior: "Beta",
-    defaultPrior: () => beta(1, 1),
-    total: (known) => new BinomialTotal(trials(known)),
-    isBounded: true,
-    update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
-  });
-  var ONE_SUM = {
-    bernoulli: successes(() => 1),
-    binomial: successes((known) => known.upper),
-    poisson: {
-      parameter: "rate",
-      prior: "Gamma",
-      defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
-      total: () => new PoissonTotal(),
-      update: ([a, b], n, total) => [a + total, b + n],
-      clippingShift: (value, known) => poissonShift(value, known.upper)
-    },
-    geometric: failures(() => 1),
-    negative_binomial: failures((known) => known.constants.successes),
-    exponential: rate("rate"),
-    gamma: rate("rate", (known) => known.constants.shape),
-    weibull: rate("rate"),
-    pareto: rate("shape"),
-    laplace: scale("scale"),
-    normal_known_mean: scale("variance", 0.5),
-    normal_known_variance: {
-      parameter: "mean",
-      prior: "Normal",
-      defaultPrior: ({ lower, upper }) => `Normal(${(lower + upper) / 2}, ${(upper - lower) / 4})`,
-      total: (known, step) => new NormalTotal(known.constants.variance, known.lower, step),
-      update: ([loc, sd], n, total, known) => {
-        const { variance } = known.constants;
-        const rows = variance / sd / sd;
-        return [(rows * loc + total) / (rows + n), Math.sqrt(variance / (rows + n))];
-      }
-    }
-  };
-  function knownOf(statistic) {
-    const { lower, upper, constants = {} } = statistic.parameters;
-    const number2 = (text) => text === null || text === void 0 ? 0 : toNumber(parseRational(text));
-    return {
-      lower: number2(lower),
-      upper: number2(upper),
-      constants: Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, number2(text)]))
-    };
-  }
-  function noisySums(statistic, values, n) {
-    const scale2 = toNumber(parseRational(statistic.scale));
-    if (statistic.family === "bernoulli") {
-      const [first, second] = statistic.design === "minimal" ? values : [values[1], values[0]];
-      return { values: [first, second].filter((value) => value !== void 0).map(Number), scale: scale2, reach: 1, step: 1 };
-    }
-    const known = knownOf(statistic);
-    if (statistic.design === "minimal") {
-      const total = statistic.quantities.find((quantity2) => quantity2.name === "total");
-      const step = parseRational(Object.values(total.coefficients)[0]);
-      const atZero = parseRational(total.public_n_coefficient);
-      const lower = parseRational(statistic.parameters.lower ?? "0");
-      const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
-      const lowest = shift / (lower.d * atZero.d * step.n);
-      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
-      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
-    }
-    const reach2 = Number(statistic.partition_total);
-    return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
-  }
-
   // src/rules.js
   function polynomials(m, n, y) {
     const values = new Float64Array(m + 1);
@@ -1648,12 +1520,163 @@
     return sum;
   }
 
+  // src/tabulated.js
+  var MOST_KEPT = 8;
+  var SLICE = 12;
+  var NODES = 24;
+  var FIRST = 6;
+  var TOLERANCE = 3e-12;
+  var MOST_HALVINGS = 8;
+  var MOST_KNOWN = 5e4;
+  var ANGLES = Array.from({ length: NODES }, (_, i) => Math.PI * (i + 0.5) / NODES);
+  var POINTS2 = ANGLES.map(Math.cos);
+  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
+  var SliceEnded = class extends Error {
+  };
+  var slice = { end: Infinity, steps: 0 };
+  async function inSlices(work, pause) {
+    for (; ; ) {
+      slice.end = performance.now() + SLICE;
+      slice.steps = 0;
+      try {
+        return work();
+      } catch (error) {
+        if (!(error instanceof SliceEnded)) throw error;
+      } finally {
+        slice.end = Infinity;
+      }
+      await pause();
+    }
+  }
+  function mayPause() {
+    if (slice.steps > 0 && performance.now() > slice.end) throw new SliceEnded();
+  }
+  function stepDone() {
+    slice.steps += 1;
+  }
+  var Resumed = class {
+    /** @param {Generator<void, *>} steps Yields after every few milliseconds of work, and returns what it found. */
+    constructor(steps) {
+      this.steps = steps;
+    }
+    get value() {
+      while (this.steps !== null) {
+        mayPause();
+        const { done, value } = this.steps.next();
+        stepDone();
+        if (done) [this.steps, this.found] = [null, value];
+      }
+      return this.found;
+    }
+  };
+  var KeptWork = class {
+    constructor() {
+      this.kept = /* @__PURE__ */ new Map();
+      this.asked = /* @__PURE__ */ new Set();
+    }
+    /** What was kept under a key, or else is made now. */
+    of(key, make) {
+      const found = this.kept.get(key) ?? make();
+      this.kept.delete(key);
+      this.kept.set(key, found);
+      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      this.asked.add(found);
+      return found;
+    }
+    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
+    finish() {
+      for (const work of this.asked) work.isAskedAgain = true;
+      this.asked.clear();
+    }
+  };
+  var TabulatedLikelihood = class {
+    /**
+     * @param {{at: function(number): number, ofNone: number}} likelihood
+     * @param {number} width About how wide its mode is.
+     */
+    constructor(likelihood, width2) {
+      this.likelihood = likelihood;
+      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
+      this.panels = /* @__PURE__ */ new Map();
+      this.known = /* @__PURE__ */ new Map();
+      this.isAskedAgain = false;
+    }
+    get ofNone() {
+      return this.likelihood.ofNone;
+    }
+    /** The log likelihood at a position on the parameter's line. */
+    at(position) {
+      if (!this.isAskedAgain) return this.direct(position);
+      const index = Math.floor(position / this.width);
+      let panel = this.panels.get(index);
+      if (panel === void 0) {
+        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
+        this.panels.set(index, panel);
+      }
+      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
+      if (panel.values !== null) return interpolated(panel, position);
+      panel.asked.add(position);
+      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
+        return this.direct(position);
+      this.fill(panel);
+      return this.at(position);
+    }
+    fill(panel) {
+      const { start: start2, length, depth } = panel;
+      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
+      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE) {
+        panel.values = values;
+        return;
+      }
+      const half = (from) => ({
+        start: from,
+        length: length / 2,
+        depth: depth + 1,
+        asked: /* @__PURE__ */ new Set(),
+        values: null,
+        halves: null
+      });
+      panel.halves = [half(start2), half(start2 + length / 2)];
+    }
+    direct(position) {
+      const known = this.known.get(position);
+      if (known !== void 0) return known;
+      mayPause();
+      const value = this.likelihood.at(position);
+      if (this.known.size < MOST_KNOWN) {
+        this.known.set(position, value);
+        stepDone();
+      }
+      return value;
+    }
+  };
+  function interpolated({ start: start2, length, values }, position) {
+    const at = 2 * (position - start2) / length - 1;
+    let [above, below] = [0, 0];
+    for (let i = 0; i < NODES; i += 1) {
+      const away = at - POINTS2[i];
+      if (away === 0) return values[i];
+      above += WEIGHTS[i] / away * values[i];
+      below += WEIGHTS[i] / away;
+    }
+    return above / below;
+  }
+  function lastCoefficients(values) {
+    let largest = 0;
+    for (const order of [NODES - 1, NODES - 2, NODES - 3]) {
+      let sum = 0;
+      for (let i = 0; i < NODES; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
+      largest = Math.max(largest, Math.abs(2 * sum / NODES));
+    }
+    return largest;
+  }
+
   // src/likelihood.js
   var LEFT_OUT = 24;
-  var NODES = 12;
+  var NODES2 = 12;
   var FURTHER_NODES = 10;
   var [FIRST_FALL, FALL] = [10, 15];
-  var TOLERANCE = 1e-9;
+  var TOLERANCE2 = 1e-9;
   var MOST_STEPS = 1600;
   var Likelihood = class {
     /**
@@ -1670,13 +1693,15 @@
       this.nPrior = nPrior;
       this.hint = null;
       this.cache = /* @__PURE__ */ new Map();
+      this.begun = { position: null, terms: null };
     }
     /** Log likelihood at a position on the parameter's line, up to a constant. */
     at(position) {
       const known = this.cache.get(position);
       if (known !== void 0) return known;
       this.total.given(position);
-      const value = this.sumOverN();
+      if (this.begun.position !== position) this.begun = { position, terms: /* @__PURE__ */ new Map() };
+      const value = this.sumOverN(this.begun.terms);
       if (this.cache.size < 2e4) this.cache.set(position, value);
       return value;
     }
@@ -1686,17 +1711,18 @@
       const second = this.second === void 0 ? 0 : Math.abs(this.second);
       return this.nPrior.log(0) - this.rate * (Math.abs(this.first) + second);
     }
-    sumOverN() {
+    sumOverN(known) {
       const { low, high } = this.nPrior;
       const first = Math.max(low, 1);
       const none = this.ofNone;
       if (high < first) return none;
-      const known = /* @__PURE__ */ new Map();
       const term = (n) => {
         let value = known.get(n);
         if (value === void 0) {
+          mayPause();
           value = this.nPrior.log(n) + this.sumOverTotals(n);
           known.set(n, value);
+          stepDone();
         }
         return value;
       };
@@ -1721,9 +1747,9 @@
       let blocks = sorted.slice(1).map((end, i) => block(term, sorted[i], end - sorted[i], top));
       for (let round = 0; round < 60; round += 1) {
         const sum = blocks.reduce((all, one) => all + one.sum, 0);
-        if (blocks.every((one) => one.error <= TOLERANCE * sum)) break;
+        if (blocks.every((one) => one.error <= TOLERANCE2 * sum)) break;
         blocks = blocks.flatMap((one) => {
-          if (one.error <= TOLERANCE * sum) return [one];
+          if (one.error <= TOLERANCE2 * sum) return [one];
           const half = Math.floor(one.n / 2);
           return [block(term, one.start, half, top), block(term, one.start + half, one.n - half, top)];
         });
@@ -1750,11 +1776,11 @@
         for (let stride = longest / 2; n > from && n < to; stride *= 1.6) {
           n += direction * Math.min(stride, 4 * (direction > 0 ? n : n / 5));
           cut(n);
-          if (direction < 0 && n < 4 * NODES) break;
+          if (direction < 0 && n < 4 * NODES2) break;
         }
       }
       const sorted = [...found].sort((a, b) => a - b);
-      return sorted.filter((at, i) => i === 0 || i === sorted.length - 1 || at - sorted[i - 1] > NODES / 2);
+      return sorted.filter((at, i) => i === 0 || i === sorted.length - 1 || at - sorted[i - 1] > NODES2 / 2);
     }
     /** Log of the sum over A of its density times that of the noise; N >= 1. */
     sumOverTotals(n) {
@@ -1844,19 +1870,19 @@
         const steep = Math.max(-direction * total.slope(position, slope), 0);
         const bend = total.curvature(position, slope);
         let length = 2 * fall / (steep + Math.sqrt(steep * steep + 2 * bend * fall) || Number.MIN_VALUE);
-        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES);
+        if (isSum) length = Math.max(Math.ceil(length), 2 * NODES2);
         length = Math.min(length, left);
         for (let shorter = 0; shorter < 30; shorter += 1) {
-          if (isSum && length <= 2 * NODES) break;
+          if (isSum && length <= 2 * NODES2) break;
           const last = this.weight(position + direction * (isSum ? length - 1 : length));
           if (here - last < 1.5 * fall) break;
           length *= 0.7;
-          if (isSum) length = Math.max(Math.floor(length), 2 * NODES);
+          if (isSum) length = Math.max(Math.floor(length), 2 * NODES2);
         }
-        if (isSum && length <= 2 * NODES) {
+        if (isSum && length <= 2 * NODES2) {
           for (let i = 0; i < length; i += 1) sum += Math.exp(this.weight(position + direction * i) - top);
         } else {
-          const count2 = panel ? FURTHER_NODES : NODES;
+          const count2 = panel ? FURTHER_NODES : NODES2;
           const { nodes, weights } = gram(count2, isSum ? length : Infinity);
           let part = 0;
           for (let i = 0; i < count2; i += 1) {
@@ -1931,13 +1957,13 @@
   }
   function block(term, start2, n, top) {
     let sum = 0;
-    if (n <= NODES + 4) {
+    if (n <= NODES2 + 4) {
       for (let i = 0; i < n; i += 1) sum += Math.exp(term(start2 + i) - top);
       return { start: start2, n, sum, error: 0 };
     }
-    const { nodes, weights, tails } = sumRule(NODES, n);
+    const { nodes, weights, tails } = sumRule(NODES2, n);
     let [last, before] = [0, 0];
-    for (let i = 0; i < NODES; i += 1) {
+    for (let i = 0; i < NODES2; i += 1) {
       const value = Math.exp(term(start2 + nodes[i]) - top);
       sum += weights[i] * value;
       last += tails[0][i] * value;
@@ -1946,10 +1972,321 @@
     return { start: start2, n, sum: n * sum, error: n * (Math.abs(last) + Math.abs(before)) };
   }
 
+  // src/clipped.js
+  var LEFT_OUT2 = 36;
+  var LEAST = 1e-18;
+  var RESOLVED = 1e-5;
+  var FARTHEST = 40;
+  var TILTS = Array.from({ length: 26 }, (_, i) => 2 ** (i - 18));
+  var LARGEST_BOUND = 256;
+  var clippedPoisson = (upper) => (logRate) => {
+    const rate2 = Math.exp(logRate);
+    return clipped(upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1), rate2);
+  };
+  var clippedFailures = (upper, successes2) => (logit) => {
+    const success = 1 / (1 + Math.exp(-logit));
+    const failure = 1 / (1 + Math.exp(logit));
+    const log = (x) => x === 0 ? -successes2 * Math.log1p(Math.exp(-logit)) : logBinomial(x, successes2 + x, failure, success) - Math.log1p(x / successes2);
+    return clipped(upper, log, (x) => (x + successes2) / (x + 1) * failure, successes2 * failure / success);
+  };
+  function clipped(upper, log, ratio2, mean) {
+    const found = Float64Array.from({ length: upper + 1 }, (_, x) => Math.exp(log(x)));
+    if (mean > upper) {
+      found[upper] = Math.max(1 - found.subarray(0, upper).reduce((all, one) => all + one, 0), 0);
+    } else {
+      let term = found[upper];
+      for (let x = upper; term > 1e-18 * found[upper] && x < 1e7; x += 1) {
+        term *= ratio2(x);
+        found[upper] += term;
+      }
+    }
+    return found;
+  }
+  var ClippedLikelihood = class extends Likelihood {
+    /**
+     * @param {(position: number) => Float64Array} record Probabilities of 0..C of one record.
+     * @param {{values: number[], scale: number, reach: number}} noisy The released sum A, and unless N is public
+     *   C N - A; the noise's scale; C.
+     * @param {object} nPrior `low`, `high`, `log(n)`.
+     */
+    constructor(record, noisy, nPrior) {
+      super({ given: (position) => this.given(position) }, noisy, nPrior);
+      this.record = record;
+      this.steep = this.rate * noisy.values.length;
+    }
+    given(position) {
+      const chances = this.record(position);
+      let [mean, square] = [0, 0];
+      chances.forEach((chance2, x) => mean += x * chance2);
+      chances.forEach((chance2, x) => square += (x - mean) ** 2 * chance2);
+      this.chances = chances;
+      this.total.perRow = mean;
+      this.total.variancePerRow = square;
+      this.waves = /* @__PURE__ */ new Map();
+      this.sizes = null;
+      this.below = bounds(chances, (x) => mean - x);
+      this.above = bounds(chances, (x) => x - mean);
+    }
+    /** Where n clipped records would have a total, and about how well it is known there. */
+    start(exact) {
+      this.found ??= this.fitted(exact);
+      return this.found;
+    }
+    fitted({ n, total }) {
+      const rows = Math.max(n, 1);
+      const wanted = Math.min(Math.max(total / rows, 0.25 / rows), this.reach - 0.25 / rows);
+      const mean = (position) => {
+        this.given(position);
+        return this.total.perRow;
+      };
+      let [low, high] = [-FARTHEST, FARTHEST];
+      const falls = mean(low) > mean(high);
+      while (high - low > 1e-9) {
+        const middle = (low + high) / 2;
+        if (mean(middle) < wanted !== falls) low = middle;
+        else high = middle;
+      }
+      const slope = Math.abs(mean(low + 0.01) - mean(low - 0.01)) / 0.02;
+      const error = Math.sqrt(rows * this.total.variancePerRow + 2 / this.rate ** 2) / rows;
+      return { at: low, width: Math.min(error / Math.max(slope, 1e-300), 10) };
+    }
+    /** Whether the sums of a position are so far above what can be told that its posterior is right. */
+    isResolved(position) {
+      if (this.looked?.position !== position) this.looked = { position, terms: /* @__PURE__ */ new Map() };
+      this.hint = null;
+      this.total.given(position);
+      this.sumOverN(this.looked.terms);
+      const n = this.hint ?? this.nPrior.low;
+      return n < 1 || this.sumOverTotals(n) - this.highest(n) > Math.log(RESOLVED);
+    }
+    /** Log of the noise's density where it is highest. */
+    highest(n) {
+      return this.second === void 0 ? 0 : -this.rate * Math.abs(this.reach * n - this.second - this.first);
+    }
+    sumOverTotals(n) {
+      const { first, second, reach: reach2, steep } = this;
+      const mean = n * this.total.perRow;
+      const start2 = Math.floor(mean - Math.min(margin(this.below, n), mean));
+      const last = Math.ceil(mean + Math.min(margin(this.above, n), reach2 * n - mean));
+      const period = 2 ** Math.ceil(Math.log2(last - start2 + 1));
+      const end = start2 + period;
+      const other = second === void 0 ? first : reach2 * n - second;
+      const [low, high] = [Math.min(first, other), Math.max(first, other)];
+      const inside2 = (x) => Math.min(Math.max(x, start2), end);
+      const [left, right] = [inside2(low), inside2(high)];
+      const [atStart, atLeft] = [Math.exp(Math.min(steep * (start2 - low), 0)), Math.exp(Math.min(steep * (left - low), 0))];
+      const [atRight, atEnd] = [Math.exp(Math.min(steep * (high - right), 0)), Math.exp(Math.min(steep * (high - end), 0))];
+      let sum = 0;
+      for (const { j, logSize, angle, twice, rising, level, falling } of this.wavesOf(period, n)) {
+        if (n * logSize < -LEFT_OUT2) break;
+        const size = twice * Math.exp(n * logSize);
+        const turn = (x) => n * angle - 2 * Math.PI * modulo(j * x, period) / period;
+        const [s, l, r] = [turn(start2), turn(left), turn(right)];
+        sum += size * (real(rising, l, left > start2 ? atLeft : 0) - real(rising, s, left > start2 ? atStart : 0) + (j === 0 ? right - left : real(level, r, 1) - real(level, l, 1)) + real(falling, s, right < end ? atEnd : 0) - real(falling, r, right < end ? atRight : 0));
+      }
+      return this.highest(n) + Math.log(Math.max(sum / period, LEAST));
+    }
+    /** The frequencies of a period at which a power of phi matters, the largest first, and the noise's series there. */
+    wavesOf(period, n) {
+      const known = this.waves.get(period);
+      if (known && n >= known.least) return known.waves;
+      const least = n / 2;
+      const waves = [];
+      const last = Math.min(Math.ceil(this.endOfWaves(least) * period / (2 * Math.PI)), period / 2);
+      for (let j = 0; j <= last; j += 1) {
+        const w = 2 * Math.PI * j / period;
+        const { logSize, angle } = characteristic(this.chances, w);
+        if (least * logSize > -LEFT_OUT2) {
+          waves.push({
+            j,
+            logSize,
+            angle,
+            twice: j === 0 || 2 * j === period ? 1 : 2,
+            rising: overLessOne(this.steep, w),
+            level: j === 0 ? null : overLessOne(0, w),
+            falling: overLessOne(-this.steep, w)
+          });
+        }
+      }
+      waves.sort((a, b) => b.logSize - a.logSize);
+      this.waves.set(period, { least, waves });
+      return waves;
+    }
+    /** The frequency beyond which no n-th power of phi matters, told from a scan: phi is a polynomial of degree C. */
+    endOfWaves(n) {
+      const steps = 4 * this.reach + 4;
+      if (!this.sizes) {
+        this.sizes = Array.from({ length: steps + 1 }, (_, i) => characteristic(this.chances, Math.PI * i / steps).logSize);
+      }
+      const last = this.sizes.findLastIndex((logSize) => n * logSize > -LEFT_OUT2);
+      const normal = last > 0 ? Infinity : Math.sqrt(2.1 * LEFT_OUT2 / (n * this.total.variancePerRow + 1e-300));
+      return Math.min(Math.PI * (last + 1) / steps, normal);
+    }
+  };
+  function characteristic(chances, w) {
+    const [cos, sin] = [Math.cos(w), Math.sin(w)];
+    let [re, im] = [0, 0];
+    for (let x = chances.length - 1; x >= 0; x -= 1) [re, im] = [re * cos - im * sin + chances[x], re * sin + im * cos];
+    return { logSize: w === 0 ? 0 : 0.5 * Math.log(re * re + im * im), angle: Math.atan2(im, re) };
+  }
+  function bounds(chances, away) {
+    return TILTS.map((tilt) => tilt / chances.length).map((tilt) => {
+      let sum = 0;
+      chances.forEach((chance2, x) => sum += chance2 * Math.expm1(tilt * away(x)));
+      return { tilt, excess: Math.max(Math.log1p(sum), 0) };
+    });
+  }
+  function margin(found, n) {
+    return found.reduce((least, { tilt, excess: excess2 }) => Math.min(least, (LEFT_OUT2 + n * excess2) / tilt), Infinity);
+  }
+  function overLessOne(slope, w) {
+    const re = Math.expm1(slope) * Math.cos(w) - 2 * Math.sin(w / 2) ** 2;
+    const im = -Math.exp(slope) * Math.sin(w);
+    const square = re * re + im * im;
+    return [re / square, -im / square];
+  }
+  function real([re, im], angle, size) {
+    return size === 0 ? 0 : size * (re * Math.cos(angle) - im * Math.sin(angle));
+  }
+  function modulo(x, period) {
+    const rest = x % period;
+    return rest < 0 ? rest + period : rest;
+  }
+
+  // src/clipping.js
+  var NEGLIGIBLE = 0.01;
+  var LONGEST2 = 1e6;
+  function poissonShift(rate2, upper) {
+    return excess(rate2, upper, (x) => logPoisson(x, rate2), (x) => rate2 / (x + 1));
+  }
+  function failuresShift(probability, upper, successes2) {
+    const failure = 1 - probability;
+    const mean = successes2 * failure / probability;
+    const log = (x) => x === 0 ? successes2 * Math.log(probability) : logBinomial(x, successes2 + x, failure, probability) - Math.log1p(x / successes2);
+    const lost = excess(mean, upper, log, (x) => (x + successes2) / (x + 1) * failure);
+    return successes2 / (successes2 + mean - lost) - probability;
+  }
+  function excess(mean, upper, log, ratio2) {
+    const isLow = mean < upper;
+    let x = isLow ? upper + 1 : upper - 1;
+    let probability = Math.exp(log(x));
+    let sum = 0;
+    for (let steps = 0; steps < LONGEST2 && x >= 0; steps += 1) {
+      const term = Math.abs(x - upper) * probability;
+      sum += term;
+      if (term < 1e-14 * sum || term === 0 && steps > 100) break;
+      if (isLow) probability *= ratio2(x);
+      else if (x > 0) probability /= ratio2(x - 1);
+      x += isLow ? 1 : -1;
+    }
+    return isLow ? sum : mean - upper + sum;
+  }
+
+  // src/families.js
+  var beta = (a, b) => `Beta(${a}, ${b})`;
+  var failures = (successes2) => ({
+    parameter: "probability",
+    prior: "Beta",
+    defaultPrior: () => beta(1, 1),
+    total: (known) => new NegativeBinomialTotal(successes2(known)),
+    update: ([a, b], n, total, known) => [a + successes2(known) * n, b + total],
+    clippingShift: (value, known) => failuresShift(value, known.upper, successes2(known)),
+    clippedRecord: (known) => clippedFailures(known.upper, successes2(known))
+  });
+  var rate = (parameter, shape = () => 1) => ({
+    parameter,
+    prior: "Gamma",
+    defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
+    total: (known, step) => new GammaTotal(shape(known), step),
+    update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
+  });
+  var scale = (parameter, share3 = 1) => ({
+    parameter,
+    prior: "InverseGamma",
+    defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
+    // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
+    total: (_known, step) => new ReversedGammaTotal(share3, step),
+    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
+  });
+  var ReversedGammaTotal = class extends GammaTotal {
+    given(logScale) {
+      super.given(Math.log(this.shape) - logScale);
+    }
+  };
+  var successes = (trials) => ({
+    parameter: "probability",
+    prior: "Beta",
+    defaultPrior: () => beta(1, 1),
+    total: (known) => new BinomialTotal(trials(known)),
+    isBounded: true,
+    update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
+  });
+  var ONE_SUM = {
+    bernoulli: successes(() => 1),
+    binomial: successes((known) => known.upper),
+    poisson: {
+      parameter: "rate",
+      prior: "Gamma",
+      defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
+      total: () => new PoissonTotal(),
+      update: ([a, b], n, total) => [a + total, b + n],
+      clippingShift: (value, known) => poissonShift(value, known.upper),
+      clippedRecord: (known) => clippedPoisson(known.upper)
+    },
+    geometric: failures(() => 1),
+    negative_binomial: failures((known) => known.constants.successes),
+    exponential: rate("rate"),
+    gamma: rate("rate", (known) => known.constants.shape),
+    weibull: rate("rate"),
+    pareto: rate("shape"),
+    laplace: scale("scale"),
+    normal_known_mean: scale("variance", 0.5),
+    normal_known_variance: {
+      parameter: "mean",
+      prior: "Normal",
+      defaultPrior: ({ lower, upper }) => `Normal(${(lower + upper) / 2}, ${(upper - lower) / 4})`,
+      total: (known, step) => new NormalTotal(known.constants.variance, known.lower, step),
+      update: ([loc, sd], n, total, known) => {
+        const { variance } = known.constants;
+        const rows = variance / sd / sd;
+        return [(rows * loc + total) / (rows + n), Math.sqrt(variance / (rows + n))];
+      }
+    }
+  };
+  function knownOf(statistic) {
+    const { lower, upper, constants = {} } = statistic.parameters;
+    const number2 = (text) => text === null || text === void 0 ? 0 : toNumber(parseRational(text));
+    return {
+      lower: number2(lower),
+      upper: number2(upper),
+      constants: Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, number2(text)]))
+    };
+  }
+  function noisySums(statistic, values, n) {
+    const scale2 = toNumber(parseRational(statistic.scale));
+    if (statistic.family === "bernoulli") {
+      const [first, second] = statistic.design === "minimal" ? values : [values[1], values[0]];
+      return { values: [first, second].filter((value) => value !== void 0).map(Number), scale: scale2, reach: 1, step: 1 };
+    }
+    const known = knownOf(statistic);
+    if (statistic.design === "minimal") {
+      const total = statistic.quantities.find((quantity2) => quantity2.name === "total");
+      const step = parseRational(Object.values(total.coefficients)[0]);
+      const atZero = parseRational(total.public_n_coefficient);
+      const lower = parseRational(statistic.parameters.lower ?? "0");
+      const shift = (lower.n * atZero.d - atZero.n * lower.d) * step.d;
+      const lowest = shift / (lower.d * atZero.d * step.n);
+      const reach3 = Math.round((known.upper - known.lower) / toNumber(step));
+      return { values: [Number(values[0] - lowest * BigInt(n))], scale: scale2, reach: reach3, step: toNumber(step) };
+    }
+    const reach2 = Number(statistic.partition_total);
+    return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
+  }
+
   // src/line.js
-  var NODES2 = 16;
-  var LEFT_OUT2 = 28;
-  var TOLERANCE2 = 1e-8;
+  var NODES3 = 16;
+  var LEFT_OUT3 = 28;
+  var TOLERANCE3 = 1e-8;
   var MOST_PANELS = 3e3;
   var LINES = {
     probability: {
@@ -2012,9 +2349,9 @@
     /** The average of a function of the parameter. */
     average(of) {
       let sum = 0;
-      const { nodes, weights } = gauss(NODES2);
+      const { nodes, weights } = gauss(NODES3);
       for (const { start: start2, length, values } of this.panels) {
-        for (let i = 0; i < NODES2; i += 1) {
+        for (let i = 0; i < NODES3; i += 1) {
           if (values[i] > 0) {
             const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
             sum += length * weights[i] * values[i] / this.total * of(value);
@@ -2120,10 +2457,10 @@
     let before = log(at + direction * distance);
     for (let n = 0; n < 400; n += 1) {
       const here = log(at + direction * distance);
-      if (here + power * distance < top - LEFT_OUT2 || here === -Infinity) return at + direction * distance;
+      if (here + power * distance < top - LEFT_OUT3 || here === -Infinity) return at + direction * distance;
       const step = distance * 0.4;
       const slope = n ? (here - before) / (distance - distance / 1.4) : -Infinity;
-      if (power && here < top - LEFT_OUT2 && slope + power > -1e-6) return Infinity;
+      if (power && here < top - LEFT_OUT3 && slope + power > -1e-6) return Infinity;
       before = here;
       distance += step;
     }
@@ -2133,7 +2470,7 @@
     let panels = breaks.slice(1).map((end, i) => panelOf(log, breaks[i], end - breaks[i], top));
     for (let round = 0; round < 60; round += 1) {
       const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-      const isFine = (one) => one.error <= TOLERANCE2 * mass;
+      const isFine = (one) => one.error <= TOLERANCE3 * mass;
       if (panels.every(isFine)) return panels;
       if (panels.length > MOST_PANELS) break;
       panels = panels.flatMap((one) => {
@@ -2145,12 +2482,12 @@
     throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
   }
   function panelOf(log, start2, length, top) {
-    const { nodes, weights } = gauss(NODES2);
+    const { nodes, weights } = gauss(NODES3);
     const values = Float64Array.from(nodes, (y) => Math.exp(log(start2 + length * (y + 1) / 2) - top));
     const expansion = legendre(values);
     let mass = 0;
-    for (let i = 0; i < NODES2; i += 1) mass += weights[i] * values[i];
-    const error = length * (Math.abs(expansion[NODES2 - 1]) + Math.abs(expansion[NODES2 - 2]));
+    for (let i = 0; i < NODES3; i += 1) mass += weights[i] * values[i];
+    const error = length * (Math.abs(expansion[NODES3 - 1]) + Math.abs(expansion[NODES3 - 2]));
     return { start: start2, length, values, expansion, mass: length * mass, error };
   }
 
@@ -2365,9 +2702,10 @@
     const exact = projected(statistic, noisy, known, release.n);
     const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
     const starts = updated.map((one) => one.start);
-    const likelihoodOf = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, starts[0].width, () => new Likelihood(family.total(known, noisy.step), noisy, ofN));
-    const distribution = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf);
-    const clipping = clippingOf(family, known, distribution, options, shown(statistic.name));
+    const likelihoodOf2 = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+    const plain = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
+    const clipping = clippingOf(family, known, plain, options);
+    const distribution = clipping === "modelled" ? withClipping(line2, prior, { exact, starts }, known.upper, shown(statistic.name), () => options.kept.of(`clipped ${nPrior.text}`, () => new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width))) : plain;
     return new Posterior({
       parameters: [family.parameter],
       prior: prior.text,
@@ -2382,23 +2720,33 @@
     const log = prior.components.length === 1 ? updated[0].log : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
     return LineDistribution.of(line2, log, starts);
   }
-  function clippingOf(family, known, distribution, { method, clipping = "modelled" }, name) {
+  function clippingOf(family, known, distribution, { method, clipping = "modelled" }) {
     if (clipping !== "modelled" && clipping !== "ignored") {
       throw new ReleaseError("usage", "clipping is modelled or ignored");
     }
     if (family.isBounded) return null;
     if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
     const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
-    if (shift <= NEGLIGIBLE * distribution.sd) return "negligible";
-    throw new ReleaseError("clipping", `${name}: clipped records matter here, and this reader does not model them: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+    return shift <= NEGLIGIBLE * distribution.sd ? "negligible" : "modelled";
   }
-  function noiseAware(line2, prior, starts, nPrior, likelihoodOf) {
+  function withClipping(line2, prior, { exact, starts }, upper, name, likelihoodOf2) {
+    const why = (text) => new ReleaseError("clipping", `${name}: clipped records matter here, and ${text}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+    if (upper > LARGEST_BOUND) throw why(`this reader does not model them where the bound is above ${LARGEST_BOUND}`);
+    const likelihood = likelihoodOf2();
+    const near = [likelihood.likelihood.start(exact), ...starts.length > 1 ? starts : []];
+    const distribution = LineDistribution.of(line2, (t) => prior.log(t) + likelihood.at(t), near);
+    if (!likelihood.likelihood.isResolved(line2.position(distribution.quantile(0.5)))) {
+      throw why("prior and released values are too far apart for this reader");
+    }
+    return distribution;
+  }
+  function noiseAware(line2, prior, starts, nPrior, likelihoodOf2) {
     const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts);
-    const likelihood = likelihoodOf(nPrior);
+    const likelihood = likelihoodOf2(nPrior);
     const distribution = of(likelihood);
     const ofNone = likelihood.ofNone - distribution.logMass;
     if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
-    return of(likelihoodOf({ ...nPrior, low: 1 }));
+    return of(likelihoodOf2({ ...nPrior, low: 1 }));
   }
   function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
     if (family === "bernoulli" && design !== "minimal") {
@@ -2483,6 +2831,7 @@
   var WINDOW = 27;
   var LEAST_EDGE = 1e-11;
   var MOST_STEPS2 = 4e9;
+  var [PRODUCTS_TOGETHER, STEPS_TOGETHER] = [2e6, 5e4];
   function countsPosterior(statistic, values, release, options) {
     const categories = statistic.parameters.categories;
     const counts = values.map(Number);
@@ -2502,9 +2851,14 @@
       });
     } else {
       const scale2 = toNumber(parseRational(statistic.scale));
-      const rows = new LatentCounts(counts, scale2, alpha, nPrior, shown(statistic.name));
+      const given = { counts, scale: scale2, alpha, sum, nPrior, name: shown(statistic.name) };
+      const kept2 = options.kept.of(`${nPrior.text} ${prior.text}`, () => ({
+        rows: new Resumed(latentCounts(given)),
+        likelihoods: /* @__PURE__ */ new Map()
+      }));
       makes = alpha.map((own, k) => () => {
-        const likelihood = new CountLikelihood(rows, k, nPrior);
+        const rows = kept2.rows.value;
+        const likelihood = likelihoodOf(kept2.likelihoods, rows, k);
         const exact = Math.max(counts[k], 0);
         const rest = counts.reduce((all, one) => all + Math.max(one, 0), 0) - exact;
         const { start: start2 } = conjugate("Beta", [own + exact, sum - own + rest]);
@@ -2520,46 +2874,55 @@
       marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make }))
     });
   }
-  var LatentCounts = class {
-    constructor(counts, scale2, alpha, nPrior, name) {
-      Object.assign(this, { counts, scale: scale2, alpha, nPrior, name });
-      this.sum = alpha.reduce((all, one) => all + one, 0);
-      for (let reach2 = WINDOW * scale2 + 8; ; reach2 *= 2) {
-        this.rows = counts.map((count2, k) => this.row(count2, alpha[k], reach2));
-        this.rest = others(this.rows, (steps) => {
-          if (steps > MOST_STEPS2) throw unresolved(name);
-        });
-        if (this.holdAll()) break;
-      }
+  function likelihoodOf(known, rows, k) {
+    if (!known.has(k)) known.set(k, new TabulatedLikelihood(new CountLikelihood(rows, k), 1));
+    return known.get(k);
+  }
+  function* latentCounts(given) {
+    const { counts, scale: scale2, alpha, name } = given;
+    for (let reach2 = WINDOW * scale2 + 8; ; reach2 *= 2) {
+      const rows = counts.map((count2, k) => rowOf(count2, alpha[k], scale2, reach2));
+      yield;
+      const rest = yield* others(rows, name);
+      const found = new LatentCounts({ ...given, rows, rest });
+      if (yield* found.holdAll()) return found;
     }
-    /** Gamma(alpha + c) / c! times the noise, at consecutive counts, over its largest value. */
-    row(count2, alpha, reach2) {
-      const start2 = Math.max(0, Math.floor(count2 - reach2));
-      const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
-      const logs = new Float64Array(end - start2 + 1);
-      for (let i = 0; i < logs.length; i += 1) {
-        logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / this.scale;
-      }
-      return { start: start2, ...scaled(logs) };
+  }
+  function rowOf(count2, alpha, scale2, reach2) {
+    const start2 = Math.max(0, Math.floor(count2 - reach2));
+    const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
+    const logs = new Float64Array(end - start2 + 1);
+    for (let i = 0; i < logs.length; i += 1) {
+      logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / scale2;
+    }
+    return { start: start2, ...scaled(logs) };
+  }
+  var LatentCounts = class {
+    constructor(given) {
+      Object.assign(this, given);
     }
     /** Whether hardly any of the posterior lies at the ends of a window. */
-    holdAll() {
-      return this.rows.every((row3, k) => {
+    *holdAll() {
+      for (const [k, row3] of this.rows.entries()) {
         const rest = this.rest[k];
-        const of = (i) => {
+        const last = row3.values.length - 1;
+        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row3.start, 0), last);
+        const some = [0, kink, ...Array.from({ length: 16 }, (_, i) => Math.round((i + 1) * last / 16))];
+        const weights = [];
+        for (const i of some) {
           let all = 0;
           for (let m = 0; m < rest.values.length; m += 1) {
             all += rest.values[m] * Math.exp(this.logOfN(row3.start + i + rest.start + m));
+            if (m % STEPS_TOGETHER === STEPS_TOGETHER - 1) yield;
           }
-          return row3.values[i] * all;
-        };
-        const size = row3.values.length;
-        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row3.start, 0), size - 1);
-        const inner = [0, kink, ...Array.from({ length: 15 }, (_, i) => Math.round((i + 1) * (size - 1) / 16))].map(of);
-        const most = Math.max(...inner);
-        const first = row3.start === 0 ? 0 : of(0);
-        return first <= LEAST_EDGE * most && of(size - 1) <= LEAST_EDGE * most;
-      });
+          weights.push(row3.values[i] * all);
+          yield;
+        }
+        const most = Math.max(...weights);
+        const first = row3.start === 0 ? 0 : weights[0];
+        if (!(first <= LEAST_EDGE * most && weights[weights.length - 1] <= LEAST_EDGE * most)) return false;
+      }
+      return true;
     }
     /** Log of prior(N) N! / Gamma(sum of concentrations + N), relative to that of the noisy total. */
     logOfN(n) {
@@ -2580,30 +2943,32 @@
     for (const one of logs) top = Math.max(top, one);
     return { values: logs.map((one) => Math.exp(one - top)) };
   }
-  function others(rows, count2) {
+  function* others(rows, name) {
     const one = { start: 0, values: Float64Array.of(1) };
     let steps = 0;
-    const joined2 = (a, b) => {
+    function* joined2(a, b) {
       steps += a.values.length * b.values.length;
-      count2(steps);
-      return convolved(a, b);
-    };
+      if (steps > MOST_STEPS2) throw unresolved(name);
+      return yield* convolved(a, b);
+    }
     const before = [one];
-    for (const row3 of rows.slice(0, -1)) before.push(joined2(before[before.length - 1], row3));
+    for (const row3 of rows.slice(0, -1)) before.push(yield* joined2(before[before.length - 1], row3));
     const rest = new Array(rows.length);
     let after = one;
     for (let k = rows.length - 1; k >= 0; k -= 1) {
-      rest[k] = joined2(before[k], after);
-      if (k) after = joined2(after, rows[k]);
+      rest[k] = yield* joined2(before[k], after);
+      if (k) after = yield* joined2(after, rows[k]);
     }
     return rest;
   }
-  function convolved(a, b) {
+  function* convolved(a, b) {
     const [long, short] = a.values.length > b.values.length ? [a, b] : [b, a];
     const values = new Float64Array(long.values.length + short.values.length - 1);
+    const together = Math.ceil(PRODUCTS_TOGETHER / long.values.length);
     for (let i = 0; i < short.values.length; i += 1) {
       const weight = short.values[i];
       if (weight > 0) for (let j = 0; j < long.values.length; j += 1) values[i + j] += weight * long.values[j];
+      if (i % together === together - 1) yield;
     }
     let top = 0;
     for (const value of values) top = Math.max(top, value);
@@ -2611,7 +2976,8 @@
     return { start: a.start + b.start, values };
   }
   var CountLikelihood = class extends Likelihood {
-    constructor(rows, k, nPrior) {
+    constructor(rows, k) {
+      const { nPrior } = rows;
       const { start: start2, values } = rows.rest[k];
       const noise = { values: [rows.counts[k], start2 + highest(values)], scale: rows.scale, reach: 1 };
       super(new BinomialTotal(1), noise, nPrior);
@@ -2674,131 +3040,6 @@
     return new ReleaseError("resolution", `${name}: noise hides too many counts for this reader; a published posterior can be read`);
   }
 
-  // src/tabulated.js
-  var MOST_KEPT = 8;
-  var SLICE = 12;
-  var NODES3 = 24;
-  var FIRST = 6;
-  var TOLERANCE3 = 3e-12;
-  var MOST_HALVINGS = 8;
-  var MOST_KNOWN = 5e4;
-  var ANGLES = Array.from({ length: NODES3 }, (_, i) => Math.PI * (i + 0.5) / NODES3);
-  var POINTS2 = ANGLES.map(Math.cos);
-  var WEIGHTS = ANGLES.map((angle, i) => (i % 2 ? -1 : 1) * Math.sin(angle));
-  var SliceEnded = class extends Error {
-  };
-  var slice = { end: Infinity };
-  async function inSlices(work, pause) {
-    for (; ; ) {
-      slice.end = performance.now() + SLICE;
-      try {
-        return work();
-      } catch (error) {
-        if (!(error instanceof SliceEnded)) throw error;
-      } finally {
-        slice.end = Infinity;
-      }
-      await pause();
-    }
-  }
-  var KeptLikelihoods = class {
-    constructor() {
-      this.kept = /* @__PURE__ */ new Map();
-      this.asked = /* @__PURE__ */ new Set();
-    }
-    of(key, width2, make) {
-      const found = this.kept.get(key) ?? new TabulatedLikelihood(make(), width2);
-      this.kept.delete(key);
-      this.kept.set(key, found);
-      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
-      this.asked.add(found);
-      return found;
-    }
-    /** Say that a posterior is done: likelihoods that are asked again are worth interpolating. */
-    finish() {
-      for (const likelihood of this.asked) likelihood.isAskedAgain = true;
-      this.asked.clear();
-    }
-  };
-  var TabulatedLikelihood = class {
-    /**
-     * @param {{at: function(number): number, ofNone: number}} likelihood
-     * @param {number} width About how wide its mode is.
-     */
-    constructor(likelihood, width2) {
-      this.likelihood = likelihood;
-      this.width = 2 ** Math.ceil(Math.log2(16 * width2));
-      this.panels = /* @__PURE__ */ new Map();
-      this.known = /* @__PURE__ */ new Map();
-      this.isAskedAgain = false;
-    }
-    get ofNone() {
-      return this.likelihood.ofNone;
-    }
-    /** The log likelihood at a position on the parameter's line. */
-    at(position) {
-      if (!this.isAskedAgain) return this.direct(position);
-      const index = Math.floor(position / this.width);
-      let panel = this.panels.get(index);
-      if (panel === void 0) {
-        panel = { start: index * this.width, length: this.width, depth: 0, asked: /* @__PURE__ */ new Set(), values: null, halves: null };
-        this.panels.set(index, panel);
-      }
-      while (panel.halves !== null) panel = panel.halves[position < panel.halves[1].start ? 0 : 1];
-      if (panel.values !== null) return interpolated(panel, position);
-      panel.asked.add(position);
-      if (panel.asked.size <= FIRST || panel.depth > MOST_HALVINGS || !Number.isFinite(position))
-        return this.direct(position);
-      this.fill(panel);
-      return this.at(position);
-    }
-    fill(panel) {
-      const { start: start2, length, depth } = panel;
-      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
-      if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE3) {
-        panel.values = values;
-        return;
-      }
-      const half = (from) => ({
-        start: from,
-        length: length / 2,
-        depth: depth + 1,
-        asked: /* @__PURE__ */ new Set(),
-        values: null,
-        halves: null
-      });
-      panel.halves = [half(start2), half(start2 + length / 2)];
-    }
-    direct(position) {
-      const known = this.known.get(position);
-      if (known !== void 0) return known;
-      if (performance.now() > slice.end) throw new SliceEnded();
-      const value = this.likelihood.at(position);
-      if (this.known.size < MOST_KNOWN) this.known.set(position, value);
-      return value;
-    }
-  };
-  function interpolated({ start: start2, length, values }, position) {
-    const at = 2 * (position - start2) / length - 1;
-    let [above, below] = [0, 0];
-    for (let i = 0; i < NODES3; i += 1) {
-      const away = at - POINTS2[i];
-      if (away === 0) return values[i];
-      above += WEIGHTS[i] / away * values[i];
-      below += WEIGHTS[i] / away;
-    }
-    return above / below;
-  }
-  function lastCoefficients(values) {
-    let largest = 0;
-    for (const order of [NODES3 - 1, NODES3 - 2, NODES3 - 3]) {
-      let sum = 0;
-      for (let i = 0; i < NODES3; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
-      largest = Math.max(largest, Math.abs(2 * sum / NODES3));
-    }
-    return largest;
-  }
-
   // src/release.js
   var Release = class {
     constructor(manifest, files, signatureStatus, wanted, withdrawal) {
@@ -2808,7 +3049,7 @@
       this.groups = groupsOf(manifest);
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
-      this.kept = new KeptLikelihoods();
+      this.kept = new KeptWork();
       manifest.statistics.forEach((statistic, i) => {
         if (!wanted.has(statistic.name)) return;
         this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -2887,7 +3128,8 @@
      *
      * @param {string} statistic
      * @param {{prior?: string, nPrior?: string | number, where?: Record<string, string | number>,
-     *   method?: string}} [options] By default the family's prior, the release's prior of N, and `noise-aware`.
+     *   method?: string, clipping?: string}} [options] By default the family's prior, the release's prior of N,
+     *   and `noise-aware`.
      */
     posterior(statistic, options = {}) {
       const entry = this.entry(statistic);
@@ -2910,7 +3152,7 @@
       const found = compute(entry, values, { n, maxTotalRows }, {
         ...options,
         method,
-        kept: { of: (key, width3, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, width3, make) }
+        kept: { of: (key, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, make) }
       });
       this.kept.finish();
       return found;
@@ -2919,11 +3161,17 @@
      * The same, worked out in slices of some milliseconds, so that a page stays alive meanwhile.
      *
      * @param {string} statistic
-     * @param {object} options As of `posterior`.
+     * @param {object} options As of `posterior`, and `parameters`: those that are worked out, all by default;
+     *   others are when they are asked for, in one go.
      * @param {() => Promise<void>} [pause] Awaited between slices; what it throws ends the work.
      */
     posteriorInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
-      return inSlices(() => this.posterior(statistic, options), pause);
+      const { parameters, ...asked } = options;
+      return inSlices(() => {
+        const found = this.posterior(statistic, asked);
+        for (const parameter of parameters ?? found.parameters) found.marginal(parameter);
+        return found;
+      }, pause);
     }
     entry(statistic) {
       const found = this.manifest.statistics.find(({ name }) => name === statistic);
@@ -3268,12 +3516,13 @@
       return opened.get(statistic);
     }
     return {
-      /** The posterior of one cell; throws what the reader throws. */
-      async posterior(statistic, cell, { prior, nPrior, method }, pause) {
-        const key = JSON.stringify([statistic, cell, prior, nPrior, method]);
+      /** The posterior of one cell, with the laws of some parameters worked out; throws what the reader throws. */
+      async posterior(statistic, cell, { prior, nPrior, method, parameters }, pause) {
+        const key = JSON.stringify([statistic, cell, prior, nPrior, method, parameters]);
         if (!kept2.has(key)) {
           const asked = { method, where: whereOf(page, cell) };
           if (prior) asked.prior = prior;
+          if (parameters) asked.parameters = parameters;
           if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
           const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
           if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
@@ -3334,8 +3583,8 @@
     };
     const patience = performance.now() + PATIENCE;
     let first = null;
-    const posterior = (keys, method) => reader.posterior(statistic.name, keys, { prior, nPrior, method }, pause);
-    const plugIn2 = await posterior(cell, PLUG_IN2);
+    const posterior = (keys, method, parameters) => reader.posterior(statistic.name, keys, { prior, nPrior, method, parameters }, pause);
+    const plugIn2 = await posterior(cell, PLUG_IN2, []);
     await pause();
     const entries = entriesOf(plugIn2, statistic);
     const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
@@ -3355,7 +3604,7 @@
       posterior: plugIn2,
       released: []
     };
-    const aware = await posterior(cell, NOISE_AWARE2);
+    const aware = await posterior(cell, NOISE_AWARE2, [entry.key]);
     first = null;
     await pause();
     const sides = [side(NOISE_AWARE2, aware)];
@@ -3367,7 +3616,7 @@
       show({ ...whole, sides: [...sides, ignoring] });
       return;
     }
-    const other = await posterior(versus, NOISE_AWARE2);
+    const other = await posterior(versus, NOISE_AWARE2, [entry.key]);
     await pause();
     sides.push(side("versus", other));
     show({ ...whole, sides });
@@ -3958,6 +4207,7 @@
     return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
   }
   var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
+  var MODELLED = "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, as Python's does.";
   var MERGED = "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their intervals hold the stated probability to about a thousandth.";
   var DRAWN = "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command line. Their interval and probability are of draws, and agree up to sampling.";
   function nameOf(page, { question }, kind) {
@@ -4011,11 +4261,12 @@
   function layer({ kind }) {
     return ["prior", PLUG_IN2, "versus", NOISE_AWARE2].indexOf(kind);
   }
+  var CLIPPING = { ignored: CLIPPED, modelled: MODELLED };
   function notesOf({ prior, nPrior, posterior }) {
     const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
     return [
       element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
-      posterior.clipping === "ignored" ? element("p", { class: "hint" }, CLIPPED) : null
+      CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null
     ];
   }
   function commandCode(page, question) {
@@ -4552,7 +4803,7 @@
       ];
     },
     ScaleMixture: ({ statistic }) => {
-      const [low, high] = bounds(statistic);
+      const [low, high] = bounds2(statistic);
       const reach2 = linear(low - (high - low), high + (high - low));
       const least = (high - low) / 1e3;
       return [
@@ -4574,15 +4825,15 @@
     }
   };
   function location2(statistic, change) {
-    const [low, high] = bounds(statistic);
+    const [low, high] = bounds2(statistic);
     return { name: "Mean", hint: "where the prior is centred", scale: linear(low, high), value: ([loc]) => loc, change };
   }
-  function bounds({ family, parameters }) {
+  function bounds2({ family, parameters }) {
     const ends2 = [Number(parameters.lower), Number(parameters.upper)];
     return family === "lognormal" ? ends2.map(Math.log) : ends2;
   }
   function width(statistic) {
-    const [low, high] = bounds(statistic);
+    const [low, high] = bounds2(statistic);
     return high - low;
   }
 
@@ -4743,7 +4994,7 @@
     };
     for (const cell of [question.cell, question.versus]) {
       if (cell !== null) {
-        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2 };
+        const asked = { prior, nPrior: question.nPrior, method: NOISE_AWARE2, parameters: [] };
         await reader.posterior(statistic.name, cell, asked, pause);
       }
     }
@@ -4814,7 +5065,7 @@
       }
     }
     async function learn(statistic, cell) {
-      const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in" });
+      const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in", parameters: [] });
       usual.set(statistic.name, String(posterior.prior));
       entries.set(statistic.name, reader.entries(posterior, statistic));
     }

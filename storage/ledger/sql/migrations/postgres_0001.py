@@ -22,7 +22,9 @@ ACROSS_ROWS = (
             THEN
                 RAISE integrity_constraint_violation USING MESSAGE = 'entries are appended in order';
             END IF;
-            IF NEW.kind IN ('created', 'grant', 'store_adopted', 'store_retired', 'checkpoint') THEN
+            IF NEW.kind IN ('created', 'grant', 'store_adopted', 'store_retired', 'checkpoint', 'skipped',
+                'reconciled')
+            THEN
                 allowed = has_column_privilege('accounts', 'micro_granted', 'UPDATE');
             ELSE
                 allowed = has_table_privilege('charges', 'INSERT');

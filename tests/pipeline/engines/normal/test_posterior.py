@@ -201,6 +201,25 @@ def test_means_deviations_evidence_and_draws_are_those_of_dense_quadrature(name:
         assert np.max(np.abs(coarse.cdf(parameter, points) - levels)) < LARGEST_DISTANCE + 1e-3
 
 
+@pytest.mark.parametrize("concentration", [0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
+@pytest.mark.parametrize("n_prior", [Uniform(0, 7), Uniform(1, 7)], ids=["from 0", "from 1"])
+def test_moments_are_infinite_where_the_fewest_records_leave_none(
+    concentration: float, n_prior: NPrior
+) -> None:
+    """And those that exist are not touched by it; warnings are errors."""
+    noisy = problem([2.0, 4.0, 3.0], 1.0, n_prior, (0.1, 0.5, concentration, 0.04))
+    posterior = MomentPosterior(noisy=noisy, share=1e-4)
+    dense, least = Dense(noisy, points=150), concentration + n_prior.support[0] / 2.0
+    mean, sd = posterior.mean[0], posterior.sd[0]
+    assert list(np.isfinite([*mean, *sd])) == [least > 0.5, least > 1.0, least > 1.0, least > 2.0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.concatenate(dense.moments())
+    found = np.concatenate([mean, sd])
+    known = np.isfinite(found) & np.isfinite(expected)
+    assert known.sum() >= np.isfinite(found).sum() - (least <= 1.0)
+    assert found[known] == pytest.approx(expected[known], rel=2e-3, abs=2e-3)
+
+
 @pytest.mark.parametrize("n", [2, 3, 5, 10])
 def test_the_density_of_both_sums_integrates_to_one(n: int) -> None:
     for prior in ((0.2, 0.5, 3.0, 0.04), (-0.1, 3.0, 0.4, 2.0)):

@@ -109,7 +109,7 @@ def test_whoever_dies_gives_the_turn_back(
     thread.start()
     assert not entered.wait(0.2)
     holder.kill()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert entered.is_set()
 
 
@@ -118,14 +118,14 @@ def test_whoever_is_stopped_is_passed_once_for_all(
 ) -> None:
     stopped = start(HOLDER)
     os.kill(stopped.pid, signal.SIGSTOP)
-    patience = TurnPatience(door=20, standstill=0.3, turn=20)
+    patience = TurnPatience(door=20, standstill=1.5, turn=20)
     waits = []
     for _ in range(3):
         begun = time.monotonic()
         with turn(tmp_path / "queue", is_free=lambda: True, patience=patience):
             waits.append(time.monotonic() - begun)
-    assert 0.3 < waits[0] < 5
-    assert max(waits[1:]) < 0.3
+    assert waits[0] > patience.standstill
+    assert max(waits[1:]) < patience.standstill
     # The control: while SQLite's lock is not free, nobody is passed.
     begun = time.monotonic()
     with ExitStack() as stack:
@@ -144,7 +144,7 @@ def test_a_damaged_queue_is_no_obstacle(tmp_path: Path, content: bytes) -> None:
     for _ in range(3):
         with turn(path, is_free=never, patience=PATIENT):
             pass
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < PATIENT.door
 
 
 def test_without_a_queue_there_are_no_turns(tmp_path: Path) -> None:

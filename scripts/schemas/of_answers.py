@@ -1,0 +1,234 @@
+"""What commands print that answer questions about releases: tables, posteriors, calibrations."""
+
+from __future__ import annotations
+
+from scripts.schemas.shapes import (
+    BOOLEAN,
+    COUNT,
+    COUNT_OR_NULL,
+    EXACT,
+    FAMILY,
+    HASH,
+    HOUR,
+    KEY_ID,
+    METHOD,
+    NUMBER,
+    NUMBER_OR_NULL,
+    RELEASE_ID,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    Schema,
+    closed,
+    each,
+    either,
+    listed,
+    named,
+    of_dataclass,
+    or_null,
+    rows,
+)
+from suffice.data_files.source import ReleaseSource, Source
+
+SIGNATURE: Schema = {"enum": ["checked", "not_checked", "unsigned", "wrong"]}
+WITHDRAWAL = named(
+    "Withdrawal",
+    closed({"reason": TEXT, "created": HOUR, "signed_by": or_null(KEY_ID), "signature": SIGNATURE}),
+)
+WITHDRAWN = named(
+    "withdrawn",
+    listed(
+        closed(
+            {
+                "release": TEXT,
+                "release_id": RELEASE_ID,
+                **each(TEXT, "reason created"),
+                "signed_by": TEXT_OR_NULL,
+                "signature": SIGNATURE,
+            }
+        )
+    ),
+)
+"""The withdrawn releases that a document rests on, where a command was told to read them."""
+
+_source, _rests_on = (of_dataclass(kind, without_nulls=True) for kind in (Source, ReleaseSource))
+_rests_on["properties"] |= {"release_id": RELEASE_ID, "manifest_sha256": HASH}
+_source["properties"] |= {"written_by": TEXT, "releases": {**listed(_rests_on), "minItems": 1}}
+SOURCE = named("source", {**_source, "required": ["written_by", *_source["required"]]})
+"""Where the numbers of a document come from: ``suffice.data_files.source``."""
+
+
+def reading(fields: Schema, optional: tuple[str, ...] = ()) -> Schema:
+    """Return a document that rests on releases, which may have been withdrawn."""
+    return closed({**fields, "withdrawn": WITHDRAWN}, (*optional, "withdrawn"))
+
+
+DIAGNOSTICS = named(
+    "diagnostics",
+    closed(
+        {
+            "sampler": TEXT,
+            **each(COUNT, "chains draws"),
+            "largest_r_hat": NUMBER_OR_NULL,
+            "fewest_effective_draws": NUMBER,
+        },
+        optional=("chains", "largest_r_hat"),
+    ),
+)
+"""How a posterior was drawn, where draws are not independent."""
+CLIPPING = or_null(
+    named(
+        "clipping",
+        closed(
+            {
+                "threshold": NUMBER,
+                **each(BOOLEAN, "is_known is_warned"),
+                "cells": rows(
+                    {
+                        **each(NUMBER_OR_NULL, "share bias"),
+                        **each(BOOLEAN, "is_modelled is_known is_warned"),
+                    }
+                ),
+            }
+        ),
+    )
+)
+DESIGN_EFFECT = or_null(rows({"design_effect": NUMBER}))
+INTERVAL = each(NUMBER_OR_NULL, "mean sd lower upper")
+SUMMARIES = rows({"parameter": TEXT, **INTERVAL})
+TERMS: Schema = {
+    "source": SOURCE,
+    "statistic": TEXT,
+    "rows_of": TEXT_OR_NULL,
+    "method": METHOD,
+    "prior": TEXT,
+    "n_prior": TEXT_OR_NULL,
+    "predictor_prior": TEXT_OR_NULL,
+    "mass": NUMBER,
+    "draws": COUNT,
+    "seed": COUNT_OR_NULL,
+}
+"""Of one statistic, under one prior."""
+BASIS: Schema = {
+    **TERMS,
+    "release": TEXT,
+    "family": FAMILY,
+    "plug_in": TEXTS,
+    "diagnostics": DIAGNOSTICS,
+    "conflicts": TEXTS,
+}
+"""Of a posterior of one release."""
+SOMETIMES = ("plug_in", "diagnostics")
+
+
+def of_two(schema: Schema) -> Schema:
+    """Return the same of the first release and of the second."""
+    return closed({"first": schema, "second": schema})
+
+
+_coverage = each(NUMBER, "coverage_50 coverage_80 coverage_95")
+_between = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+CALIBRATION = reading(
+    {
+        "source": SOURCE,
+        "release": TEXT,
+        "statistic": TEXT,
+        "family": FAMILY,
+        "method": METHOD,
+        **each(TEXT, "prior n_prior reason"),
+        **each(TEXT_OR_NULL, "predictor_prior predictors"),
+        "epsilon": EXACT,
+        **each(COUNT, "simulations draws simulations_needed"),
+        **each(NUMBER, "clipped_share false_alarm"),
+        "leaves_out_units": BOOLEAN,
+        "conclusion": {"enum": ["calibrated", "not calibrated", "cannot tell"]},
+        "tolerance": closed(_coverage),
+        "noise": closed(
+            {
+                "conclusion": {"enum": ["can be seen", "cannot be seen", "cannot tell"]},
+                "variance_ratio": NUMBER_OR_NULL,
+                "parameter": TEXT,
+                "ignored": closed(_coverage),
+            }
+        ),
+        "rows": listed(
+            closed(
+                {
+                    "parameter": TEXT,
+                    "category": TEXT,
+                    "clipping": BOOLEAN,
+                    **_coverage,
+                    "rank_p_value": NUMBER,
+                    "intervals": closed(dict.fromkeys(_coverage, _between)),
+                    "histogram": listed(COUNT),
+                },
+                optional=("category",),
+            )
+        ),
+        "seed": COUNT_OR_NULL,
+    }
+)
+_evidence = each(NUMBER, "log_evidence log_bayes_factor")
+COMMANDS: dict[str, Schema] = {
+    "table": reading(
+        {
+            "source": SOURCE,
+            "statistic": TEXT,
+            "family": FAMILY,
+            "rows_of": TEXT_OR_NULL,
+            "saturated": COUNT,
+            "rows": rows({"quantity": TEXT, **each(NUMBER, "estimate noise_sd")}),
+        }
+    ),
+    "posterior": reading(
+        {
+            **BASIS,
+            "rows": SUMMARIES,
+            "clipping": CLIPPING,
+            "design_effect": DESIGN_EFFECT,
+            "probability": rows({"parameter": TEXT, "statement": TEXT, "probability": NUMBER_OR_NULL}),
+            "comparison": rows({"parameter": TEXT, **INTERVAL, "probability_above": NUMBER_OR_NULL}),
+        },
+        (*SOMETIMES, "probability", "comparison"),
+    ),
+    "compare": reading(
+        {
+            **TERMS,
+            **each(TEXT, "first second"),
+            "rows": rows(
+                {
+                    "parameter": TEXT,
+                    **each(NUMBER_OR_NULL, "before after change sd lower upper ratio probability_above"),
+                    **each(NUMBER_OR_NULL, "apparent noise_sd noise_probability"),
+                }
+            ),
+            "clipping": of_two(CLIPPING),
+            "design_effect": of_two(DESIGN_EFFECT),
+            "conflicts": of_two(TEXTS),
+            "diagnostics": of_two(either(DIAGNOSTICS, closed({}))),
+        },
+        ("diagnostics",),
+    ),
+    "pool": reading(
+        {
+            **TERMS,
+            "family": FAMILY,
+            **each(TEXTS, "disjoint same_data conflicts"),
+            "diagnostics": DIAGNOSTICS,
+            "rows": SUMMARIES,
+            "clipping": CLIPPING,
+        },
+        ("diagnostics", "disjoint", "same_data"),
+    ),
+    "compare-priors": reading(
+        {
+            "source": SOURCE,
+            **each(TEXT, "release statistic n_prior"),
+            "priors": TEXTS,
+            "totals": listed(closed({"prior": TEXT, **_evidence})),
+            "rows": rows({"prior": TEXT, **_evidence}),
+        }
+    ),
+    "calibrate": CALIBRATION,
+}
+"""By command: what it prints with ``--json``."""

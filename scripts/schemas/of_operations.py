@@ -1,0 +1,302 @@
+"""What commands print that make, show and check releases: plans, windows, rehearsals, keys, profiles."""
+
+from __future__ import annotations
+
+from scripts.schemas.of_answers import (
+    SIGNATURE,
+    SUMMARIES,
+    WITHDRAWAL,
+    reading,
+)
+from scripts.schemas.of_publications import VERIFIED_PUBLICATION
+from scripts.schemas.shapes import (
+    BOOLEAN,
+    COUNT,
+    COUNT_OR_NULL,
+    DESIGN,
+    EXACT,
+    EXACT_OR_NULL,
+    FAMILY,
+    HASH,
+    HOUR,
+    KEY_ID,
+    METHOD,
+    NEIGHBORING,
+    NUMBER,
+    RELEASE_ID,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    UNIT_NULLS,
+    Schema,
+    closed,
+    each,
+    either,
+    listed,
+    mapped,
+    of_dataclass,
+    or_null,
+    rows,
+)
+from suffice.cataloguing import Catalogue
+from suffice.gap_report import AmendmentState, WindowState
+from suffice.monitoring.counting import KINDS
+from suffice.storage.operations.disclosure import TO_STATE
+
+COMPARED: Schema = {"enum": ["checked", "not_checked"]}
+VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
+ERROR: Schema = {**each(TEXT, "type message"), "exit_status": COUNT}
+FAILED = closed({"error": closed(ERROR)})
+"""What every command prints in place of its document where it fails."""
+
+PLAN: Schema = {
+    **each(TEXT, "name dataset unit"),
+    **each(EXACT, "epsilon epsilon_per_window"),
+    "neighboring": NEIGHBORING,
+    "max_rows": COUNT,
+    "unit_nulls": UNIT_NULLS,
+    "window": TEXT_OR_NULL,
+    "amend": TEXTS,
+    "derived": mapped(TEXT),
+    "groups": mapped(COUNT),
+    "cells": COUNT,
+    "plan_hash": HASH,
+    "statistics": listed(
+        closed(
+            {
+                "name": TEXT,
+                "family": FAMILY,
+                "columns": TEXTS,
+                "rows_of": TEXT_OR_NULL,
+                "design": DESIGN,
+                "l1_sensitivity": {"type": "integer", "minimum": 1},
+                **each(EXACT, "epsilon scale moment_weight"),
+                "components": listed(closed({"name": TEXT})),
+                "derived": rows({"quantity": TEXT, "noise_sd": NUMBER}),
+            },
+            optional=("moment_weight",),
+        )
+    ),
+    "target": closed(
+        {
+            **each(TEXT, "statistic parameter category prior n_prior"),
+            **each(COUNT, "n simulations"),
+            **each(EXACT, "epsilon statistic_epsilon"),
+            **each(NUMBER, "width mass epsilon_standard_error median_width"),
+            **each(NUMBER, "median_width_standard_error median_width_without_noise"),
+            "seed": COUNT_OR_NULL,
+        },
+        optional=("category",),
+    ),
+}
+RELEASE: Schema = {
+    **each(TEXT, "name dataset window window_ended uri unit"),
+    "released": HOUR,
+    "closed": BOOLEAN,
+    "amendment": COUNT,
+    **each(or_null(RELEASE_ID), "amends amended_by"),
+    "release_id": RELEASE_ID,
+    "epsilon": EXACT,
+    "neighboring": NEIGHBORING,
+    "max_rows": COUNT,
+    "unit_nulls": UNIT_NULLS,
+    "status": {"enum": ["published", "already_published"]},
+    "signed_by": or_null(KEY_ID),
+    "signature": SIGNATURE,
+    "files": listed(
+        closed(
+            {
+                **each(TEXT, "statistic path"),
+                "sha256": HASH,
+                "rows": COUNT,
+                "rows_of": TEXT_OR_NULL,
+            }
+        )
+    ),
+}
+OF_WINDOWS = (
+    *("window_ended", "released", "closed", "amendment", "amends", "amended_by"),
+    *("max_rows", "unit_nulls"),
+)
+"""What a release of a spec without windows, or whose unit is a row, has not."""
+EDITION: Schema = {"window": TEXT, "amendment": COUNT}
+DISCLOSURE = reading(
+    {
+        "registry": TEXT,
+        "entry": closed(
+            {
+                **each(TEXT, "url_slug status"),
+                "tier": {"const": 3},
+                "deployment": closed(
+                    {
+                        "basic": closed(each(TEXT, "name data_product_type description publication_date")),
+                        "dp_variant": closed(each(TEXT, "variant_name unprotected_quantities")),
+                        "privacy_loss": closed(
+                            {
+                                **each(TEXT, "privacy_unit privacy_unit_details privacy_parameters_details"),
+                                "privacy_parameters": closed({"epsilon": NUMBER}),
+                            }
+                        ),
+                        "deployment_model": closed(
+                            each(TEXT, "model_name model_name_details actors access_type")
+                        ),
+                        "accounting": closed(each(TEXT, "post_processing composition")),
+                        "implementation": closed(
+                            each(TEXT, "preprocessing_and_hyperparameter_tuning mechanisms")
+                        ),
+                        "administrative": closed({"notes": TEXT}),
+                    }
+                ),
+            }
+        ),
+        "to_state": closed(dict.fromkeys(TO_STATE, TEXT)),
+    }
+)
+_found = of_dataclass(Catalogue)["properties"]
+STANDING: Schema = closed(
+    {
+        "as_of": TEXT,
+        "ok": BOOLEAN,
+        "accounts": listed(
+            closed({"dataset": TEXT, "per_window": BOOLEAN, **each(EXACT, "granted spent remaining")})
+        ),
+        "series": listed(
+            closed(
+                {
+                    **each(TEXT, "spec dataset name"),
+                    **each(COUNT, "releases due"),
+                    "windows": closed({str(state): COUNT for state in WindowState}),
+                    "amendments": closed({str(state): COUNT for state in AmendmentState}),
+                    "covered": COUNT_OR_NULL,
+                    "ok": BOOLEAN,
+                }
+            )
+        ),
+        "unreadable": listed(closed({**each(TEXT, "spec type message"), "exit_status": COUNT})),
+        "in_spool": COUNT,
+        "refusals": or_null(closed(dict.fromkeys(KINDS, COUNT))),
+        "audit": or_null(closed({"ok": BOOLEAN, "hour": HOUR})),
+    }
+)
+"""How an installation stands, whatever command says it."""
+
+COMMANDS: dict[str, Schema] = {
+    "demo": closed(
+        {
+            **each(TEXT, "release plot catalogue"),
+            "status": RELEASE["status"],
+            **each(EXACT, "spent remaining"),
+            "posteriors": listed(
+                closed({**each(TEXT, "statistic prior"), "method": METHOD, "rows": SUMMARIES})
+            ),
+        }
+    ),
+    "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
+    "plan": closed(PLAN, ("max_rows", "unit_nulls", "target")),
+    "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
+    "rehearse": closed(
+        {
+            "rehearsal": {"const": True},
+            "ok": BOOLEAN,
+            **each(TEXT, "name dataset window"),
+            "stages": listed(closed({**each(TEXT, "stage tried"), "seconds": NUMBER})),
+            "kept": TEXT_OR_NULL,
+            "error": closed({"stage": TEXT, **ERROR}),
+        },
+        ("error",),
+    ),
+    "backfill": closed(
+        {
+            "windows": listed(
+                closed(
+                    {
+                        **EDITION,
+                        "status": {"enum": ["published", "already_published", "failed", "left"]},
+                        "uri": TEXT_OR_NULL,
+                    }
+                )
+            ),
+            "epsilon": EXACT,
+            "refusal": TEXT_OR_NULL,
+            "needed_grant": EXACT_OR_NULL,
+            "error": or_null(closed(ERROR)),
+        }
+    ),
+    "status": either(
+        STANDING,
+        closed(
+            {
+                **each(TEXT, "name dataset as_of"),
+                "first_from": {"enum": ["parameter", "spec", "ledger", "calendar"]},
+                "ok": BOOLEAN,
+                "windows": listed(
+                    closed(
+                        {
+                            **EDITION,
+                            "state": {"enum": list(map(str, WindowState))},
+                            **each(TEXT, "ends complete"),
+                            "charge": TEXT_OR_NULL,
+                        }
+                    )
+                ),
+                "amendments": listed(
+                    closed(
+                        {
+                            **EDITION,
+                            "state": {"enum": list(map(str, AmendmentState))},
+                            "due": TEXT,
+                            "charge": TEXT_OR_NULL,
+                        }
+                    )
+                ),
+                **each(EXACT, "epsilon remaining_epsilon"),
+                "per_window": BOOLEAN,
+                "covered": COUNT,
+                "further": COUNT_OR_NULL,
+            }
+        ),
+    ),
+    "metrics": closed({"out": TEXT_OR_NULL, "written": BOOLEAN, "standing": STANDING}),
+    "show": reading(RELEASE, OF_WINDOWS),
+    "verify": either(
+        closed({**VERIFIED, "ledger": COMPARED, "signature": SIGNATURE, "withdrawn": or_null(WITHDRAWAL)}),
+        VERIFIED_PUBLICATION,
+    ),
+    "disclose": DISCLOSURE,
+    "withdraw": closed(
+        {
+            **each(TEXT, "release uri"),
+            "release_id": RELEASE_ID,
+            "status": {"enum": ["withdrawn", "already_withdrawn"]},
+            "withdrawal": WITHDRAWAL,
+        }
+    ),
+    "describe": closed({"files": listed(closed(each(TEXT, "file status")))}),
+    "catalogue": closed({**_found, "ok": BOOLEAN}),
+    "keys new": closed({"key_id": KEY_ID, **each(TEXT, "private_key public_key")}),
+    "keys show": closed({"keys": listed(closed({"key_id": KEY_ID, "public_key": HASH}))}),
+    "cluster certificates": closed(
+        {
+            "directory": TEXT,
+            "status": {"enum": ["made", "renewed", "unchanged"]},
+            "certificates": listed(closed({**each(TEXT, "role certificate key ends"), "has_ended": BOOLEAN})),
+        }
+    ),
+    "config show": closed(
+        {
+            "profile": or_null(closed(each(TEXT, "path origin"))),
+            "ignored": TEXTS,
+            "settings": listed(
+                closed(
+                    {
+                        **each(TEXT, "name origin"),
+                        "value": TEXT_OR_NULL,
+                        "allowed": TEXTS,
+                        "refused": BOOLEAN,
+                    }
+                )
+            ),
+        }
+    ),
+}
+"""By command: what it prints with ``--json``."""

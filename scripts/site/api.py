@@ -1,0 +1,98 @@
+"""The reference of the Python names: pages say what to document, and docstrings the rest."""
+
+from __future__ import annotations
+
+import inspect
+
+import suffice
+from suffice import errors
+
+FOLDER = "docs/reference/api"
+GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "reading": (
+        "Reading releases",
+        "For consumers. Nothing here reads private data or costs privacy.",
+        ("open_release", "Release", "Posterior", "calibrate", "Calibration"),
+    ),
+    "comparing": (
+        "Several releases, several priors",
+        "Comparisons, pools and roll-ups.",
+        ("compare", "compare_priors", "pool", "roll_up"),
+    ),
+    "priors": (
+        "Priors",
+        "Distributions to state as priors. `docs/reference/priors.md` says which family takes which.",
+        (
+            *("Beta", "Dirichlet", "Gamma", "InverseGamma", "Normal", "NormalInverseGamma"),
+            *("NormalInverseGammaRegression", "NormalInverseWishart", "SpreadNormalInverseGammaRegression"),
+            *(
+                "SpreadNormalInverseWishart",
+                "Mixture",
+                "ScaleMixture",
+                "Density",
+                "Independent",
+                "JointDensity",
+            ),
+            *("Reciprocal", "Uniform"),
+        ),
+    ),
+    "publishing": (
+        "Publishing posteriors and catalogues",
+        "What somebody worked out once, others read.",
+        ("publish", "open_publication", "Publication", "catalogue"),
+    ),
+    "releasing": (
+        "Making releases",
+        "For operators. `release` charges a budget and reads private data; nothing else here does.",
+        (
+            "load_spec",
+            "Spec",
+            "plan",
+            "Plan",
+            "smallest_epsilon",
+            "rehearse",
+            "release",
+            "backfill",
+            "status",
+        ),
+    ),
+}
+
+
+def api_pages() -> dict[str, str]:
+    """Return the pages, by their paths in the site."""
+    pages = {
+        f"{FOLDER}/{name}.rst": "\n".join([*title(heading), text.replace("`", "``"), "", *map(entry, names)])
+        for name, (heading, text, names) in GROUPS.items()
+    }
+    pages[f"{FOLDER}/errors.rst"] = errors_page()
+    tree = "\n".join(f"   {name}" for name in (*GROUPS, "errors"))
+    words = "Every public name of ``suffice``, from its docstring. Names load when they are first used."
+    pages[f"{FOLDER}/index.rst"] = "\n".join(
+        [*title("Python"), words, "", ".. toctree::", "   :maxdepth: 2", "", tree, ""]
+    )
+    return pages
+
+
+def title(text: str) -> list[str]:
+    """Return a heading of the first level."""
+    return [text, "=" * len(text), ""]
+
+
+def entry(name: str) -> str:
+    """Return the directive that documents a public name."""
+    if inspect.isclass(getattr(suffice, name)):
+        return f".. autoclass:: suffice.{name}\n   :members:\n"
+    return f".. autofunction:: suffice.{name}\n"
+
+
+def errors_page() -> str:
+    """Return the page of errors: every class of ``suffice.errors`` in the order of its file."""
+    found = [
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and value.__module__ == errors.__name__ and not name.startswith("_")
+    ]
+    listed = "\n".join(f".. autoexception:: suffice.errors.{name}\n   :show-inheritance:\n" for name in found)
+    words = "Every error is a ``SufficeError``. Its message states the rule, the place and the way out."
+    return "\n".join([*title("Errors"), words, "", listed])

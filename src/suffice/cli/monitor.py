@@ -1,0 +1,132 @@
+"""``suffice status --all`` and ``suffice metrics``: how an installation stands."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.files import check_local
+from suffice.cli.options import (
+    DEFAULT_LEDGER,
+    DEFAULT_STORE,
+    AsOfOption,
+    JsonOption,
+    LedgerOption,
+    StoreOption,
+)
+from suffice.cli.terminal import in_line, say
+from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from suffice.monitoring.standing import Standing
+
+OVERDUE = 6
+"""The exit status of ``suffice status`` where a window is overdue, or gone from the store."""
+
+AllSpecsOption = Annotated[
+    bool, typer.Option("--all", help="Every spec in the spec_folders of the deployment profile.")
+]
+
+
+def metrics(
+    specs: Annotated[
+        list[Path] | None, typer.Argument(metavar="[SPEC]...", help="YAML or JSON specs; or --all.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="A .prom file, written once in an hour at most."),
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    as_of: AsOfOption = None,
+    *,
+    every: AllSpecsOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write how an installation stands as a Prometheus textfile; never opens a source."""
+    if every == bool(specs):
+        message = "SPEC: name specs, or --all for those of the deployment profile, and not both"
+        raise UsageError(message)
+    from suffice.monitoring.spec_files import pinned_specs  # noqa: PLC0415 - each command imports what it needs
+    from suffice.monitoring.standing import standing  # noqa: PLC0415
+    from suffice.monitoring.textfile import SUFFIX, hour, hour_of, rendered, write_textfile  # noqa: PLC0415
+
+    now = dt.datetime.now(dt.UTC)
+    is_new = True
+    if out is not None:
+        check_local("--out", out)
+        if out.suffix != SUFFIX:
+            message = f"--out {out}: the file's name must end in {SUFFIX}"
+            raise UsageError(message)
+        is_new = hour_of(out) != hour(now)
+    found = standing(pinned_specs() if every else specs or (), store=store, ledger=ledger, as_of=as_of)
+    text = rendered(found, now=now)
+    if out is not None and is_new:
+        write_textfile(out, text)
+    if as_json:
+        document = {"out": None if out is None else str(out), "written": out is not None and is_new}
+        output.print_json({**document, "standing": found.to_dict()})
+    elif out is None:
+        say(text, end="")
+    else:
+        say(f"wrote {out}" if is_new else f"{out} was written in this hour already: it is left as it is")
+    _end(found, overdue=0)
+
+
+def show_standing(*, store: str, ledger: str, as_of: str | None, as_json: bool) -> None:
+    """Print how the installation stands whose specs the profile names."""
+    from suffice.monitoring.spec_files import pinned_specs  # noqa: PLC0415
+    from suffice.monitoring.standing import standing  # noqa: PLC0415
+
+    found = standing(pinned_specs(), store=store, ledger=ledger, as_of=as_of)
+    if as_json:
+        output.print_json(found.to_dict())
+    else:
+        _print(found)
+    _end(found, overdue=OVERDUE)
+
+
+def _end(found: Standing, *, overdue: int) -> None:
+    """Exit as monitors expect: first for what is overdue, then for the first spec that cannot be judged."""
+    status = overdue if not all(one.ok for one in found.series) else 0
+    if not status and found.unreadable:
+        status = found.unreadable[0].exit_status
+    if status:
+        raise typer.Exit(status)
+
+
+def _print(found: Standing) -> None:
+    document = found.to_dict()
+    rows = [
+        {
+            "dataset": one["dataset"],
+            "name": one["name"],
+            "releases": one["releases"],
+            **one["windows"],
+            "due amendments": sum(one["amendments"].values()),
+            "covered": "all" if one["covered"] is None else one["covered"],
+        }
+        for one in document["series"]
+    ]
+    if rows:
+        output.print_rows(rows, limit=len(rows))
+    else:
+        say("no spec could be judged" if found.unreadable else "spec_folders hold no spec")
+    for one in found.unreadable:
+        say(f"\n{in_line(one.spec)}: {one.message}")
+    if document["accounts"]:
+        say("")
+        accounts = [
+            {**one, "per_window": "yes" if one["per_window"] else "no"} for one in document["accounts"]
+        ]
+        output.print_rows(accounts, limit=len(accounts))
+    say(f"\ncharges in a spool: {found.in_spool}")
+    if document["refusals"] is not None:
+        said = ", ".join(f"{kind} {number}" for kind, number in document["refusals"].items())
+        audit = document["audit"]
+        last = "none yet" if audit is None else f"{'ok' if audit['ok'] else 'problems'}, {audit['hour']}"
+        say(f"refusals: {said}; last audit: {last}")

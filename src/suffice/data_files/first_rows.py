@@ -1,0 +1,105 @@
+"""The first rows of a Parquet file that others wrote: bounded, of plain columns, and refused otherwise.
+
+The file has the hash that its manifest states, and says nothing else that may be believed: a few bytes can
+claim any number of rows, columns and names.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import PublicationCorruptError
+from suffice.storage.releases.thrift import ThriftReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_COLUMNS = 64
+_LONGEST_NAMES = 2**20
+"""Bytes of a text in the footer: the source stands there as one."""
+_MOST_ENTRIES = 2**17
+"""Of a list in the footer: row groups, or columns of one."""
+_DATA_PAGE, _PLAIN = 0, 0
+"""Of Parquet: a page of values, of the first version, and the encoding of values as they are."""
+
+
+def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list[dict[str, Any]], int]:
+    """Return the first rows of a file, and how many it has.
+
+    Parameters
+    ----------
+    data : bytes
+        Of a whole file; no larger than what may be held.
+    most : int, >= 1
+        Rows to decode at most; all that is decoded is one batch of them.
+    rows : int, optional
+        How many the file has to have: what its manifest states.
+
+    Raises
+    ------
+    PublicationCorruptError
+        Where it is no Parquet file as suffice writes them: plain columns of numbers, texts and truth values.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        file = pq.ParquetFile(
+            io.BytesIO(data),
+            thrift_string_size_limit=_LONGEST_NAMES,
+            thrift_container_size_limit=_MOST_ENTRIES,
+        )
+        stated = file.metadata
+        names = file.schema_arrow.names
+        if not 0 < len(names) <= MOST_COLUMNS or len({*names}) < len(names):
+            raise _refused(f"it has not 1 to {MOST_COLUMNS} columns, each with a name of its own")
+        if not all(_is_plain(column.type) for column in file.schema_arrow):
+            raise _refused("its columns hold neither numbers, texts nor truth values")
+        if stated.num_rows < 0 or (rows is not None and stated.num_rows != rows):
+            raise _refused("it has not the rows that the manifest states")
+        if stated.num_rows == 0:
+            return [], 0
+        for column in map(stated.row_group(0).column, range(len(names))):
+            if column.compression != "UNCOMPRESSED" or not _is_as_it_is(
+                data, column.data_page_offset, column.total_compressed_size
+            ):
+                raise _refused("its columns are compressed, or use a dictionary")
+        batch = next(file.iter_batches(batch_size=most, row_groups=[0], use_threads=False), None)
+        found = [] if batch is None else batch.to_pylist()
+    except PublicationCorruptError:
+        raise
+    except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
+        raise _refused("it is no readable Parquet file") from None
+    return found, int(stated.num_rows)
+
+
+def _is_as_it_is(data: bytes, position: int, size: int) -> bool:
+    """Tell whether all values of a column stand in its pages as they are: none is larger than the file.
+
+    The footer says which encodings there are, and a page need not keep to it: a text of a dictionary may
+    stand for any number of values.
+    """
+    end = position + size
+    if not 0 < position < end <= len(data):
+        return False
+    while position < end:
+        reader = ThriftReader(data, position, end)
+        page: Any = reader.struct()
+        if page[1] != _DATA_PAGE or page[5][2] != _PLAIN or not 0 <= page[2] == page[3]:
+            return False
+        position = reader.position + page[3]
+    return position == end
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
+
+    return any(
+        is_one(kind)
+        for is_one in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string)
+    )
+
+
+def _refused(rule: str) -> PublicationCorruptError:
+    return PublicationCorruptError(f"a table of the publication cannot be read: {rule}")

@@ -1,0 +1,312 @@
+"""How an installation stands: its accounts, its series of releases, and what waits in a spool.
+
+It comes from the ledger, one listing of a store for each series, the specs and the calendar; a source is
+never opened. What changes while a release reads rows is left out: an account's `spent` has what running
+releases hold, and a charge is counted once it has drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import SpecError, SufficeError
+from suffice.gap_report import GAPS, AmendmentState, WindowState, status
+from suffice.monitoring.counting import Counted, read_counts
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.spec.calendar import moment
+from suffice.pipeline.spec.spec import load_spec
+from suffice.profile.settings import settings
+from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.holder import is_held
+from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.releases.release_store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from fractions import Fraction
+    from pathlib import Path
+
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountStanding:
+    """The budget of a protected population.
+
+    Attributes
+    ----------
+    dataset : str
+    per_window : bool
+        Whether the grant holds for each window; then `spent` and `remaining` are those of a window that was
+        never charged.
+    granted, spent, remaining : Fraction, nats
+        `spent` and `remaining` sum to `granted`: what a running release holds counts as spent.
+    """
+
+    dataset: str
+    per_window: bool
+    granted: Fraction
+    spent: Fraction
+    remaining: Fraction
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON documents say of it."""
+        return {
+            "dataset": self.dataset,
+            "per_window": self.per_window,
+            "granted": format_epsilon(self.granted),
+            "spent": format_epsilon(self.spent),
+            "remaining": format_epsilon(self.remaining),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesStanding:
+    """The releases of one spec.
+
+    Attributes
+    ----------
+    spec : str
+        The path of the spec.
+    dataset, name : str
+    releases : int
+        How many the ledger has as published, amendments too.
+    windows : mapping of str to int
+        How many windows there are by state; a spec without windows has one, which is never overdue.
+    amendments : mapping of str to int
+        How many amendments are still to be released, by state.
+    due : int
+        How many releases are still to come now: windows that are missing or overdue, and amendments.
+    covered : int or None
+        How many releases the budget still covers, those that are due first; None: every one, as the grant
+        holds for each window, or none is to come.
+    ok : bool
+        Whether nothing is overdue, and no release gone from the store.
+    """
+
+    spec: str
+    dataset: str
+    name: str
+    releases: int
+    windows: Mapping[str, int]
+    amendments: Mapping[str, int]
+    due: int
+    covered: int | None
+    ok: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON documents say of it."""
+        return {
+            "spec": self.spec,
+            "dataset": self.dataset,
+            "name": self.name,
+            "releases": self.releases,
+            "windows": dict(self.windows),
+            "amendments": dict(self.amendments),
+            "due": self.due,
+            "covered": self.covered,
+            "ok": self.ok,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A spec whose series cannot be judged: it, its account or its store cannot be read."""
+
+    spec: str
+    type: str
+    message: str
+    exit_status: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON documents say of it."""
+        return {
+            "spec": self.spec,
+            "type": self.type,
+            "message": self.message,
+            "exit_status": self.exit_status,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How an installation stands.
+
+    Attributes
+    ----------
+    as_of : datetime, UTC
+    accounts : tuple of AccountStanding
+    series : tuple of SeriesStanding
+        By dataset and name.
+    unreadable : tuple of Unreadable
+    in_spool : int
+        Charges that were drawn and are not published yet.
+    counted : Counted or None
+        Refusals and the last audit, where a folder for them is named.
+    """
+
+    as_of: datetime
+    accounts: tuple[AccountStanding, ...]
+    series: tuple[SeriesStanding, ...]
+    unreadable: tuple[Unreadable, ...]
+    in_spool: int
+    counted: Counted | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every series could be judged, and is well."""
+        return not self.unreadable and all(one.ok for one in self.series)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice status --all --json`` prints."""
+        counted = self.counted
+        audit = None if counted is None else counted.audit
+        return {
+            "as_of": f"{self.as_of:%Y-%m-%dT%H:%MZ}",
+            "ok": self.ok,
+            "accounts": [one.to_dict() for one in self.accounts],
+            "series": [one.to_dict() for one in self.series],
+            "unreadable": [one.to_dict() for one in self.unreadable],
+            "in_spool": self.in_spool,
+            "refusals": None if counted is None else counted.refusals,
+            "audit": None if audit is None else {"ok": audit.ok, "hour": f"{audit.hour:%Y-%m-%dT%HZ}"},
+        }
+
+
+def standing(
+    specs: Iterable[Path],
+    *,
+    store: str | None = None,
+    ledger: str | None = None,
+    as_of: str | datetime | None = None,
+) -> Standing:
+    """Return how an installation stands.
+
+    Parameters
+    ----------
+    specs : iterable of path
+        A spec that cannot be judged does not keep the others from it.
+    store, ledger : str, optional
+        As for :func:`suffice.release`. The ledger is only read.
+    as_of : str or datetime, optional
+        The moment reported on; now, where it is left out.
+
+    Raises
+    ------
+    UsageError
+        Where `as_of` is no moment, or a place lies outside of the profile.
+    StorageError
+        The ledger, or the folder of counts.
+    """
+    places = settings(store=store, ledger=ledger)
+    instant = moment(as_of, datetime.now(UTC))
+    series: dict[tuple[str, str], SeriesStanding] = {}
+    unreadable = []
+    with open_ledger(places.ledger, reading_only=True) as opened:
+        with opened.at_one_moment():
+            accounts = tuple(map(_account, opened.accounts()))
+            in_spool = _in_spool(opened)
+        for path in specs:
+            try:
+                spec = load_spec(path)
+                if (key := (spec.dataset, spec.name)) in series:
+                    rule = f"{series[key].spec} states the same series"
+                    raise SpecError(str(path), rule, "keep one of them")
+                series[key] = _series(path, spec, opened, store=store, ledger=ledger, as_of=instant)
+            except SufficeError as error:
+                unreadable.append(_unreadable(path, error))
+    return Standing(
+        as_of=instant,
+        accounts=accounts,
+        series=tuple(series[key] for key in sorted(series)),
+        unreadable=tuple(unreadable),
+        in_spool=in_spool,
+        counted=read_counts(),
+    )
+
+
+def _account(account: Account) -> AccountStanding:
+    held = account.spent + account.reserved
+    return AccountStanding(
+        dataset=account.dataset,
+        per_window=account.per_window is not None,
+        granted=account.granted,
+        spent=held,
+        remaining=account.granted - held,
+    )
+
+
+def _in_spool(ledger: Ledger) -> int:
+    """Count charges that are staged, or that a run left in ``drawing`` when it died."""
+    count = 0
+    for one in ledger.unsettled():
+        if one.state is ChargeState.STAGED:
+            count += 1
+        elif one.state is ChargeState.DRAWING:
+            charge = ledger.charge(one.charge_id)
+            count += charge is not None and not is_held(charge, ledger.now())
+    return count
+
+
+def _series(
+    path: Path, spec: Spec, opened: Ledger, *, store: str | None, ledger: str | None, as_of: datetime
+) -> SeriesStanding:
+    editions = opened.editions(spec.dataset, spec.name)
+    charges = [charge for several in editions.values() for charge in several]
+    releases = sum(charge.state is ChargeState.PUBLISHED for charge in charges)
+    if spec.window is None:
+        return _without_windows(path, spec, opened, releases=releases, store=store, ledger=ledger)
+    report = status(spec, store=store, ledger=ledger, as_of=as_of)
+    windows = Counter(window.state for window in report.windows)
+    amendments = Counter(one.state for one in report.amendments)
+    return SeriesStanding(
+        spec=str(path),
+        dataset=spec.dataset,
+        name=spec.name,
+        releases=releases,
+        windows={str(state): windows[state] for state in WindowState},
+        amendments={str(state): amendments[state] for state in AmendmentState},
+        due=sum(windows[state] for state in GAPS) + amendments.total(),
+        covered=None if report.further is None else report.covered + report.further,
+        ok=report.ok,
+    )
+
+
+def _without_windows(
+    path: Path, spec: Spec, opened: Ledger, *, releases: int, store: str | None, ledger: str | None
+) -> SeriesStanding:
+    """Judge the one release of a spec without windows."""
+    places = settings(store=store, ledger=ledger, spec_path=spec.directory)
+    remaining = opened.remaining(spec.dataset, "all")
+    state = WindowState.MISSING
+    charge = opened.find(spec.dataset, spec.name, "all")
+    if charge is not None and charge.state is ChargeState.PUBLISHED:
+        listed = open_store(places.store).standing(spec.name)
+        is_withdrawn = listed.get((charge.edition, charge.release_id))
+        state = WindowState.NOT_IN_STORE if is_withdrawn is None else WindowState.PUBLISHED
+        state = WindowState.WITHDRAWN if is_withdrawn else state
+    return SeriesStanding(
+        spec=str(path),
+        dataset=spec.dataset,
+        name=spec.name,
+        releases=releases,
+        windows={str(one): int(one is state) for one in WindowState},
+        amendments={str(one): 0 for one in AmendmentState},
+        due=int(state is WindowState.MISSING),
+        covered=int(remaining >= spec.privacy.epsilon) if state is WindowState.MISSING else None,
+        ok=state is not WindowState.NOT_IN_STORE,
+    )
+
+
+def _unreadable(path: Path, error: SufficeError) -> Unreadable:
+    return Unreadable(
+        spec=str(path),
+        type=type(error).__name__,
+        message=str(error),
+        exit_status=error.exit_status,
+    )

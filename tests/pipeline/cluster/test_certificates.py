@@ -1,0 +1,253 @@
+"""Certificates of a cluster: what is made, what stays, what is renewed; and who is let in with which."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import ssl
+import stat
+from typing import TYPE_CHECKING
+
+import dask
+import distributed
+import pytest
+from cryptography import x509
+
+from suffice.errors import ClusterError, UsageError
+from suffice.pipeline.cluster import certificates, connection, issuing
+from suffice.pipeline.cluster.certificates import ROLES, certificates_in
+from suffice.pipeline.cluster.connection import open_cluster
+from support.dask_clusters import NO_SPILLING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILES = {f"{role}.{kind}" for role in ("ca", *ROLES) for kind in ("pem", "key")}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of certificates that nobody changes."""
+    directory = tmp_path_factory.mktemp("certificates") / "cluster"
+    assert certificates_in(directory).status == "made"
+    return directory
+
+
+@pytest.fixture
+def own(made: Path, tmp_path: Path) -> Path:
+    """Return a copy of them of the test's own."""
+    return shutil.copytree(made, tmp_path / "cluster")
+
+
+@pytest.fixture(scope="module")
+def tls_address(made: Path) -> Iterator[str]:
+    """Run a cluster whose links have these certificates."""
+    files = {
+        f"tls_{role}_{name}": str(made / f"{role}.{kind}")
+        for role in ROLES
+        for name, kind in (("cert", "pem"), ("key", "key"))
+    }
+    security = distributed.Security(tls_ca_file=str(made / "ca.pem"), require_encryption=True, **files)  # type: ignore[no-untyped-call]
+    with (
+        dask.config.set(NO_SPILLING),
+        distributed.LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            host="tls://127.0.0.1",
+            security=security,
+            dashboard_address=None,
+        ) as cluster,
+    ):
+        yield cluster.scheduler_address
+
+
+def read(path: Path) -> x509.Certificate:
+    """Read a certificate."""
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+def test_keys_are_for_their_owner_alone(made: Path) -> None:
+    assert {path.name for path in made.iterdir()} == FILES
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in made.iterdir()}
+    assert {mode for name, mode in modes.items() if name.endswith(".key")} == {0o600}
+
+
+def test_a_year_for_roles_and_ten_for_the_authority(made: Path) -> None:
+    now = dt.datetime.now(dt.UTC)
+    lasts = {
+        one.role: round((one.ends - now) / dt.timedelta(days=1)) for one in certificates_in(made).certificates
+    }
+    assert lasts == {"ca": 3650, "scheduler": 365, "worker": 365, "client": 365}
+    authority = read(made / "ca.pem").extensions.get_extension_for_class(x509.BasicConstraints).value
+    assert authority.ca
+    assert authority.path_length == 0
+
+
+def test_a_second_call_changes_nothing(own: Path) -> None:
+    before = {path.name: path.read_bytes() for path in own.iterdir()}
+    assert certificates_in(own).status == "unchanged"
+    with pytest.raises(UsageError, match="add --renew"):
+        certificates_in(own, days=3)
+    (own / "ca.key").unlink()  # kept elsewhere
+    assert certificates_in(own).status == "unchanged"
+    assert {path.name: path.read_bytes() for path in own.iterdir()} == {
+        name: data for name, data in before.items() if name != "ca.key"
+    }
+
+
+def test_renewing_keeps_the_authority(own: Path) -> None:
+    before = {path.name: path.read_bytes() for path in own.iterdir()}
+    found = certificates_in(own, days=3, renew=True)
+    now = dt.datetime.now(dt.UTC)
+    assert all(one.ends < now + dt.timedelta(days=4) for one in found.certificates if one.role != "ca")
+    after = {path.name: path.read_bytes() for path in own.iterdir()}
+    assert after.keys() == FILES
+    assert {name for name in FILES if after[name] == before[name]} == {"ca.pem", "ca.key"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in own.glob("*.key")} == {0o600}
+
+
+def test_nothing_outlasts_its_authority(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = read(own / "ca.pem").not_valid_after_utc
+    certificates_in(own, days=3650, renew=True)
+    assert read(own / "worker.pem").not_valid_after_utc <= ends
+
+    class Later(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+            return (ends + dt.timedelta(days=1)).astimezone(tz)
+
+    monkeypatch.setattr(certificates.dt, "datetime", Later)
+    with pytest.raises(UsageError, match="the authority has ended"):
+        certificates_in(own, renew=True)
+    assert all(one.has_ended for one in certificates_in(own).certificates)
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"ca.key"}))
+def test_what_is_missing_is_named_and_nothing_is_overwritten(own: Path, name: str) -> None:
+    (own / name).unlink()
+    with pytest.raises(UsageError, match=f"{name}: this file is missing"):
+        certificates_in(own)
+    if not name.startswith("ca"):
+        assert certificates_in(own, renew=True).status == "renewed"
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("ca.pem", "no certificate"),
+        ("worker.pem", "no certificate"),
+        ("client.key", "not the key of client.pem"),
+    ],
+)
+def test_broken_files_are_named(own: Path, name: str, rule: str) -> None:
+    (own / name).write_text("-----BEGIN NOTHING-----")
+    with pytest.raises(UsageError, match=f"{name}: this is {rule}"):
+        certificates_in(own)
+
+
+def test_another_authoritys_files_are_told_apart(own: Path, tmp_path: Path) -> None:
+    certificates_in(tmp_path / "other")
+    for name in ("worker.pem", "worker.key"):
+        shutil.copy(tmp_path / "other" / name, own / name)
+    with pytest.raises(UsageError, match=r"worker\.pem: the authority in ca\.pem does not vouch"):
+        certificates_in(own)
+    shutil.copy(tmp_path / "other" / "ca.key", own / "ca.key")
+    with pytest.raises(UsageError, match="not the key of the authority"):
+        certificates_in(own, renew=True)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for directory in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError):
+            certificates_in(directory)
+
+
+def test_what_was_begun_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = issuing.new_certificate
+
+    def failing(authority: issuing.Issued, role: str, **more: object) -> issuing.Issued:
+        if role == "client":
+            (tmp_path / "cluster" / "client.key").mkdir()
+        return real(authority, role, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(issuing, "new_certificate", failing)
+    with pytest.raises(UsageError, match=r"client\.key: this file cannot be written"):
+        certificates_in(tmp_path / "cluster")
+    assert [path.name for path in (tmp_path / "cluster").iterdir()] == ["client.key"]
+
+
+@pytest.mark.parametrize(("role", "accepted"), [("scheduler", True), ("worker", True), ("client", False)])
+def test_a_clients_certificate_is_no_servers(made: Path, role: str, *, accepted: bool) -> None:
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=made / "ca.pem")
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_cert_chain(made / f"{role}.pem", made / f"{role}.key")
+    client = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=made / "ca.pem")
+    client.check_hostname = False
+    client.load_cert_chain(made / "worker.pem", made / "worker.key")
+    if accepted:
+        shake_hands(client, server)
+        return
+    with pytest.raises(ssl.SSLCertVerificationError, match="purpose"):
+        shake_hands(client, server)
+
+
+def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
+    """Carry bytes between two ends until both are content."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)]
+    for _ in range(10):
+        for end in list(ends):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            ends.remove(end)
+        if not ends:
+            return
+    message = "the ends did not come to terms"
+    raise AssertionError(message)
+
+
+def test_who_has_a_certificate_is_let_in(tls_address: str, made: Path) -> None:
+    with open_cluster(tls_address, certificates=str(made)) as cluster:
+        assert cluster.compute({"a": (sum, [1, 2])}, ["a"]) == [3]
+
+
+def test_who_has_none_is_kept_out(tls_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)
+    certificates_in(tmp_path / "other")
+    plain = tls_address.replace("tls://", "tcp://")
+    for address, folder in ((tls_address, None), (tls_address, str(tmp_path / "other")), (plain, None)):
+        with (
+            pytest.raises(ClusterError, match="cannot be reached"),
+            open_cluster(address, certificates=folder),
+        ):
+            pass
+
+
+def test_a_clients_files_are_looked_at_first(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(rule: str) -> None:
+        with (
+            pytest.raises(ClusterError, match=rule) as caught,
+            open_cluster("tls://127.0.0.1:1", certificates=str(own)),
+        ):
+            pass
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+    monkeypatch.setattr(certificates, "_HOSTS_DISAGREE", dt.timedelta(days=3))
+    key = issuing.read_key((own / "ca.key").read_bytes())
+    assert key is not None
+    authority = issuing.Issued(certificate=read(own / "ca.pem"), key=key)
+    now = dt.datetime.now(dt.UTC)
+    begin = authority.certificate.not_valid_before_utc
+    ended = issuing.new_certificate(authority, "client", begin=begin, ends=now, is_server=False)
+    (own / "client.pem").write_bytes(ended.pem())
+    refused("that of the client ended on")
+    (own / "client.pem").write_bytes(b"none")
+    refused("this is no certificate")
+    (own / "client.key").unlink()
+    refused("client.key cannot be read in the folder that SUFFICE_CLUSTER_CERTIFICATES")
