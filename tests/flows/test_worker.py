@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(900)
 
 FLOW = "suffice.flows.release.release_statistics"
 HELD = "support.held_flow.release_statistics"
-EVERY_S = 10
+EVERY_S = 20
 SETTLED_S = 8.0
 ENDED_S = 15.0
 """Seconds beyond its bound in which a process is gone."""
