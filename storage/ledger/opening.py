@@ -69,6 +69,17 @@ def open_ledger(
     return opened  # type: ignore[no-any-return]
 
 
+def check_ledger_url(url: str) -> None:
+    """Refuse a text that names no ledger that could be opened; whether one stands there is not asked.
+
+    Raises
+    ------
+    UsageError
+    """
+    if not _is_postgres(url):
+        _sqlite_path(url)
+
+
 def create_ledger(
     url: str, *, clock: Callable[[], datetime] | None = None, lease: timedelta = LEASE
 ) -> Ledger:

@@ -98,16 +98,19 @@ def test_a_store_that_is_gone_or_anothers_is_a_problem(place: Workspace, suffice
     assert any("another ledger's" in one for one in found)
 
 
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [("tcp://10.0.0.1:8786", "not encrypted"), ("nonsense", "--cluster")],
-)
-def test_a_cluster_that_no_run_would_take_is_a_problem(
-    workspace: Workspace, suffice: Runner, address: str, said: str
-) -> None:
-    document = suffice.json("doctor", "--cluster", address, status=UNWELL)
-    assert problems(document) == {"cluster"}, workspace
-    assert said in findings(document, "cluster")["problem"][0]
+@pytest.mark.usefixtures("workspace")
+def test_a_cluster_that_no_run_would_take_is_a_problem(suffice: Runner) -> None:
+    document = suffice.json("doctor", "--cluster", "tcp://10.0.0.1:8786", status=UNWELL)
+    assert problems(document) == {"cluster"}
+    assert "not encrypted" in findings(document, "cluster")["problem"][0]
+
+
+@pytest.mark.usefixtures("workspace")
+@pytest.mark.parametrize("option", ["--cluster", "--ledger", "--store"])
+def test_what_names_no_place_at_all_is_a_usage_error(suffice: Runner, option: str) -> None:
+    error = suffice.json("doctor", option, "x://y:secret@z", status=2)["error"]
+    assert error["type"] == "UsageError"
+    assert "secret" not in error["message"]
 
 
 def test_clocks_that_disagree_are_a_problem(

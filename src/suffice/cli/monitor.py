@@ -34,7 +34,7 @@ AllSpecsOption = Annotated[
 
 def metrics(
     specs: Annotated[
-        list[Path] | None, typer.Argument(metavar="[SPEC]...", help="YAML or JSON specs; or --all.")
+        list[Path] | None, typer.Argument(metavar="SPEC...", help="YAML or JSON specs; or --all.")
     ] = None,
     out: Annotated[
         Path | None,

@@ -92,7 +92,7 @@ def backfill(
 
 
 def status(
-    spec: Annotated[Path | None, typer.Argument(metavar="[SPEC]", help="A YAML or JSON spec.")] = None,
+    spec: Annotated[Path | None, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")] = None,
     first: Annotated[
         str | None,
         typer.Option(

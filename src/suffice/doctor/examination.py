@@ -18,6 +18,9 @@ from suffice.doctor import (
 )
 from suffice.doctor.contract import Finding, State, problem
 from suffice.errors import SufficeError
+from suffice.pipeline.cluster.connection import check_cluster
+from suffice.storage.ledger.opening import check_ledger_url
+from suffice.storage.objects.address import read_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,7 +59,18 @@ class Examination:
 
 
 def examine(place: Settings) -> Examination:
-    """Make every check of an installation."""
+    """Make every check of an installation.
+
+    Raises
+    ------
+    UsageError
+        Where a text names no ledger, store or cluster at all.
+    """
+    check_ledger_url(place.ledger)
+    check_cluster(place.cluster)
+    read_address(place.store)
+    if place.witness is not None:
+        read_address(place.witness)
     return Examination(findings=tuple(one for name in CHECKS for one in _findings(name, place)))
 
 

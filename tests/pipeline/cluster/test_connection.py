@@ -11,7 +11,7 @@ import pytest
 
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.cluster.connection import open_cluster
+from suffice.pipeline.cluster.connection import check_workers, open_cluster
 from support.dask_clusters import NO_SPILLING, by_address
 
 if TYPE_CHECKING:
@@ -71,12 +71,11 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cluster_that_may_spill_is_refused() -> None:
-    with (
-        by_address() as processes,  # Dask's defaults
-        pytest.raises(ClusterError) as caught,
-        open_cluster(processes.scheduler_address),
-    ):
-        pass
+    with by_address() as processes:  # Dask's defaults
+        with pytest.raises(ClusterError, match="may write its memory to disk"):
+            check_workers(processes.scheduler_address)
+        with pytest.raises(ClusterError) as caught, open_cluster(processes.scheduler_address):
+            pass
     assert str(caught.value) == connection.MAY_SPILL
 
 
@@ -108,3 +107,6 @@ def test_a_cluster_keeps_nothing_of_a_run_that_is_over() -> None:
         with open_cluster(processes.scheduler_address):
             assert any(name.startswith("suffice-") for name in processes.scheduler.worker_plugins)
         assert not any(name.startswith("suffice-") for name in processes.scheduler.worker_plugins)
+        plugins = set(processes.scheduler.worker_plugins)
+        assert check_workers(processes.scheduler_address) == 1
+        assert set(processes.scheduler.worker_plugins) == plugins, "a look changes nothing"
