@@ -17,7 +17,9 @@ import jsonschema
 import pytest
 import yaml
 
+from suffice.cli.app import command
 from suffice.profile.model import DeploymentProfile, parse_profile
+from support.bad_inputs import walk
 from support.composed import HERE, composition
 
 if TYPE_CHECKING:
@@ -195,6 +197,20 @@ def test_preparing_makes_what_is_mounted_and_replaces_nothing(
     )
     assert ignored.returncode in {0, 128}, "secrets could be committed"
     assert ignored.returncode or len(ignored.stdout.split()) == 4
+
+
+def test_the_page_names_services_commands_and_images_that_there_are(composed: dict[str, Any]) -> None:
+    page = (HERE / "README.md").read_text(encoding="utf-8")
+    runs = re.findall(r"^docker compose run --rm (\S+) ?(.*)$", page, re.MULTILINE)
+    assert len(runs) >= 10
+    known = {words for words, _ in walk(command())}
+    for name, words in runs:
+        service = composed["services"][name]
+        if service["entrypoint"] == ["suffice"]:
+            first = tuple(words.split())
+            assert {first[:1], first[:2]} & known, words
+    assert set(re.findall(r"suffice-pipeline:\S+", page)) == {composed["services"]["worker"]["image"]}
+    assert set(re.findall(r"^\| `([a-z-]+)` \| .* \|$", page, re.MULTILINE)) <= composed["services"].keys()
 
 
 def test_policies_name_the_bucket_that_is_made(composed: dict[str, Any]) -> None:
