@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from suffice.storage.ledger.charge import Charge
+
 pytestmark = pytest.mark.audit
 
 NOT_RUN = {("A wrong clock", "not-run", 0)}
@@ -180,7 +182,7 @@ def test_a_lost_spool(page: Page) -> None:
     assert spent() == 1
 
 
-def _reserved(made: Books) -> Iterator[tuple[str, object]]:
+def _reserved(made: Books) -> Iterator[tuple[str, Charge]]:
     from support.paid import steps
 
     return steps(made, "a")

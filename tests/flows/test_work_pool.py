@@ -63,7 +63,7 @@ def answer(place: Workspace, repository: Path, prefect_server: PrefectServer) ->
         "env.SUFFICE_LEDGER": other_ledger(place),
     }
     intrusion = f"{sys.executable} -c \"open('{place.directory}/intruded', 'w')\""
-    runs = {
+    runs: dict[str, dict[str, Any]] = {
         "control": {"pool": "open", "job_variables": attack, "parameters": spec(place, "control")},
         "variables": {
             "pool": "pinned",

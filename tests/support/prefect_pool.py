@@ -40,7 +40,9 @@ async def filled(templates: dict[str, Any], attack: dict[str, Any]) -> dict[str,
     async with get_client() as client:
         for name, template in templates.items():
             used = template or ProcessWorker.get_default_base_job_template()
-            configuration = await AnyConfiguration.from_template_and_values(used, dict(attack), client=client)
+            configuration: AnyConfiguration = await AnyConfiguration.from_template_and_values(
+                used, dict(attack), client=client
+            )
             found[name] = configuration.model_dump(mode="json")
     return found
 

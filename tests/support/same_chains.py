@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.engines.multivariate import posterior
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import pytest
 
 
 def run_chains_once(patch: pytest.MonkeyPatch) -> None:
     """Keep the chains of each start for as long as the patch lasts."""
-    sample = posterior.sample_until_settled
+    sample: Callable[..., Any] = vars(posterior)["sample_until_settled"]
     kept: dict[tuple[Any, ...], tuple[Any, dict[str, Any]]] = {}
 
     def sample_once(target: Any, start: Any, spread: Any, iterations: Any, rng: np.random.Generator) -> Any:
