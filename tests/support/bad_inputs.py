@@ -23,6 +23,7 @@ import pyarrow as pa
 from typer.core import TyperGroup, TyperOption
 
 from suffice.cli import app
+from suffice.cli.doctor import UNWELL
 from suffice.errors import LONGEST_MESSAGE
 from suffice.pipeline.declaration.safe_text import escaped
 from suffice.pipeline.families import FAMILIES
@@ -72,6 +73,7 @@ PHRASES = (
     "URI",
     "is given twice",
     "public key",
+    "the spec cannot be read",
 )
 """What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
 VALUES: tuple[object, ...] = (
@@ -476,7 +478,7 @@ def ask(case: Case, findings: Findings) -> None:  # noqa: C901 - one question af
     findings.n_bad += 1
     message = err.getvalue().removeprefix("suffice: ").rstrip("\n")
     said = f"{' '.join(case.words)[-160:]!r} -> {status}: {message[:300]!r} {out.getvalue()[:100]!r}"
-    if not isinstance(status, int) or status not in {1, 2, 3, 4, 5} or "internal error" in message:
+    if not isinstance(status, int) or status not in {1, 2, 3, 4, 5, UNWELL} or "internal error" in message:
         findings.wrong.append(f"internal error: {said}")
     if len(message) > LONGEST_MESSAGE:
         findings.wrong.append(f"over {LONGEST_MESSAGE} characters: {said}")

@@ -6,6 +6,7 @@ Prefect runs no flow with some versions of what it admits itself; the bounds sta
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ def check(_: Settings) -> Iterator[Fact]:
     broken = 0
     for extra in whole:
         for requirement in by_extra[extra]:
-            found = _version(requirement.name)
+            found = installed_version(requirement.name)
             if found is None or not requirement.specifier.contains(found, prereleases=True):
                 broken += 1
                 wanted = f"suffice[{extra}]" if extra else "suffice"
@@ -57,10 +58,12 @@ def _extra(requirement: Any) -> str:
 
 
 def _is_there(requirement: Any) -> bool:
-    return _version(requirement.name) is not None
+    return installed_version(requirement.name) is not None
 
 
-def _version(name: str) -> str | None:
+@cache
+def installed_version(name: str) -> str | None:
+    """Return the version of an installed package; None where it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import platform
 import sqlite3
 import sys
-from importlib.metadata import PackageNotFoundError, metadata, version
+from importlib.metadata import metadata, version
 from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, warning
+from suffice.doctor.pins import installed_version
 from suffice.errors import MissingExtraError
 from suffice.release_run import require_engine
 
@@ -30,20 +31,13 @@ def check(_: Settings) -> Iterator[Fact]:
     yield ok(f"{here}, {platform.system()} {platform.machine()}")
     if not _is_supported(supported):
         yield problem(f"Python is outside of {supported}", "install suffice on a Python that it supports")
-    yield ok(", ".join(f"{name} {found}" for name in _SHOWN if (found := _version(name))))
+    yield ok(", ".join(f"{name} {found}" for name in _SHOWN if (found := installed_version(name))))
     try:
         require_engine()
     except MissingExtraError as error:
         yield warning("this host cannot release: the engine is not installed", str(error))
     else:
         yield ok("this host can release: the engine is installed")
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _is_supported(specifier: str) -> bool:
