@@ -23,7 +23,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "export": ("Export", "export_lines", "public_fields", "read_export", "read_fields"),
     "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
-    "opening": ("create_ledger", "open_ledger"),
+    "opening": ("check_ledger_url", "create_ledger", "open_ledger"),
     "reconciliation": ("LostCharge", "Reconciled"),
     "replay": ("Books", "Row", "replay", "sha256"),
     "rerun": ("Decision", "decide_rerun", "in_progress_error", "spent_error"),
