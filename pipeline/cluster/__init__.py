@@ -7,7 +7,20 @@ May import: errors. It holds no data, so trusted rooms and consumers may both us
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "certificates": ("certificates_in",),
-    "connection": ("Cluster", "LOCAL", "MAY_SPILL", "Progress", "THREADS", "Watched", "check_cluster", "check_workers", "open_cluster", "report_finished", "require_dask", "this_worker_may_spill"),
+    "connection": (
+        "Cluster",
+        "LOCAL",
+        "MAY_SPILL",
+        "Progress",
+        "THREADS",
+        "Watched",
+        "check_cluster",
+        "check_workers",
+        "open_cluster",
+        "report_finished",
+        "require_dask",
+        "this_worker_may_spill",
+    ),
     "stream": ("stream",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

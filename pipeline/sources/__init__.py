@@ -97,6 +97,7 @@ def close(pin: Pin) -> None:
     """Let go of what a snapshot holds at its source, such as a connection; a second time does nothing."""
     pin.close()
 
+
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": (),
     "arrow_arrays": ("as_float64", "comparable", "fixed_width", "null_mask", "validity"),

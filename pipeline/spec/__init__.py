@@ -6,7 +6,17 @@ May import: families and below. The last room that both branches share.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "calendar": ("LATEST_COMPLETE", "amendment_due", "check_amendment", "last_ended", "latest_complete", "moment", "resolve_window", "window_times", "windows_between"),
+    "calendar": (
+        "LATEST_COMPLETE",
+        "amendment_due",
+        "check_amendment",
+        "last_ended",
+        "latest_complete",
+        "moment",
+        "resolve_window",
+        "window_times",
+        "windows_between",
+    ),
     "checking": ("LARGEST_PLAN",),
     "declared_order": ("DeclaredOrder",),
     "editions": ("AmendedRelease", "MOST_AMENDMENTS", "amended_of", "edition", "read_edition"),
