@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Object = dict[str, Any]
 
 SCHEMAS = Path(__file__).parents[1] / "deploy/schemas"
+_SCHEMA_FILES = ("dask-kubernetes-2026.3.json", "kubernetes-1.32.json")
 _VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 _SHARED_WITH_THE_NODE = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 _SECRET_NAME = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|CREDENTIAL|ACCESS_KEY", re.IGNORECASE)
@@ -27,8 +28,8 @@ _TAG = re.compile(r"@sha256:[0-9a-f]{64}$|:(?!latest$)[\w.-]+$", re.ASCII)
 @functools.cache
 def _schemas() -> dict[str, Any]:
     found: dict[str, Any] = {"kinds": {}, "$defs": {}}
-    for path in sorted(SCHEMAS.glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+    for name in _SCHEMA_FILES:
+        content = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
         for part in found:
             found[part] |= content[part]
     return found
