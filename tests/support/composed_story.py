@@ -148,9 +148,9 @@ def take_pictures(run: str, folder: Path) -> None:
     with running_browser() as browser:
         for name, address in shown.items():
             page = browser.new_page(viewport={"width": 1200, "height": 760})
-            page.goto(address, wait_until="networkidle")
-            page.wait_for_timeout(2000)
-            page.screenshot(path=str(folder / f"{name}.png"))
+            page.goto(address, wait_until="load", timeout=120_000)
+            page.wait_for_timeout(10_000)
+            page.screenshot(path=str(folder / f"{name}.png"), animations="disabled", timeout=120_000)
 
 
 def post(path: str, document: dict[str, Any]) -> Any:
