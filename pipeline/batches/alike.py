@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.distributions.draws import from_draws
 from suffice.pipeline.families import FAMILIES
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ class RepeatedCells:
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
         return self.distribution.sd(parameter)[self.of_cell]
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return from_draws(self.distribution)
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles."""

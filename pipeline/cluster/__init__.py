@@ -9,11 +9,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "certificates": ("certificates_in",),
     "connection": (
         "Cluster",
+        "LOCAL",
         "MAY_SPILL",
         "Progress",
         "THREADS",
         "Watched",
         "check_cluster",
+        "check_workers",
         "open_cluster",
         "report_finished",
         "require_dask",

@@ -249,6 +249,30 @@ def check_cluster(cluster: str) -> None:
         _scheme_and_host(cluster)
 
 
+def check_workers(address: str, *, certificates: str | None = None) -> int:
+    """Connect to a cluster as a run would, and ask each worker whether it may take part; change nothing.
+
+    Parameters
+    ----------
+    address : str
+    certificates : str, optional
+        As for :func:`open_cluster`.
+
+    Returns
+    -------
+    int
+        How many workers there are.
+
+    Raises
+    ------
+    UsageError, ClusterError
+        As :func:`open_cluster`.
+    """
+    with _remote_client(address, certificates) as client:
+        _refuse_unfit(client, version("suffice"))
+        return len(client.scheduler_info()["workers"])
+
+
 def require_dask(what_for: str) -> None:
     """Refuse what Dask is needed for, where it is not installed.
 
@@ -352,11 +376,27 @@ def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[Distri
     """
     from suffice.pipeline.cluster.admission import Admission  # noqa: PLC0415 - it takes a second
 
+    here = version("suffice")
+    _refuse_unfit(client, here)
+    plugin = f"suffice-{uuid.uuid4().hex}"
+    try:
+        client.register_plugin(Admission(here, prepare), name=plugin)
+    except Exception:  # noqa: BLE001 - whatever an unfit worker raises
+        raise ClusterError(_STRANGERS.format(here)) from None
+    try:
+        yield DistributedCluster(client)
+    finally:
+        if client.status == "running":  # one that is lost would be waited for
+            with suppress(Exception):
+                client.unregister_worker_plugin(plugin)
+
+
+def _refuse_unfit(client: Any, here: str) -> None:
+    """Refuse a cluster whose workers, as they are now, may not take part."""
     try:
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
     except (OSError, TimeoutError):
         raise ClusterError(_NO_WORKER) from None
-    here = version("suffice")
     texts = {
         Objection.OPEN_LINK: _NOT_ENCRYPTED,
         Objection.MAY_SPILL: MAY_SPILL,
@@ -364,21 +404,12 @@ def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[Distri
     }
     if any(map(is_open, client.scheduler_info()["workers"])):
         raise ClusterError(_NOT_ENCRYPTED)
-    plugin = f"suffice-{uuid.uuid4().hex}"
     try:
         objections = {found for found in client.run(objection, caller=here).values() if found is not None}
-        if not objections:
-            client.register_plugin(Admission(here, prepare), name=plugin)
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises
         raise ClusterError(_STRANGERS.format(here)) from None
     if objections:
         raise ClusterError(texts[min(objections)])
-    try:
-        yield DistributedCluster(client)
-    finally:
-        if client.status == "running":  # one that is lost would be waited for
-            with suppress(Exception):
-                client.unregister_worker_plugin(plugin)
 
 
 def this_worker_may_spill() -> bool:

@@ -13,7 +13,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "dirichlet": ("Dirichlet", "DirichletDistribution", "sample_dirichlet"),
     "dirichlet_blocks": ("BlockDirichlet", "Starts", "block_starts", "block_totals", "sample_blocks"),
     "distribution": ("ConjugateDistribution", "Distribution", "Labelled", "MixtureOfConjugates"),
-    "draws": ("Draws",),
+    "draws": ("Draws", "from_draws"),
     "gamma": ("Gamma", "GammaDistribution"),
     "inverse_gamma": ("InverseGamma", "InverseGammaDistribution"),
     "laplace_sums": ("log_density_of_sum", "upper_tail"),

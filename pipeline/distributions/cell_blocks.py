@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.distributions.draws import from_draws
 from suffice.pipeline.distributions.piecewise import worst_diagnostics
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class CellBlocks:
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
         return np.concatenate([block.sd(parameter) for block in self.blocks])
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles of some blocks are those of draws."""
+        return any(map(from_draws, self.blocks))
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles; draws, where they rest on any, are those of one block at a time."""

@@ -24,6 +24,11 @@ class Draws(ABC):
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws."""
 
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return True
+
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Return None: only draws are known."""
         return None
@@ -32,3 +37,8 @@ class Draws(ABC):
         """Marginal quantiles of draws."""
         drawn = np.moveaxis(self.sample(draws, rng)[parameter], 0, -1)
         return np.moveaxis(np.quantile(drawn, q, axis=-1, overwrite_input=True), 0, -1)
+
+
+def from_draws(distribution: object) -> bool:
+    """Tell whether the quantiles of a distribution are those of draws: other draws give slightly others."""
+    return bool(getattr(distribution, "is_from_draws", False))

@@ -65,6 +65,11 @@ class PosteriorMixture(Draws):
             squares = sds**2 + (means - self._average(means)) ** 2
         return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
 
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws: not given exact sums of a mean and a variance."""
+        return not all(isinstance(one, NormalInverseGammaDistribution) for one in self.distributions)
+
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles: exact of a mean and a variance given exact sums, of independent draws elsewhere."""
         conjugate = [

@@ -45,6 +45,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "described",
         "design_effect_text",
         "diagnostics_text",
+        "draws_text",
         "model_lines",
         "plug_in_lines",
         "unsettled_warning",

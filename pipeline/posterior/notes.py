@@ -34,6 +34,15 @@ def plug_in_lines(posterior: Posterior) -> list[str]:
     return said
 
 
+def draws_text(posterior: Posterior) -> str:
+    """Say that the ends of intervals are quantiles of draws; empty where they rest on none."""
+    from suffice.pipeline.distributions.draws import from_draws  # noqa: PLC0415 - numpy is slow to import
+
+    if not from_draws(posterior.distribution):
+        return ""
+    return "the ends of intervals are from draws: other draws give slightly other ends"
+
+
 def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[str]:
     """Return all that there is to say of conflicts, and of what could not be judged, a sentence each.
 

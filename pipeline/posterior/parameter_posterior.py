@@ -139,8 +139,9 @@ class ParameterPosterior:
 
         Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum (Bernoulli as well), of
         normal and lognormal statistics and under densities rest on no draws: the probability below them
-        is right to about 0.001, 0.01 at worst. Those of counts of categories, and of several columns, are
-        quantiles of draws; their standard error is about sqrt(q (1 - q) / draws) over the density, 0.04 sd
+        is right to about 0.001, 0.01 at worst; in the long tail of few records 0.001 is some 0.02 sd. Those
+        of counts of categories, and of several columns, are quantiles of draws, so that two calls differ
+        unless `rng` is the same. The standard error is sqrt(q (1 - q) / draws) over the density: 0.04 sd
         for the ends of a 95 % interval of 4000 independent draws.
 
         Raises

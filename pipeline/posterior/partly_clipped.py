@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from suffice.pipeline.distributions.draws import from_draws
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,6 +46,11 @@ class PartlyClipped:
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
         return self._joined(self.plain.sd(parameter), self.clipped.sd(parameter))
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles of some cells are those of draws."""
+        return from_draws(self.plain) or from_draws(self.clipped)
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles; they rest on draws only where those of the cells without clipping do."""

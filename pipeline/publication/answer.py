@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.posterior.notes import (
     conflict_lines,
+    draws_text,
     model_lines,
     plug_in_lines,
     unsettled_warning,
@@ -75,6 +76,7 @@ def notes_of(posterior: Posterior, of_cells: int | None = None) -> tuple[str, ..
         posterior.rows_of and f"parameters: {posterior.rows_of}",
         *model_lines(posterior),
         *conflict_lines(posterior, of_cells),
+        draws_text(posterior),
         unsettled_warning(posterior),
     ]
     return tuple(line for line in said if line)

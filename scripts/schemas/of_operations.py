@@ -39,6 +39,7 @@ from scripts.schemas.shapes import (
     rows,
 )
 from suffice.cataloguing import Catalogue
+from suffice.doctor.contract import State
 from suffice.gap_report import AmendmentState, WindowState
 from suffice.monitoring.counting import KINDS
 from suffice.storage.operations.disclosure import TO_STATE
@@ -257,6 +258,14 @@ COMMANDS: dict[str, Schema] = {
         ),
     ),
     "metrics": closed({"out": TEXT_OR_NULL, "written": BOOLEAN, "standing": STANDING}),
+    "doctor": closed(
+        {
+            "ok": BOOLEAN,
+            "findings": listed(
+                closed({**each(TEXT, "check found remedy"), "state": {"enum": list(map(str, State))}})
+            ),
+        }
+    ),
     "show": reading(RELEASE, OF_WINDOWS),
     "verify": either(
         closed({**VERIFIED, "ledger": COMPARED, "signature": SIGNATURE, "withdrawn": or_null(WITHDRAWAL)}),

@@ -1,11 +1,13 @@
 """Buckets of S3, Google Cloud Storage and Azure Blob Storage: how URLs name them, and clients of them.
 
 Credentials, regions and endpoints come from the environment, as the client library reads it
-(``AWS_...``, ``GOOGLE_...``, ``AZURE_...``).
+(``AWS_...``, ``GOOGLE_...``, ``AZURE_...``). Keys of S3 may also come from a file, which the client does not
+read by itself: that of ``AWS_SHARED_CREDENTIALS_FILE``.
 """
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 from datetime import timedelta
@@ -101,8 +103,36 @@ def connect(bucket: str, prefix: str | None = None, *, retries: int) -> ObjectSt
     if f"{VARIABLES[kind]}TIMEOUT" not in os.environ:
         settings["timeout"] = _TIMEOUT
     if kind == "s3":
+        settings |= _keys_of_file()
         # Not every server that speaks S3 knows the request that removes many objects at once.
         settings |= {"conditional_put": "etag", "disable_bulk_delete": True}
         return S3Store(container, prefix=prefix, config=settings, retry_config=retry)
     store = GCSStore if kind == "gs" else AzureStore
     return store(container, prefix=prefix, config=settings, retry_config=retry)
+
+
+def _keys_of_file() -> dict[str, str]:
+    """Return the keys of S3 that a file of credentials holds; none where the environment has some.
+
+    Raises
+    ------
+    OSError, ValueError
+        Where it cannot be used.
+    """
+    path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE")
+    if not path or os.environ.get("AWS_ACCESS_KEY_ID"):
+        return {}
+    parser = configparser.ConfigParser(interpolation=None, default_section="")
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - the path is as the variable has it
+            parser.read_file(file)
+        section = parser[os.environ.get("AWS_PROFILE") or "default"]
+    except (configparser.Error, KeyError):
+        message = "AWS_SHARED_CREDENTIALS_FILE holds no such profile"
+        raise ValueError(message) from None
+    names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+    keys = {name.removeprefix("aws_"): section[name] for name in names if name in section}
+    if not {"access_key_id", "secret_access_key"} <= keys.keys():
+        message = "the profile in AWS_SHARED_CREDENTIALS_FILE lacks a key"
+        raise ValueError(message)
+    return keys

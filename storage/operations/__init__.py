@@ -10,7 +10,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "describing": ("describe_release", "descriptions_of"),
     "disclosure": ("disclosure", "to_yaml"),
     "failures": ("clean_up", "give_back", "published_by_another", "spend"),
-    "known_stores": ("find_for_release", "open_for_release"),
+    "known_stores": ("ask", "find_for_release", "open_for_release"),
     "markers": ("put_marker", "refuse_marked_elsewhere"),
     "publishing": ("publish_patiently",),
     "reconciliation": ("reconcile",),

@@ -88,12 +88,15 @@ def reconcile(
     StoreError, WrongStoreError
         Where a store that is not retired cannot be read, or is not what the ledger knows.
     UsageError
-        Where the ledger knows no store and none is named.
+        Where the ledger knows no store and none is named, or there is no reason.
     LedgerCorruptError
         Where what stands in a store contradicts itself, or two copies of the ledger went on.
     SufficeError
         As :meth:`suffice.storage.ledger.ledger.Ledger.reconcile`.
     """
+    if not reason.strip():
+        message = "a reconciliation needs a reason, for the record"
+        raise UsageError(message)
     opened = _open_all(ledger, stores)
     standing = None if witness is None else read_witness(ledger, witness)
     lost = sorted(

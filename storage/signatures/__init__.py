@@ -17,6 +17,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "signing": (
         "PART",
         "PUBLICATION",
+        "SIGNING_KEY",
         "SignatureStatus",
         "Signer",
         "WITHDRAWAL",

@@ -149,6 +149,21 @@ def test_the_title_of_a_plot_names_the_window(
     assert f"<!-- {plan.name}@2013-02: {of} -->" in path.read_text(encoding="utf-8")
 
 
+def test_ends_of_intervals_that_are_of_draws_say_so(release: str, suffice: Runner) -> None:
+    """Categories' do, whatever draws there are; those of a law, and the plug-in's, do not."""
+    label = "the ends of intervals are from draws: other draws give slightly other ends"
+    for statistic, more, is_said in (
+        ("carrier", (), True),
+        ("carrier", ("--method", "plug-in"), False),
+        ("cancelled", (), False),
+    ):
+        words = ("posterior", release, statistic, *more, "--draws", "200")
+        first, second = (suffice.json(*words, "--seed", seed) for seed in ("1", "2"))
+        assert (label in first["source"].get("notes", [])) == is_said
+        assert (first["rows"] != second["rows"]) == is_said
+        assert (f"{label}; these are of 200 draws" in suffice.text(*words)) == is_said
+
+
 def test_a_plot_that_cannot_be_is_refused_before_any_work(release: str, suffice: Runner) -> None:
     for words in (("--plot", "p.svg", "--plot-kind", "pie"), ("--plot", "p.pdf"), ("--out", "draws.txt")):
         message = suffice.json("posterior", release, "cancelled", *words, status=2)["error"]["message"]

@@ -196,6 +196,47 @@ def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tup
             assert (off < AS_DENSE_SUMS) == (scale == plan_of.scale), (name, off)
 
 
+def test_quantiles_are_those_of_dense_sums_where_python_merges(tmp_path: Path) -> None:
+    """With an N near 1 the tail is long: a thousandth of the level is a hundredth of a standard deviation."""
+    from scipy.special import gammainc
+
+    statistics = {"s": entry_of("exponential", {"upper": 60, "lattice_bits": 8})}
+    plan = make_plan(
+        groups=None, privacy={"epsilon": "3", "neighboring": "add_or_remove_one"}, statistics=statistics
+    )
+    released = (40.0, 216.0)  # of one record, at a sixth of the bound
+    directory = publish(tmp_path, plan, {"s": np.array([[int(one) for one in released]], dtype=object)})
+    options = {"prior": "Gamma(1, 10)", "nPrior": "Uniform(0, 6)", "clipping": "ignored"}
+    shares = [0.025, 0.5, 0.975]
+    (answer,) = ask(directory, [{"statistic": "s", "options": options, "shares": shares}])["answers"]
+    posterior = suffice.open_release(str(directory)).posterior(
+        "s", prior="Gamma(1, 10)", n_prior="Uniform(0, 6)", clipping="ignored"
+    )
+    merged = [float(posterior.quantile(posterior.parameters[0], share)[0]) for share in shares]
+    log_prob, _ = exponential(1, 10)
+
+    def below(value: float) -> float:
+        def share(total: Any, n: float) -> tuple[Any, Any]:
+            found = gammainc(1 + n, (10 + total) * value)
+            return found, found
+
+        of_none = float(gammainc(1, 10 * value))
+        return dense_moments(
+            (log_prob, share),
+            released,
+            scale=plan.statistics[0].scale,
+            reach=float(plan.statistics[0].partition_total or 1),
+            step=60 / 256,
+            most_n=6,
+            of_none=(of_none, of_none),
+        )[0]
+
+    (found,) = answer["found"]
+    assert [below(value) for value in found["quantiles"]] == pytest.approx(shares, abs=1e-7)
+    assert [below(value) for value in merged] == pytest.approx(shares, abs=LEVELS / 5)
+    assert below(found["quantiles"][2] + 1e-3 * found["sd"]) > 0.975 + 1e-6, "the referee sees less than that"
+
+
 @pytest.mark.audit
 def test_densities_are_normalised_and_have_the_quantiles(tmp_path: Path) -> None:
     plan, values = simulated("poisson", n=50, epsilon="0.4", public_n=False, seed=4)

@@ -142,7 +142,7 @@ def test_summaries_and_draws_are_arrows(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_parts_are_read_as_one_table(tmp_path: Path) -> None:
-    release = publish_many_cells(tmp_path, "bernoulli", 6, 5, np.random.default_rng())
+    release = publish_many_cells(tmp_path / "store", "bernoulli", 6, 5, np.random.default_rng())
     made, computed = in_parts(release, tmp_path / "to", 10, draws=7)
     assert len(computed) == 3
     found = read_publication(tmp_path / "to" / "publications" / made.publication_id)

@@ -305,6 +305,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("backfill",): (str(monthly), "--from", "2013-01", "--to", "2013-01", *ledger),
         ("status",): (str(monthly), "--from", "2013-01", "--as-of", "2013-01-02T00:00Z", *ledger),
         ("metrics",): (str(monthly), "--as-of", "2013-01-02T00:00Z", *ledger),
+        ("doctor",): ("--store", place.workspace.store, *ledger),
         ("show",): place.release,
         ("compare",): ("flights", *place.release, "cancelled"),
         ("pool",): (

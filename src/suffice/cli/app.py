@@ -19,6 +19,7 @@ from suffice.cli import (
     catalogue,
     cluster,
     config,
+    doctor,
     keys,
     ledger,
     messages,
@@ -236,6 +237,7 @@ app.command()(rehearsal.rehearse)
 app.command()(windows.backfill)
 app.command()(windows.status)
 app.command()(monitor.metrics)
+app.command("doctor")(doctor.doctor)
 
 
 @app.command()

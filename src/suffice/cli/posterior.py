@@ -37,7 +37,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
+from suffice.pipeline.posterior.notes import conflict_lines, draws_text, plug_in_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -170,7 +170,10 @@ def posterior(
     _print_judgements(drawn_from)
     say(f"\nrelease: {opened.label}")
     _print_terms(drawn_from)
-    say(f"quantities computed from draws use {draws} draws")
+    if text := draws_text(drawn_from):
+        say(f"{text}; these are of {draws} draws")
+    else:
+        say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
 
 

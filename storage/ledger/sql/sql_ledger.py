@@ -410,10 +410,6 @@ class SqlLedger(Ledger):
         return self._change(lambda connection: moves.abandon(connection, self._holder, charge, reason))
 
     def reconcile(self, lost: Sequence[LostCharge], *, beyond: int, reason: str) -> tuple[Charge, ...]:
-        if not reason.strip():
-            message = "a reconciliation needs a reason, for the record"
-            raise UsageError(message)
-
         def work(connection: Connection) -> tuple[Charge, ...]:
             return reconcile(connection, self._holder, lost, beyond=beyond, reason=reason)
 

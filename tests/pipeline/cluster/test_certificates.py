@@ -116,10 +116,10 @@ def test_nothing_outlasts_its_authority(own: Path, monkeypatch: pytest.MonkeyPat
 
     class Later(dt.datetime):
         @classmethod
-        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
-            return (ends + dt.timedelta(days=1)).astimezone(tz)
+        def now(cls, tz: dt.tzinfo | None = None) -> Later:
+            return cls.fromtimestamp(ends.timestamp() + 86400, tz)
 
-    monkeypatch.setattr(certificates.dt, "datetime", Later)
+    monkeypatch.setattr(dt, "datetime", Later)
     with pytest.raises(UsageError, match="the authority has ended"):
         certificates_in(own, renew=True)
     assert all(one.has_ended for one in certificates_in(own).certificates)

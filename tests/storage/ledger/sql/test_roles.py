@@ -182,6 +182,8 @@ def test_no_role_does_anothers_work(urls: dict[str, str], make_request: MakeRequ
             publisher.retire_store("store-1", reason="x")
         with pytest.raises(LedgerError, match="permission denied"):
             publisher.adopt_store("store-1", uri="/elsewhere")
+        with pytest.raises(LedgerError, match="permission denied"):
+            publisher.reconcile((), beyond=99, reason="x")
     with open_ledger(urls["auditor"]) as auditor:
         with pytest.raises(LedgerError, match="permission denied"):
             auditor.reserve(make_request(name="b"))
@@ -220,7 +222,8 @@ def test_a_publisher_writes_no_grant_into_the_chain(urls: dict[str, str]) -> Non
         "INSERT INTO entries SELECT head_sequence + 1, head_hash, '{}', '', '{{}}', 'x' FROM ledger; "
         "UPDATE ledger SET head_sequence = head_sequence + 1, head_hash = 'x'"
     )
-    for role, kind in (("publisher", "grant"), ("publisher", "created"), ("owner", "reserved")):
+    kinds = ("grant", "created", "skipped", "reconciled")
+    for role, kind in (*(("publisher", kind) for kind in kinds), ("owner", "reserved")):
         with connect(urls[role]) as connection, pytest.raises(PRIVILEGE, match="writes no such entries"):
             connection.execute(statement.format(kind).encode())
 

@@ -173,6 +173,7 @@ def test_the_reader_of_rows_reads_rows_only(policies: dict[str, Any]) -> None:
     assert not is_allowed(anybody, "s3:GetObject", f"arn:aws:s3:::{BUCKET}/{RELEASE}/manifest.json", plain)
 
 
+@pytest.mark.audit
 def test_the_work_is_done_under_the_policies(
     policed: Policed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

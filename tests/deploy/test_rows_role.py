@@ -69,8 +69,8 @@ def test_it_reads_one_relation_and_nothing_else(
 
 def run_script(url: str, repository: Path) -> str:
     """Run the script as an administrator does; return what it complains of."""
-    words = [program("psql"), url, "-q", "-v", "schema=public", "-v", "relation=flights"]
+    words = [str(program("psql")), url, "-q", "-v", "schema=public", "-v", "relation=flights"]
     script = repository / "deploy/postgres/rows.sql"
-    done = subprocess.run([*words, "-f", script], capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, "-f", str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -1,0 +1,90 @@
+"""The contract of a check: it looks at a place, gives findings, changes nothing and shows no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from suffice.errors import bounded_message
+from suffice.pipeline.declaration.safe_text import escaped
+
+if TYPE_CHECKING:
+    from suffice.profile.settings import Settings
+
+
+class State(StrEnum):
+    """``ok``; ``warning``: it works, and should not stay so; ``problem``; ``skipped``: nothing to look at."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a check looked at.
+
+    Attributes
+    ----------
+    check : str
+        The check's name.
+    state : State
+    found : str
+        What is there, in one line.
+    remedy : str
+        What to do; empty where nothing is.
+    """
+
+    check: str
+    state: State
+    found: str
+    remedy: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """Return what ``suffice doctor --json`` prints."""
+        return {
+            "check": self.check,
+            "state": str(self.state),
+            "found": _line(self.found),
+            "remedy": _line(self.remedy),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What a check found, before it is known whose finding it is."""
+
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def ok(found: str) -> Fact:
+    """Return what is as it should be."""
+    return Fact(state=State.OK, found=found)
+
+
+def warning(found: str, remedy: str) -> Fact:
+    """Return what works, and should not stay so."""
+    return Fact(state=State.WARNING, found=found, remedy=remedy)
+
+
+def problem(found: str, remedy: str) -> Fact:
+    """Return what keeps an installation from its work, or breaks a promise."""
+    return Fact(state=State.PROBLEM, found=found, remedy=remedy)
+
+
+def skipped(found: str) -> Fact:
+    """Return that there was nothing to look at."""
+    return Fact(state=State.SKIPPED, found=found)
+
+
+Check = Callable[["Settings"], Iterator[Fact]]
+"""Looks at one part of a place. An error of ours that it raises is a problem that says what to do."""
+
+
+def _line(text: str) -> str:
+    return escaped(bounded_message(text))

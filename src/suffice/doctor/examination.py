@@ -1,0 +1,78 @@
+"""All checks, one after the other: what one raises does not keep the others from looking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suffice.doctor import (
+    clock,
+    cluster,
+    configuration,
+    entropy,
+    ledger,
+    permissions,
+    pins,
+    stores,
+    versions,
+)
+from suffice.doctor.contract import Finding, State, problem
+from suffice.errors import SufficeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from suffice.doctor.contract import Check, Fact
+    from suffice.profile.settings import Settings
+
+CHECKS: Mapping[str, Check] = {
+    "versions": versions.check,
+    "pins": pins.check,
+    "configuration": configuration.check,
+    "ledger": ledger.check,
+    "stores": stores.check,
+    "cluster": cluster.check,
+    "clock": clock.check,
+    "permissions": permissions.check,
+    "entropy": entropy.check,
+}
+"""By name, in the order in which they are made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What all checks found."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no problem; warnings are none."""
+        return all(one.state is not State.PROBLEM for one in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice doctor --json`` prints."""
+        return {"ok": self.ok, "findings": [one.to_dict() for one in self.findings]}
+
+
+def examine(place: Settings) -> Examination:
+    """Make every check of an installation."""
+    return Examination(findings=tuple(one for name in CHECKS for one in _findings(name, place)))
+
+
+def _findings(name: str, place: Settings) -> list[Finding]:
+    return [
+        Finding(check=name, state=fact.state, found=fact.found, remedy=fact.remedy)
+        for fact in _facts(CHECKS[name], place)
+    ]
+
+
+def _facts(check: Check, place: Settings) -> Iterator[Fact]:
+    try:
+        yield from check(place)
+    except SufficeError as error:
+        remedy = "docs/reference/exit-statuses.md says what to do about each error"
+        yield problem(f"{type(error).__name__}: {error}", remedy)
+    except Exception as error:  # noqa: BLE001 - a text of ours: another might show a secret
+        remedy = "run the command that this keeps from its work: its own message says more"
+        yield problem(f"the check ended in an internal error ({type(error).__name__})", remedy)

@@ -1,0 +1,227 @@
+"""`suffice doctor`: each check finds what it is for, changes nothing, and shows no secret."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from suffice.cli.doctor import UNWELL
+from suffice.doctor import clock, configuration, examination, pins, versions
+from suffice.errors import MissingExtraError
+from suffice.storage.ledger.opening import create_ledger
+from support.profiles import pinning, write_profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.making import Workspace
+    from support.running import Runner
+
+SECRET = "hunter2-Zk91"  # noqa: S105 - nobody's
+STATISTICS = {"cancelled": {"family": "bernoulli", "column": "cancelled"}}
+
+
+@pytest.fixture
+def place(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """Return an installation that is well: a profile, a ledger, a store with a release, counted refusals."""
+    profile = write_profile(workspace.directory / "suffice.toml", **pinning(workspace))
+    monkeypatch.setenv("SUFFICE_CONFIG", str(profile))
+    monkeypatch.setenv("SUFFICE_METRICS", str(workspace.directory / "counts"))
+    return workspace
+
+
+def findings(document: dict[str, Any], check: str) -> dict[str, list[str]]:
+    """Return what a check found, by state."""
+    found: dict[str, list[str]] = {}
+    for one in document["findings"]:
+        if one["check"] == check:
+            found.setdefault(one["state"], []).append(one["found"])
+            assert (one["remedy"] == "") == (one["state"] in {"ok", "skipped"}), one
+    return found
+
+
+def problems(document: dict[str, Any]) -> set[str]:
+    return {one["check"] for one in document["findings"] if one["state"] == "problem"}
+
+
+def contents(directory: Path) -> dict[str, tuple[str, int, int]]:
+    """Return every file below a directory: its hash, its mode and when it was changed."""
+    return {
+        str(path.relative_to(directory)): (
+            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
+            path.lstat().st_mode,
+            path.lstat().st_mtime_ns,
+        )
+        for path in sorted(directory.rglob("*"))
+    }
+
+
+def test_an_installation_that_is_well_is_left_as_it_is(place: Workspace, suffice: Runner) -> None:
+    suffice.json("release", str(place.write_spec(groups=None, statistics=STATISTICS)))
+    before = contents(place.directory)
+    document = suffice.json("doctor")
+    assert contents(place.directory) == before
+    assert document["ok"]
+    assert [one["check"] for one in document["findings"] if one["state"] == "ok"][-1] == "entropy"
+    assert {one["check"] for one in document["findings"]} == examination.CHECKS.keys()
+    assert findings(document, "stores").keys() == {"ok"}
+    assert "refusals are counted" in suffice.text("doctor")
+
+
+def test_a_ledger_that_is_missing_is_one_problem(place: Workspace, suffice: Runner) -> None:
+    (place.directory / "ledger.db").unlink()
+    document = suffice.json("doctor", status=UNWELL)
+    assert problems(document) == {"ledger"}
+    assert "suffice ledger grant" in findings(document, "ledger")["problem"][0]
+
+
+def test_a_store_that_is_gone_or_anothers_is_a_problem(place: Workspace, suffice: Runner) -> None:
+    suffice.json("release", str(place.write_spec(groups=None, statistics=STATISTICS)))
+    shutil.move(place.store, place.directory / "away")
+    document = suffice.json("doctor", status=UNWELL)
+    assert problems(document) == {"stores"}
+    assert "does not answer" in findings(document, "stores")["problem"][0]
+    text = (place.directory / "away" / "suffice.json").read_text(encoding="utf-8")
+    (place.directory / "releases").mkdir()
+    other = re.sub(r'("ledger_id":\s*")[0-9a-f]{32}', r"\g<1>" + "0" * 32, text)
+    assert other != text
+    (place.directory / "releases" / "suffice.json").write_text(other, encoding="utf-8")
+    found = findings(suffice.json("doctor", status=UNWELL), "stores")["problem"]
+    assert any("another ledger's" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("tcp://10.0.0.1:8786", "not encrypted"), ("nonsense", "--cluster")],
+)
+def test_a_cluster_that_no_run_would_take_is_a_problem(
+    workspace: Workspace, suffice: Runner, address: str, said: str
+) -> None:
+    document = suffice.json("doctor", "--cluster", address, status=UNWELL)
+    assert problems(document) == {"cluster"}, workspace
+    assert said in findings(document, "cluster")["problem"][0]
+
+
+def test_clocks_that_disagree_are_a_problem(
+    workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    later = f"sqlite:///{tmp_path}/later.db"
+    with create_ledger(later, clock=lambda: datetime.now(UTC) + timedelta(hours=1)) as ledger:
+        ledger.grant("people", epsilon=Fraction(1), reason="tests")
+    found = findings(suffice.json("doctor", "--ledger", later, status=UNWELL), "clock")
+    assert "later time than now" in found["problem"][0]
+
+    class Behind(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) - timedelta(minutes=2)
+
+    monkeypatch.setattr(clock, "datetime", Behind)
+    found = findings(suffice.json("doctor", "--ledger", workspace.ledger, status=UNWELL), "clock")
+    assert any("differ by more than a minute" in one for one in found["problem"])
+
+
+def test_what_others_may_write_is_a_problem(
+    place: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suffice.json("release", str(place.write_spec(groups=None, statistics=STATISTICS)))
+    (place.directory / "ledger.db").chmod(0o666)
+    (place.directory / "ledger.db.spool").chmod(0o777)
+    key = place.directory / "key.pem"
+    key.write_text(SECRET, encoding="utf-8")
+    key.chmod(0o644)
+    monkeypatch.setenv("SUFFICE_SIGNING_KEY", str(key))
+    document = suffice.json("doctor", status=UNWELL)
+    assert problems(document) == {"permissions"}
+    found = findings(document, "permissions")["problem"]
+    assert len(found) == 3
+    assert SECRET not in str(document)
+
+
+def test_a_source_of_randomness_that_is_not_ready_is_a_problem(
+    workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unseeded(*_: int) -> bytes:
+        raise BlockingIOError
+
+    for replacement, said in ((unseeded, "not seeded"), (lambda *_: b"0" * 32, "repeats itself")):
+        monkeypatch.setattr(os, "getrandom", replacement)
+        with monkeypatch.context() as patch:
+            patch.setattr(examination, "CHECKS", {"entropy": examination.CHECKS["entropy"]})
+            document = suffice.json("doctor", "--ledger", workspace.ledger, status=UNWELL)
+        assert said in findings(document, "entropy")["problem"][0]
+
+
+def test_versions_outside_of_their_bounds_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ["numpy<1", "scipy>=1", 'fastapi<0.1; extra == "pipeline"', 'ruff<0.1; extra == "dev"']
+    monkeypatch.setattr(pins, "requires", lambda _: wanted)
+    found = [fact.found for fact in pins.check(None)]  # type: ignore[arg-type]
+    assert [one.split(" ")[0] for one in found] == ["numpy", "fastapi"]
+    absent = ['no-such-package; extra == "pipeline"', 'fastapi<0.1; extra == "pipeline"']
+    monkeypatch.setattr(pins, "requires", lambda _: absent)
+    (fact,) = pins.check(None)  # type: ignore[arg-type]
+    assert fact.state == "ok", "an extra that is not installed as a whole is not used"
+    assert versions._is_supported(metadata.metadata("suffice")["Requires-Python"])
+    assert not versions._is_supported(">=3.11,<3.11")
+    assert not versions._is_supported(">=4")
+
+
+def test_a_host_without_the_engine_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise MissingExtraError("a release", "pipeline")
+
+    monkeypatch.setattr(versions, "require_engine", missing)
+    *_, last = versions.check(None)  # type: ignore[arg-type]
+    assert (last.state, "suffice[pipeline]" in last.remedy) == ("warning", True)
+
+
+def test_no_secret_is_shown(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from suffice.cli import app
+
+    monkeypatch.setenv("SUFFICE_LEDGER", f"postgresql://releases:{SECRET}@127.0.0.1:1/ledger")
+    for name in ("SUFFICE_POSTGRESQL", "SUFFICE_SNOWFLAKE"):
+        monkeypatch.setenv(name, f"user:{SECRET}@host/database")
+    monkeypatch.setenv("SUFFICE_LEGDER", SECRET)
+    for words in (["doctor"], ["doctor", "--json"]):
+        with pytest.raises(SystemExit) as caught:
+            app.main([*words, "--store", workspace.store])
+        said = "".join(capsys.readouterr())
+        assert caught.value.code == UNWELL
+        assert SECRET not in said
+        assert "SUFFICE_LEGDER" in said
+        assert "holds a password" in said
+        assert "no spool is named" in said
+
+
+def test_an_error_of_one_check_does_not_keep_the_others_from_looking(
+    workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> Any:
+        raise KeyError(SECRET)
+
+    checks = {"ledger": broken, "entropy": examination.CHECKS["entropy"]}
+    monkeypatch.setattr(examination, "CHECKS", checks)
+    document = suffice.json("doctor", "--ledger", workspace.ledger, status=UNWELL)
+    assert [one["state"] for one in document["findings"]] == ["problem", "ok"]
+    assert "internal error (KeyError)" in document["findings"][0]["found"]
+    assert SECRET not in str(document)
+
+
+def test_every_variable_stands_on_the_page_of_the_command_line(repository: Path) -> None:
+    page = (repository / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\bSUFFICE_[A-Z_]+\b", page)) == configuration.KNOWN
+
+
+def test_the_page_on_exit_statuses_has_the_doctors(repository: Path) -> None:
+    page = (repository / "docs" / "reference" / "exit-statuses.md").read_text(encoding="utf-8")
+    assert f"| {UNWELL} | `suffice doctor`" in page
