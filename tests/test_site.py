@@ -15,8 +15,6 @@ from scripts.site.layout import lay_out, linked_pages, pages
 from scripts.site.versions import versions, write_versions
 from suffice import errors
 from suffice.flows.endings import Ending
-from suffice.monitoring.log_lines import FIELDS
-from suffice.monitoring.textfile import METRICS
 from suffice.profile.model import DeploymentProfile
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import ChargeState
@@ -56,16 +54,6 @@ def test_every_event_is_on_the_page_of_events() -> None:
     assert first_cells(entries) == [str(kind) for kind in EntryKind]
     assert first_cells(charges) == [str(state) for state in ChargeState]
     assert set(re.findall(r"^\| `([\w.-]+)` \| `([^`]+)` \|$", runs, re.MULTILINE)) == ends
-
-
-def test_every_metric_and_field_of_a_log_is_on_its_page() -> None:
-    metrics = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.+) \|$", metrics, re.MULTILINE)
-    assert [
-        (name, kind, tuple(re.findall(r"`(\w+)`", labels)), says) for name, kind, labels, says in rows
-    ] == [(one.name, one.kind, one.labels, one.says) for one in METRICS]
-    lines = (REFERENCE / "events.md").read_text(encoding="utf-8").partition("## Lines of a log")[2]
-    assert dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", lines, re.MULTILINE)) == FIELDS
 
 
 def test_every_public_name_is_in_the_reference_once() -> None:

@@ -108,7 +108,7 @@ def read_page(path: Path) -> Page:
 
 def of_the_front_page(path: Path, text: str) -> dict[str, str]:
     """Return what a block of the front page would say."""
-    if path.name != "README.md" or path.parent.name in {"docs", "deploy"}:
+    if not (path.name == "README.md" and (path.parent / "pyproject.toml").is_file()):
         return {}
     return next((marks for start, marks in OF_THE_FRONT_PAGE.items() if text.startswith(start)), {})
 
