@@ -25,7 +25,7 @@ SECRET_NAMES = re.compile(
     r"\.env(?:\..*)?|.*\.(?:key|p12|pfx|jks)|id_(?:rsa|ecdsa|ed25519)|\.netrc|\.pgpass|\.pypirc"
 )
 SECRET_CONTENT = re.compile(
-    rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[A-Za-z0-9+/]{40}|AKIA[0-9A-Z]{16}|://[^/\s:@'\"{}<>]+:[^/\s:@'\"{}<>]+@"
+    rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[A-Za-z0-9+/]{40}|AKIA[0-9A-Z]{16}|://[^/\s:@'\"{}<>()\[\]]+:[^/\s:@'\"{}<>()\[\]]+@"
 )
 TEXT_OF_OURS = ("suffice", "suffice-*")
 PREFIX = Path("opt/suffice")

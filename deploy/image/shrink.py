@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 TEST_FOLDERS = ("tests",)
+OTHER_TEST_FOLDERS = ("tornado/test",)  # with a private key; a folder `test` may be code elsewhere
 SOURCES_OF_COMPILERS = (".a", ".c", ".cc", ".cpp", ".h", ".hpp", ".pxd", ".pxi", ".pyi", ".pyx")
 HEADER_FOLDERS = ("pyarrow/include", "numpy/_core/include")
 UNUSED_LIBRARIES = (
@@ -42,6 +43,7 @@ def remove_unneeded(packages: Path) -> None:
     for folder, _, names in os.walk(packages, topdown=False):
         parts = Path(folder).relative_to(packages).parts
         is_test = any(part in TEST_FOLDERS for part in parts[1:])  # `tests/` itself may be a package
+        is_test |= "/".join(parts).startswith(OTHER_TEST_FOLDERS)
         is_header = "/".join(parts).startswith(HEADER_FOLDERS)
         for name in names:
             if is_test or is_header or name.endswith(SOURCES_OF_COMPILERS):
