@@ -93,7 +93,7 @@ def made(
     )
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "local":
-            patch.setattr(links, "open_cluster_for_sums", lambda _: contextlib.nullcontext(local))
+            patch.setattr(links, "open_cluster_for_sums", lambda *_: contextlib.nullcontext(local))
         outcome = carry_out(spec, store=place.store, ledger=place.ledger)
     return outcome.release, of_units
 

@@ -226,7 +226,7 @@ def test_no_error_shows_anything_exact(
     workspace: Workspace, local: Cluster, monkeypatch: pytest.MonkeyPatch, stage: str, kind: str
 ) -> None:
     if kind == "local":
-        monkeypatch.setattr(links, "open_cluster_for_sums", lambda _: contextlib.nullcontext(local))
+        monkeypatch.setattr(links, "open_cluster_for_sums", lambda *_: contextlib.nullcontext(local))
     error, sought = failing(workspace, stage, monkeypatch)
     drew = stage in DRAWN
     assert ("noise" in sought.numbers.values()) == drew, "the fault came where it should"
