@@ -164,7 +164,7 @@ def _make(directory: Path, days: int) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except (OSError, ValueError):
-        message = f"{directory}: no folder can be made here"
+        message = f"{directory}: DIR cannot be made here: name a folder that is there, or whose parents are"
         raise UsageError(message) from None
     begin = dt.datetime.now(dt.UTC) - _HOSTS_DISAGREE
     authority = issuing.new_authority(begin, dt.timedelta(days=MOST_DAYS) + _HOSTS_DISAGREE)

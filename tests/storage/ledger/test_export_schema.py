@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 
 from scripts.schemas.__main__ import SCHEMAS
-from suffice.storage.ledger.chain import EntryKind
+from suffice.storage.ledger.chain import SALT, EntryKind
+from suffice.storage.ledger.charge import release_id
 from suffice.storage.ledger.export import export_lines
+from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
 from support.charging import MANIFEST, drawn, published
 from support.manifest_mutants import DELETED, changed, paths
 
@@ -38,9 +41,32 @@ def of_every_kind(ledger: Ledger, other: Ledger, make_request: MakeRequest) -> l
     other.publish(other.take_over(again))
     ledger.abandon(ledger.reserve(make_request(name="b", store_id=STORE)), reason="x")
     ledger.adopt_store(STORE, uri="/moved")
+    ledger.reconcile([lost_after(ledger)], beyond=ledger.head().sequence + 2, reason="x")
     ledger.retire_store(STORE, reason="x")
     assert ledger.add_checkpoint().problems == ()
     return [json.loads(line) for line in export_lines(ledger.entries())]
+
+
+def lost_after(ledger: Ledger) -> LostCharge:
+    """Return a charge that a store shows and this ledger lacks: its first one, under another id and name."""
+    reserved = [entry for entry in ledger.entries() if entry.kind == EntryKind.RESERVED][0]  # noqa: RUF015 - all are read
+    plan = '{"lost":true}'
+    stated = {
+        **{name: value for name, value in json.loads(reserved.payload).items() if name != SALT},
+        "charge_id": "c" * 32,
+        "release_id": release_id(ledger.ledger_id, "c" * 32),
+        "name": "lost",
+        "plan_hash": hashlib.sha256(plan.encode()).hexdigest(),
+        "store_uri": "/moved",
+    }
+    named = Reconciled(
+        charge_id="c" * 32,
+        marker_sequence=reserved.sequence,
+        marker_hash=reserved.hash,
+        drawing_sequence=None,
+        drawing_hash=None,
+    )
+    return LostCharge(named=named, reserved=stated, plan_json=plan, manifest=None)
 
 
 def test_lines_of_an_export_are_as_the_schema_says_and_changed_ones_are_not(
@@ -68,9 +94,9 @@ def test_lines_of_an_export_are_as_the_schema_says_and_changed_ones_are_not(
 def _may_be(path: tuple[str | int, ...], value: object) -> bool:
     """Return whether a value has the form of what a line has at a place."""
     if path == ("payload",):
-        return value == {}  # of a checkpoint
+        return value == {}  # of a checkpoint, and of what was skipped
     if path[-1] == "units_disjoint":
         return value is True
     texts = {"dataset", "name", "window", "unit", "per_window"}
-    nulls = {"per_window", "amends", "amended_sha256"}
+    nulls = {"per_window", "amends", "amended_sha256", "drawing_sequence", "drawing_hash"}
     return (path[-1] in texts and isinstance(value, str)) or (path[-1] in nulls and value is None)
