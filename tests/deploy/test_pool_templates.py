@@ -123,7 +123,7 @@ def test_a_container_of_docker_takes_its_variables_from_a_file(repository: Path,
     file.write_text("PGPASSWORD='a b$c'\nSUFFICE_LOG=json\n", encoding="utf-8")
     finished = subprocess.run(
         [shell, option, script.replace(place, str(file)), name, "/usr/bin/env"],
-        env={"PREFECT_HOME": "/root/.prefect", "PREFECT__FLOW_RUN_ID": "7"},
+        env={"PREFECT_HOME": "/home/worker/.prefect", "PREFECT__FLOW_RUN_ID": "7"},
         capture_output=True,
         text=True,
         check=True,
