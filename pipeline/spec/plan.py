@@ -18,6 +18,7 @@ from suffice.pipeline.declaration.fields import RowsOf
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import block_within, measure_within
 from suffice.pipeline.spec.declared_order import DeclaredOrder
+from suffice.pipeline.spec.sampled import compile_sample
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
 from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
@@ -298,6 +299,33 @@ def _compile_statistic(
     family = FAMILIES[entry.family]
     block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
     max_rows = terms.privacy.max_rows
+    sample = compile_sample(
+        name,
+        entry,
+        epsilon,
+        terms.privacy.neighboring,
+        records=1 if block.unit_l1 is not None else max_rows or 1,
+        n_cells=math.prod(len(domain) for domain in terms.groups.values()),
+        n_is_public=block.design is Design.MINIMAL,
+    )
+    if sample is not None:
+        return StatisticPlan(
+            name=name,
+            family=entry.family,
+            columns=columns_of(measure_of(entry)),
+            design=block.design,
+            components=(),
+            epsilon=epsilon,
+            l1_sensitivity=0,
+            scale=0.0,
+            partition_total=None,
+            value_type=INT64,
+            quantities=(),
+            parameters=family.parameters(entry),
+            max_rows=max_rows,
+            rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
+            sample=sample,
+        )
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     position = f"statistics.{name}"
