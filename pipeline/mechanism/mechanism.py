@@ -122,8 +122,8 @@ def privatize(totals: ExactTotals, spec: Spec, plan: Plan) -> Blocks:
     (str, ndarray of int64 or of Python integers, shape (n_block_cells, n_values))
         A statistic's name and noisy components of consecutive cells in lattice units, or points of its grid:
         statistics in the plan's order, the cells of each in theirs, none empty. The type is the one that the
-        statistic's column has by the plan; a value beyond that type is set to its end. The array is the caller's, to be
-        overwritten (`wipe`) when its values stand where they are kept.
+        statistic's column has by the plan; a value beyond that type is set to its end. The array is the
+        caller's, to be overwritten (`wipe`) when its values stand where they are kept.
     """
     # proof: draw-once
     samplers: dict[str, Sampler | CellSampler] = {
