@@ -24,7 +24,10 @@ def check(place: Settings) -> Iterator[Fact]:
     identity = read_identity(address.objects(), address.uri)
     here = redacted(address.uri)
     if identity is None:
-        yield warning(f"there is no store at {here} yet", "the first release makes it: suffice rehearse")
+        yield warning(
+            f"there is no store at {here} yet",
+            "the first release makes it; suffice rehearse tries whether it can",
+        )
     opened = readable(place)
     if opened is None:
         yield skipped("whose store this is cannot be told: the ledger cannot be read")
