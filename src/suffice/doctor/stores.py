@@ -42,16 +42,14 @@ def check(place: Settings) -> Iterator[Fact]:
                 "name the store of this ledger: suffice store list",
             )
         elif identity is not None:
-            yield from _older(lambda: refuse_older_ledger(ledger, open_store(address.uri, probe=False)))
+            yield from _older(refuse_older_ledger, ledger, open_store(address.uri, probe=False))
             yield ok(f"the store {identity.store_id[:8]} at {here} is this ledger's")
         known = [store for store in ledger.stores() if not store.retired]
         answers = ask(known, ledger.ledger_id)
         answered = {answer.store.store_id for answer in answers}
         for answer in answers:
             if identity is None or answer.store.store_id != identity.store_id:
-                yield from _older(
-                    lambda answer=answer: refuse_newer(ledger, redacted(answer.store.uri), answer.markers)
-                )
+                yield from _older(refuse_newer, ledger, redacted(answer.store.uri), answer.markers)
     for store in known:
         if store.store_id not in answered:
             yield problem(
@@ -64,9 +62,9 @@ def check(place: Settings) -> Iterator[Fact]:
         yield ok(f"every store that the ledger charged for answers: {len(known)}")
 
 
-def _older(look: Callable[[], None]) -> Iterator[Fact]:
+def _older(look: Callable[..., None], *asked: object) -> Iterator[Fact]:
     """Tell whether a store shows charges that the ledger lacks."""
     try:
-        look()
+        look(*asked)
     except LedgerCorruptError as error:
         yield problem(str(error), "stop all runs, and follow `A lost ledger` in deploy/RUNBOOK.md")
