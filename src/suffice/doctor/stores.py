@@ -55,8 +55,8 @@ def check(place: Settings) -> Iterator[Fact]:
             yield problem(
                 f"the store {store.store_id[:8]} that the ledger charged for does not answer at "
                 f"{redacted(store.uri)}",
-                "bring it back; where it was moved: suffice store adopt STORE; where it is gone for good: "
-                f"suffice store retire {store.store_id} --reason TEXT",
+                "let this user read it, or bring it back; where it was moved: suffice store adopt STORE; "
+                f"where it is gone for good: suffice store retire {store.store_id} --reason TEXT",
             )
     if known and len(answered) == len(known):
         yield ok(f"every store that the ledger charged for answers: {len(known)}")
