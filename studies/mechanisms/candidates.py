@@ -1,18 +1,20 @@
 r"""The exponential mechanism over candidate posteriors, scored by Hellinger distance ("the Notes").
 
-A data set of n records in m categories is its counts x; its posterior is Dirichlet(prior + x). Candidates r are
-the posteriors of all data sets of n records. One is drawn with a chance proportional to
+A data set of n records in m categories is its counts x; its posterior is Dirichlet(prior + x). Candidates
+r are the posteriors of all data sets of n records. One is drawn with a chance proportional to
 
 .. math:: \exp(-\epsilon\, H(x, r) / (2 S(x))), \qquad
     H^2(x, r) = 1 - B((a + b) / 2) / \sqrt{B(a) B(b)},\; a = prior + x,\; b = prior + r.
 
-S is one of three sensitivities. *global*: the largest H between neighbours, the same for every x; epsilon is a
-proved bound, about twice what is lost. *local*: the largest H between x and its neighbours; the scale itself
-tells data sets apart, and there is **no guarantee**. *smooth*: the largest :math:`e^{-\beta d(x, y)}` local S(y)
-over y; the Notes claim (epsilon, delta), but their proof does not hold. Neighbours replace a record; n is public.
+S is one of three sensitivities. *global*: the largest H between neighbours, the same for every x; epsilon
+is a proved bound, about twice what is lost. *local*: the largest H between x and its neighbours; the
+scale itself tells data sets apart, and there is **no guarantee**. *smooth*: the largest :math:`e^{-\beta
+d(x, y)}` local S(y) over y; the Notes claim (epsilon, delta), but their proof does not hold. Neighbours
+replace a record; n is public.
 
-There are finitely many candidates, so the pure loss of each mechanism can be *certified*: the largest log ratio
-of chances over all candidates and all neighbours is computed, and stands beside the claim in every output.
+There are finitely many candidates, so the pure loss of each mechanism can be *certified*: the largest log
+ratio of chances over all candidates and all neighbours is computed, and stands beside the claim in every
+output.
 """
 
 from __future__ import annotations
