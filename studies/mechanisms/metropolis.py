@@ -117,7 +117,7 @@ def kernel(log_likelihood: Floats, temperature: float, rule: Rule) -> Floats:
     ndarray of shape (..., n_points, n_points), float64
         From the state of the row to that of the column.
     """
-    chances = acceptance(log_likelihood, temperature, rule) / log_likelihood.shape[-1]
+    chances: Floats = acceptance(log_likelihood, temperature, rule) / log_likelihood.shape[-1]
     diagonal = np.einsum("...ii->...i", chances)
     diagonal += 1.0 - chances.sum(axis=-1)
     return chances
