@@ -170,11 +170,11 @@ def test_every_output_says_what_it_is() -> None:
 
 
 def test_draws_follow_the_chances() -> None:
-    """4,000 draws of 21 candidates: chi-square below its 1e-7 quantile; at twice the epsilon it is above."""
+    """1,500 draws of 21 candidates: chi-square below its 1e-7 quantile; at twice the epsilon it is above."""
     from scipy import stats
 
     rng = np.random.default_rng(2)
-    size, epsilon = 4_000, 6.0
+    size, epsilon = 1_500, 6.0
     mechanism = candidate_mechanism(TWO, 20, epsilon=epsilon, sensitivity="global")
     row = mechanism.simplex.row_of((12, 8))
     found = [int(mechanism.draw((12, 8), rng=rng).counts[0]) for _ in range(size)]
