@@ -47,10 +47,70 @@ class Module(Protocol):
 
 STUDIES = (
     Study(
+        name="posteriors_beta",
+        paper=FOULDS,
+        result="Figure 1: thirty private posteriors",
+        data="simulated",
+    ),
+    Study(
+        name="sample_error",
+        paper=FOULDS,
+        result="Figure 2: the error of one sample",
+        data="simulated",
+    ),
+    Study(
+        name="relative_efficiency",
+        paper=FOULDS,
+        result="Table 1, Theorems 4 and 5, Remark 1: asymptotic relative efficiency",
+        data="simulated",
+    ),
+    Study(
+        name="kl_of_laplace",
+        paper=FOULDS,
+        result="Lemma 1: the Laplace posterior tends to the posterior",
+        data="worked out",
+    ),
+    Study(
         name="adversary",
         paper=FOULDS,
         result="Figure 8: an adversary who chooses the data",
         data="none",
+    ),
+    Study(
+        name="mcmc_costs",
+        paper=FOULDS,
+        result="Sections 4.1, C.1 and C.2: costs of Gibbs, Metropolis and annealing",
+        data="a grid",
+    ),
+    Study(
+        name="hellinger_local",
+        paper=NOTES,
+        result="Figure 1: local sensitivity is attained at r = BI(x)",
+        data="enumeration",
+    ),
+    Study(
+        name="hellinger_mechanisms",
+        paper=NOTES,
+        result="Figures 2, 3 and 4: four mechanisms",
+        data="enumeration",
+    ),
+    Study(
+        name="robustness",
+        paper=DIMITRAKAKIS,
+        result="Theorems 1 and 2, Lemmas 1 and 3 to 7, Remark 1",
+        data="quadrature",
+    ),
+    Study(
+        name="distinguishing",
+        paper=DIMITRAKAKIS,
+        result="Theorem 3, Lemma 2, Appendix A: telling data apart by draws",
+        data="simulated",
+    ),
+    Study(
+        name="query_model",
+        paper=DIMITRAKAKIS,
+        result="Algorithm 1, Example 1: a conditional expectation by a draw",
+        data="adult",
     ),
 )
 

@@ -36,13 +36,6 @@ def mean_error(a: ArrayLike, b: ArrayLike, a0: float, truth: float) -> Floats:
     return found
 
 
-def draw(a: Floats, b: Floats, a0: float, rng: np.random.Generator) -> Floats:
-    """Draw once from each beta distribution on [a0, 1 - a0], by its quantile function."""
-    low, high = special.betainc(a, b, a0), special.betainc(a, b, 1.0 - a0)
-    found = special.betaincinv(a, b, low + rng.random(a.shape) * (high - low))
-    return np.clip(np.asarray(found, dtype=np.float64), a0, 1.0 - a0)
-
-
 def log_density(points: Floats, a: float, b: float, a0: float) -> Floats:
     """Return the log density on [a0, 1 - a0], and minus infinity elsewhere."""
     inside = (points >= a0) & (points <= 1.0 - a0)
