@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, skipped, warning
 from suffice.doctor.ledger import readable
+from suffice.errors import SufficeError
 from suffice.profile.addresses import redacted
 from suffice.storage.objects.address import read_address
 from suffice.storage.operations.known_stores import ask
+from suffice.storage.operations.markers import markers_after, refuse_newer
 from suffice.storage.releases.store_identity import read_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from suffice.doctor.contract import Fact
     from suffice.profile.settings import Settings
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.operations.markers import Marker
 
 
 def check(place: Settings) -> Iterator[Fact]:
@@ -38,7 +42,14 @@ def check(place: Settings) -> Iterator[Fact]:
         elif identity is not None:
             yield ok(f"the store {identity.store_id[:8]} at {here} is this ledger's")
         known = [store for store in ledger.stores() if not store.retired]
-        answered = {answer.store.store_id for answer in ask(known, ledger.ledger_id)}
+        answers = ask(known, ledger.ledger_id)
+        shown = [(answer.store.uri, answer.markers) for answer in answers]
+        remembered = {store.store_id for store in ledger.stores()}
+        if identity and identity.ledger_id == ledger.ledger_id and identity.store_id not in remembered:
+            shown.append((address.uri, markers_after(address.objects(), address.uri, 0)))
+        newer = [found for uri, markers in shown if (found := _newer(ledger, uri, markers))]
+    yield from newer
+    answered = {answer.store.store_id for answer in answers}
     for store in known:
         if store.store_id not in answered:
             yield problem(
@@ -47,5 +58,14 @@ def check(place: Settings) -> Iterator[Fact]:
                 "bring it back; where it was moved: suffice store adopt STORE; where it is gone for good: "
                 f"suffice store retire {store.store_id} --reason TEXT",
             )
-    if known and len(answered) == len(known):
+    if known and len(answered) == len(known) and not newer:
         yield ok(f"every store that the ledger charged for answers: {len(known)}")
+
+
+def _newer(ledger: Ledger, uri: str, markers: Iterable[tuple[str, Marker | None]]) -> Fact | None:
+    """Tell of charges that a store shows and the ledger lacks; every run is refused then."""
+    try:
+        refuse_newer(ledger, uri, markers)
+    except SufficeError as error:
+        return problem(str(error), "deploy/RUNBOOK.md: what to do about a ledger from a backup")
+    return None
