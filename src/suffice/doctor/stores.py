@@ -46,7 +46,8 @@ def check(place: Settings) -> Iterator[Fact]:
         shown = [(answer.store.uri, answer.markers) for answer in answers]
         remembered = {store.store_id for store in ledger.stores()}
         if identity and identity.ledger_id == ledger.ledger_id and identity.store_id not in remembered:
-            shown.append((address.uri, markers_after(address.objects(), address.uri, 0)))
+            lacked = tuple(markers_after(address.objects(), address.uri, 0))
+            shown.append((address.uri, lacked))
         newer = [found for uri, markers in shown if (found := _newer(ledger, uri, markers))]
     yield from newer
     answered = {answer.store.store_id for answer in answers}
