@@ -6,6 +6,7 @@ import configparser
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,29 @@ def test_units_of_systemd_run_what_the_page_runs() -> None:
     for command in units.values():
         words = command.removeprefix("%h/suffice/venv/bin/").partition(" --cron")[0]
         assert words in page, words
+
+
+@pytest.mark.audit
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    programs = tmp_path / "suffice/venv/bin"
+    programs.mkdir(parents=True)
+    for name in ("prefect", "python"):
+        (programs / name).symlink_to(sys.executable)
+    (tmp_path / "run").mkdir(mode=0o700)
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+
+    def said(unit: Path) -> str:
+        command = ["systemd-analyze", "verify", "--user", "--recursive-errors=yes", str(unit)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.stderr + ("" if done.returncode == 0 else f"status {done.returncode}")
+
+    for unit in sorted((REPOSITORY / "deploy/systemd").glob("*.service")):
+        assert said(unit) == "", unit.name
+    wrong = tmp_path / "wrong.service"
+    text = (REPOSITORY / "deploy/systemd/suffice-prefect.service").read_text(encoding="utf-8")
+    wrong.write_text(text.replace("NoNewPrivileges", "NoNewPriviliges"), encoding="utf-8")
+    assert "Unknown key 'NoNewPriviliges'" in said(wrong)
 
 
 @pytest.mark.audit
