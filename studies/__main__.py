@@ -1,0 +1,78 @@
+"""Run studies: ``python -m studies`` lists them, ``python -m studies NAME`` runs one, ``all`` every one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from studies.catalogue import STUDIES, Study, module_of
+from studies.result import Size
+from suffice.errors import SufficeError
+
+OUT = Path("build/studies")
+SEED = 1
+ALL = "all"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the arguments name; the exit status is 2 where a name or a folder is wrong."""
+    chosen = _parser().parse_args(arguments)
+    if not chosen.names:
+        print("\n".join(f"{study.name:24}{study.paper}, {study.result}" for study in STUDIES))
+        return 0
+    known = {study.name: study for study in STUDIES}
+    if unknown := [name for name in chosen.names if name not in {*known, ALL}]:
+        print(f"There is no study {unknown[0]!r}; `python -m studies` lists all.", file=sys.stderr)
+        return 2
+    wanted = list(known.values()) if ALL in chosen.names else [known[name] for name in chosen.names]
+    try:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        _run_all(
+            wanted, chosen.out, chosen.seed, Size.FULL if chosen.full else Size(chosen.size), chosen.processes
+        )
+    except SufficeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+    except OSError:
+        print(f"--out {chosen.out}: nothing can be written there.", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"studies, or {ALL}; none: list them")
+    parser.add_argument("--full", action="store_true", help="at least the papers' own number of repeats")
+    parser.add_argument("--size", choices=[size.value for size in Size], default=Size.USUAL.value)
+    parser.add_argument("--out", type=Path, default=OUT, help="the folder for PNG and CSV (%(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, help="of what is simulated (%(default)s)")
+    parser.add_argument("--processes", type=int, default=2, help="studies at a time (%(default)s)")
+    return parser
+
+
+def _run_all(studies: list[Study], out: Path, seed: int, size: Size, processes: int) -> None:
+    if len(studies) == 1:
+        print(run_study(studies[0], out, seed, size))
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        for done in as_completed([pool.submit(run_study, study, out, seed, size) for study in studies]):
+            print(done.result(), flush=True)
+
+
+def run_study(study: Study, out: Path, seed: int, size: Size) -> str:
+    """Run one study, and say what it found and wrote."""
+    start = time.perf_counter()
+    result = module_of(study).run(out, seed, size)
+    lines = [f"{study.name}: {study.paper}, {study.result}; {time.perf_counter() - start:.1f} s"]
+    for found in result.findings:
+        quantity, paper, ours, error, verdict, _ = found.cells()
+        beside = f"; paper {paper}" if paper else ""
+        lines.append(f"  {quantity}: {ours} ({error}){beside}: {verdict}")
+    return "\n".join([*lines, *(f"  wrote {path}" for path in result.files)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""The pictures of studies, in the style of all pictures of the package."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from studies.result import NOT_A_RELEASE
+from suffice.plots.style import COLOURS, QUIET, SIZES, TEXT, finish, new_figure, save_figure, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+MARKERS = ("o", "s", "D", "^", "v", "P")
+OURS, PAPERS, OTHER, FOURTH = COLOURS[:4]
+LIMIT = QUIET
+
+
+@contextmanager
+def picture(
+    path: Path,
+    *,
+    title: str,
+    subtitle: str,
+    footer: str,
+    panels: int = 1,
+    width: float = 4.6,
+    height: float = 3.3,
+) -> Iterator[list[Axes]]:
+    """Draw panels side by side into a PNG file, in inches a panel; the footer says that it is no release."""
+    with styled():
+        figure = new_figure(max(width * panels, 6.4), height)
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        yield list(axes)
+        finish(figure, title, subtitle, f"{footer} {NOT_A_RELEASE}")
+        save_figure(figure, path)
+
+
+def plain(number: float, _position: int | None = None) -> str:
+    """Return a tick's number without powers of ten."""
+    return f"{number:,.0f}" if abs(number) >= 1 else f"{number:g}"
+
+
+def logarithmic(axis: Axes, *, x: bool = False, y: bool = False) -> None:
+    """Make scales logarithmic, with plain numbers at their ticks."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - the plot extra
+
+    for scale, own, wanted in ((axis.set_xscale, axis.xaxis, x), (axis.set_yscale, axis.yaxis, y)):
+        if wanted:
+            scale("log")
+            own.set_major_locator(LogLocator(numticks=9))
+            own.set_major_formatter(FuncFormatter(plain))
+            own.set_minor_formatter(NullFormatter())
+            own.set_tick_params(which="minor", length=0)
+
+
+def draw_line(
+    axis: Axes, x: Sequence[float], y: Sequence[float], label: str, series: int, *, marker: bool = True
+) -> None:
+    """Draw one series, told by its colour and its marker."""
+    axis.plot(
+        x,
+        y,
+        color=COLOURS[series],
+        marker=MARKERS[series] if marker else None,
+        markersize=4.5,
+        linewidth=1.8,
+        label=label,
+    )
+
+
+def draw_limit(axis: Axes, value: float, label: str, *, across: bool = True) -> None:
+    """Draw what a quantity tends to, or what is claimed, as a dashed line with its name."""
+    if across:
+        axis.axhline(value, color=LIMIT, linestyle=(0, (5, 3)), linewidth=1.2)
+        place, beside = axis.get_yaxis_transform(), (0.99, value)
+        sides, offset = ("right", "bottom"), (0, 2)
+    else:
+        axis.axvline(value, color=LIMIT, linestyle=(0, (5, 3)), linewidth=1.2)
+        place, beside = axis.get_xaxis_transform(), (value, 0.98)
+        sides, offset = ("left", "top"), (4, 0)
+    axis.annotate(
+        label,
+        beside,
+        xycoords=place,
+        xytext=offset,
+        textcoords="offset points",
+        ha=sides[0],
+        va=sides[1],
+        color=LIMIT,
+        fontsize=SIZES["tick"],
+    )
+
+
+def note_at(axis: Axes, x: float, y: float, text: str, *, offset: tuple[float, float] = (6, 6)) -> None:
+    """Write a few words beside a point."""
+    axis.annotate(text, (x, y), xytext=offset, textcoords="offset points", color=TEXT, fontsize=SIZES["tick"])

@@ -1,0 +1,135 @@
+"""Foulds Table 1, Theorems 4 and 5, Remark 1: how much more records an estimate needs than the posterior mean.
+
+Asymptotic relative efficiency here is N E(estimate - p)^2 / (p (1 - p)): 2 for a draw of the posterior,
+with or without Laplace noise on the counts; 1 for the mean; 1 + T for a draw of the posterior at
+temperature T.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from studies.mechanisms.posterior_sampling import (
+    laplace_beta_bernoulli,
+    range_of_change,
+    sample_beta_bernoulli,
+)
+from studies.plotting import draw_limit, draw_line, logarithmic, picture
+from studies.result import Finding, Result, Verdict, conclude
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from studies.result import Size
+    from suffice.typing import Floats
+
+TRUTH = 0.3
+EPSILON = 1.0
+SHOWN = (100, 1000, 10_000, 100_000)
+CUTS = (0.2, 0.05)
+CONCLUSION = (
+    "Reproduced: 2, 1 + T and 1. The paper's 'asymptotic posterior N(theta, 2 I^-1 / N)' is the law of a "
+    "draw about the truth; the posterior's own variance is I^-1 / N."
+)
+
+
+def temperature(least: float) -> float:
+    """Return T = 2 log((1 - a0) / a0) / epsilon."""
+    return range_of_change(least) / EPSILON
+
+
+def estimates(records: int, repeats: int, rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
+    """Yield every estimate of p from each of so many data sets, by its name."""
+    successes = rng.binomial(records, TRUTH, repeats)
+    failures = records - successes
+    yield "non-private draw", rng.beta(successes + 1.0, failures + 1.0)
+    yield "Laplace draw", laplace_beta_bernoulli(successes, failures, epsilon=EPSILON, rng=rng).draws[0]
+    noise = discrete_laplace(2.0 / EPSILON, (2, repeats), rng)
+    ones, zeros = np.maximum(successes + noise[0], 0), np.maximum(failures + noise[1], 0)
+    yield "Laplace mean", (ones + 1.0) / (ones + zeros + 2.0)
+    for least in CUTS:
+        drawn = sample_beta_bernoulli(successes, failures, epsilon=EPSILON, least=least, rng=rng)
+        yield f"OPS draw, a0 = {least:g}", drawn.draws[0]
+
+
+def efficiency(values: Floats, records: int) -> tuple[float, float]:
+    """Return N E(estimate - p)^2 / (p (1 - p)) and its standard error."""
+    squares = records * (values - TRUTH) ** 2 / (TRUTH * (1.0 - TRUTH))
+    return float(squares.mean()), float(squares.std() / np.sqrt(len(squares)))
+
+
+def run(out: Path, seed: int, size: Size) -> Result:
+    """Simulate data sets of 100 to 100,000 records."""
+    repeats = size.pick(smallest=4_000, usual=200_000, full=1_000_000)
+    rng = np.random.default_rng(seed)
+    found = {
+        records: {name: efficiency(values, records) for name, values in estimates(records, repeats, rng)}
+        for records in SHOWN
+    }
+    limits = {
+        "non-private draw": ("2", 2.0),
+        "Laplace draw": ("2", 2.0),
+        "Laplace mean": ("1", 1.0),
+        **{f"OPS draw, a0 = {least:g}": ("1 + T", 1.0 + temperature(least)) for least in CUTS},
+    }
+    last = found[SHOWN[-1]]
+    findings = [
+        Finding(quantity=f"ARE of {name}", ours=last[name][0], error=last[name][1], paper=paper, digits=3)
+        for name, (paper, _) in limits.items()
+    ]
+    findings += [
+        Finding(
+            quantity=f"T, a0 = {least:g}, epsilon {epsilon:g}",
+            ours=range_of_change(least) / epsilon,
+            paper=printed,
+            digits=7,
+            note="cut off, not rounded, in the paper" if printed else "",
+            verdict=Verdict.AGREES if printed else Verdict.ADDED,
+        )
+        for least, epsilon, printed in ((0.2, 1.0, "2.7"), (0.05, 0.1, ""))
+    ]
+    findings += [
+        Finding(quantity=f"limit 1 + T, a0 = {least:g}", ours=1.0 + temperature(least), digits=5)
+        for least in CUTS
+    ]
+    records = SHOWN[-1]
+    a, b = TRUTH * records + 1.0, (1.0 - TRUTH) * records + 1.0
+    own = records * a * b / ((a + b) ** 2 * (a + b + 1.0)) / (TRUTH * (1.0 - TRUTH))
+    findings.append(
+        Finding(
+            quantity="N times the posterior's variance over p (1 - p)",
+            ours=own,
+            paper="2",
+            verdict=Verdict.WRONG,
+            note="2 is the variance of a draw about the truth",
+            digits=4,
+        )
+    )
+    path = out / "relative_efficiency.png"
+    with picture(
+        path,
+        title="A tempered draw never catches up",
+        subtitle=f"N E(estimate - p)^2 / (p (1 - p)), p = {TRUTH}, epsilon {EPSILON:g}; dashed: limits",
+        footer=f"Foulds et al. 2016, Table 1, Theorems 4 and 5, Remark 1; {repeats:,} repeats.",
+        width=6.4,
+        height=3.8,
+    ) as (axis,):
+        for series, (name, (_, value)) in enumerate(limits.items()):
+            if name != "non-private draw":
+                draw_limit(axis, value, f"{value:.4g}")
+            draw_line(axis, SHOWN, [found[own_records][name][0] for own_records in SHOWN], name, series)
+        logarithmic(axis, x=True)
+        axis.set_ylim(0.0, 8.2)
+        axis.set_xlim(80, 400_000)
+        axis.set_xlabel("records N")
+        axis.set_ylabel("relative to the best")
+        axis.legend(loc="center left", bbox_to_anchor=(0.0, 0.66), ncols=2)
+    curves: dict[str, tuple[float, ...]] = {"records": SHOWN}
+    for name in limits:
+        curves[name] = tuple(found[own_records][name][0] for own_records in SHOWN)
+        curves[f"{name}, standard error"] = tuple(found[own_records][name][1] for own_records in SHOWN)
+    return conclude(out, "relative_efficiency", findings, pictures=[path], curves=curves)

@@ -1,0 +1,140 @@
+"""What a study finds: the paper's number beside ours, and the files that keep both."""
+
+from __future__ import annotations
+
+import csv
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+COLUMNS = ("quantity", "paper", "ours", "standard error", "verdict", "note")
+NOT_A_RELEASE = "Not a release: nothing here was charged to a ledger."
+Choice = TypeVar("Choice")
+
+
+class Size(enum.StrEnum):
+    """How much a study simulates; what is worked out without chance is the same in each."""
+
+    SMALLEST = "smallest"
+    """For tests: seconds for all studies."""
+    USUAL = "usual"
+    """Minutes for all studies."""
+    FULL = "full"
+    """At least as many repeats as the papers'."""
+
+    def pick(self, *, smallest: Choice, usual: Choice, full: Choice) -> Choice:
+        """Return the choice that belongs to this size."""
+        return {Size.SMALLEST: smallest, Size.USUAL: usual, Size.FULL: full}[self]
+
+
+class Verdict(enum.StrEnum):
+    """How the paper's number stands beside ours."""
+
+    AGREES = "agrees"
+    DIFFERS = "does not reproduce"
+    WRONG = "the paper is wrong"
+    ADDED = "not in the paper"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One number of a paper, and ours.
+
+    Attributes
+    ----------
+    quantity : str
+        What the number is of.
+    ours : float
+        An integer is shown as it is.
+    paper : str
+        The number as printed, or the claim; empty where there is none.
+    error : float or None
+        The Monte Carlo standard error of `ours`; None where no chance enters.
+    verdict : Verdict
+    note : str
+        What explains a difference.
+    digits : int
+        Significant digits of `ours` that are shown.
+    """
+
+    quantity: str
+    ours: float
+    paper: str = ""
+    error: float | None = None
+    verdict: Verdict = Verdict.AGREES
+    note: str = ""
+    digits: int = 6
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the texts of `COLUMNS`."""
+        error = "exact" if self.error is None else f"{self.error:.1g}"
+        ours = f"{self.ours:,}" if isinstance(self.ours, int) else f"{self.ours:#.{self.digits}g}".rstrip(".")
+        return (self.quantity, self.paper, ours, error, self.verdict.value, self.note)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a study found, and the files that it wrote.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    files : tuple of Path
+    """
+
+    findings: tuple[Finding, ...]
+    files: tuple[Path, ...]
+
+    def __getitem__(self, quantity: str) -> Finding:
+        """Return the finding of a quantity."""
+        return next(found for found in self.findings if found.quantity == quantity)
+
+
+def conclude(
+    out: Path,
+    name: str,
+    findings: Iterable[Finding],
+    *,
+    pictures: Iterable[Path] = (),
+    curves: Mapping[str, Sequence[float]] | None = None,
+) -> Result:
+    """Write a study's findings, and the numbers behind its picture.
+
+    Parameters
+    ----------
+    out : Path
+        An existing folder.
+    name : str
+        The study's: ``NAME.csv`` holds the findings, ``NAME-curves.csv`` the columns of `curves`.
+    findings : iterable of Finding
+    pictures : iterable of Path
+        Already written.
+    curves : mapping of str to sequence of float, optional
+        Columns of one length.
+    """
+    kept = tuple(findings)
+    files = [*pictures, out / f"{name}.csv"]
+    write_rows(files[-1], COLUMNS, [found.cells() for found in kept])
+    if curves is not None:
+        files.append(out / f"{name}-curves.csv")
+        write_rows(files[-1], tuple(curves), zip(*curves.values(), strict=True))
+    return Result(findings=kept, files=tuple(files))
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file: its first line says that it is no release."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        file.write(f"# {NOT_A_RELEASE}\n")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read a CSV file that `write_rows` wrote."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("# ")))

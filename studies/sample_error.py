@@ -1,0 +1,160 @@
+"""Foulds Figure 2: the error of one draw from a private posterior of a probability, over the number of records.
+
+Mean |draw - p| at p = .1, epsilon .1, a0 = .05, flat prior: no privacy, Laplace noise on both counts, and one
+posterior sample (OPS). The second panel is under ``add_or_remove_one``, where both cost half as much noise.
+Up to ten records, and everywhere for draws without Laplace noise, the mean is a sum: no chance enters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from studies.mechanisms.posterior_sampling import (
+    laplace_beta_bernoulli,
+    range_of_change,
+    sample_beta_bernoulli,
+)
+from studies.plotting import draw_limit, draw_line, logarithmic, picture
+from studies.result import Finding, Result, Verdict, conclude
+from studies.truncated_beta import mean_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from studies.mechanisms.not_a_release import Relation
+    from studies.result import Size
+    from suffice.typing import Floats
+
+TRUTH, LEAST, EPSILON = 0.1, 0.05, 0.1
+SHOWN = (1, 5, 10, 100, 1000, 10_000)
+FEW = range(1, 11)
+RELATIONS: tuple[tuple[Relation, str], ...] = (
+    ("replace_one", "a record replaced, as in the paper"),
+    ("add_or_remove_one", "a record added or removed"),
+)
+METHODS = ("non-private", "Laplace", "OPS")
+CONCLUSION = (
+    "The figure's shape is reproduced: OPS is better for very few records only, and Laplace tends to the "
+    "draw without privacy. The two cross at N = 5, not at 'approximately N = 10' (the picture itself is "
+    "not at hand). Where a record is added or removed, both need half the noise and cross below 3."
+)
+
+
+def exact_draw_error(records: int, temperature: float, least: float) -> float:
+    """Return the mean error of a draw of Beta(1 + n+/T, 1 + n-/T) on [least, 1 - least], over the records."""
+    successes = np.arange(records + 1)
+    chances = stats.binom.pmf(successes, records, TRUTH)
+    kept = chances > 1e-15
+    own = successes[kept]
+    errors = mean_error(1.0 + own / temperature, 1.0 + (records - own) / temperature, least, TRUTH)
+    return float(chances[kept] @ errors)
+
+
+def exact_laplace_errors(scale: float) -> dict[int, float]:
+    """Return the mean error of a draw given noisy counts, for 1 to 10 records, over records and noise."""
+    reach = int(16 * scale)
+    noise = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.abs(noise) / scale)
+    weights /= weights.sum()
+    counts = np.arange(reach + max(FEW) + 1)
+    errors = mean_error(1.0 + counts[:, np.newaxis], 1.0 + counts[np.newaxis], 0.0, TRUTH)
+    laws = {
+        count: np.bincount(np.maximum(count + noise, 0), weights=weights, minlength=len(counts))
+        for count in range(max(FEW) + 1)
+    }
+    return {
+        records: sum(
+            float(stats.binom.pmf(own, records, TRUTH)) * float(laws[own] @ errors @ laws[records - own])
+            for own in range(records + 1)
+        )
+        for records in FEW
+    }
+
+
+def simulated(
+    records: int, relation: Relation, repeats: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
+    """Return each method's mean error over data sets and draws, and its standard error."""
+    successes = rng.binomial(records, TRUTH, repeats)
+    failures = records - successes
+    draws: dict[str, Floats] = {
+        "non-private": rng.beta(successes + 1.0, failures + 1.0),
+        "Laplace": laplace_beta_bernoulli(
+            successes, failures, epsilon=EPSILON, relation=relation, rng=rng
+        ).draws[0],
+        "OPS": sample_beta_bernoulli(
+            successes, failures, epsilon=EPSILON, least=LEAST, relation=relation, rng=rng
+        ).draws[0],
+    }
+    errors = {name: np.abs(values - TRUTH) for name, values in draws.items()}
+    return {name: (float(own.mean()), float(own.std() / np.sqrt(repeats))) for name, own in errors.items()}
+
+
+def run(out: Path, seed: int, size: Size) -> Result:
+    """Simulate both relations, and work out what can be."""
+    repeats = size.pick(smallest=1_000, usual=20_000, full=100_000)
+    rng = np.random.default_rng(seed)
+    findings, curves, crossings = [], {"records": SHOWN}, []
+    for relation, words in RELATIONS:
+        found = {records: simulated(records, relation, repeats, rng) for records in SHOWN}
+        temperature = range_of_change(LEAST, relation=relation) / EPSILON
+        laplace = exact_laplace_errors((2.0 if relation == "replace_one" else 1.0) / EPSILON)
+        verdict = Verdict.AGREES if relation == "replace_one" else Verdict.ADDED
+        for name in METHODS:
+            if name == "non-private" and relation != "replace_one":
+                continue
+            for records in SHOWN:
+                value, error = found[records][name]
+                quantity = f"{name}, N = {records:,}, {words}"
+                findings.append(
+                    Finding(quantity=quantity, ours=value, error=error, verdict=verdict, digits=3)
+                )
+        for records in SHOWN:
+            few = laplace.get(records)
+            sums = (
+                ("non-private", exact_draw_error(records, 1.0, 0.0)),
+                ("Laplace", few),
+                ("OPS", exact_draw_error(records, temperature, LEAST)),
+            )
+            findings += [
+                Finding(quantity=f"{name}, N = {records:,}, {words}, summed", ours=value, digits=4)
+                for name, value in sums
+                if value is not None and (name != "non-private" or relation == "replace_one")
+            ]
+        crossing = next(n for n in FEW if laplace[n] < exact_draw_error(n, temperature, LEAST))
+        crossings.append(crossing)
+        findings.append(
+            Finding(
+                quantity=f"least N at which Laplace errs less than OPS, {words}",
+                ours=crossing,
+                paper="approximately 10" if relation == "replace_one" else "",
+                verdict=Verdict.DIFFERS if relation == "replace_one" else Verdict.ADDED,
+            )
+        )
+        curves |= {f"{name}, {relation}": tuple(found[n][name][0] for n in SHOWN) for name in METHODS}
+    path = out / "sample_error.png"
+    _draw(path, curves, crossings, repeats)
+    return conclude(out, "sample_error", findings, pictures=[path], curves=curves)
+
+
+def _draw(path: Path, curves: dict[str, tuple[float, ...]], crossings: list[int], repeats: int) -> None:
+    with picture(
+        path,
+        title="One posterior sample is better for a handful of records only",
+        subtitle=f"Mean |draw - p|, p = {TRUTH}, epsilon {EPSILON}, a0 = {LEAST}",
+        footer=f"Foulds et al. 2016, Figure 2; {repeats:,} repeats.",
+        panels=2,
+    ) as axes:
+        for axis, (relation, words), crossing in zip(axes, RELATIONS, crossings, strict=True):
+            for series, name in enumerate(METHODS):
+                place = (2, 0, 1)[series]
+                draw_line(axis, SHOWN, curves[f"{name}, {relation}"], name, place)
+            logarithmic(axis, x=True, y=True)
+            draw_limit(axis, crossing, f"Laplace better from N = {crossing}", across=False)
+            axis.set_title(words)
+            axis.set_xlabel("records N")
+            axis.set_ylim(0.002, 1.0)
+        axes[0].legend(loc="lower left")
