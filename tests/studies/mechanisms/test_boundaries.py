@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[3]
 FILES = sorted((ROOT / "studies" / "mechanisms").glob("*.py"))
 MODULES = [f"studies.mechanisms.{path.stem}" for path in FILES if path.stem != "__init__"]
 NAMES = ("posterior_sampling", "private_gibbs", "ops_hmm", "metropolis", "barker", "annealing", "candidates")
+SAMPLE = {"draws": 3, "within": [0.005, 0.5], "grid": 1025, "prior": "Beta(1, 30)"}
 FORBIDDEN = (
     "suffice.cli",
     "suffice.flows",
@@ -177,7 +178,8 @@ def _naming(name: str) -> list[dict[str, Any]]:
         {"statistics": {"flag": {**flag, "mechanism": name}}},
         {"statistics": {"flag": {**flag, "family": name}}},
         {"statistics": {"flag": {**flag, "sample": name}}},
-        {"statistics": {"flag": {**flag, "sample": {"draws": 1, "mechanism": name}}}},
+        {"statistics": {"flag": {**flag, "sample": {**SAMPLE, "mechanism": name}}}},
+        {"statistics": {"flag": {**flag, "sample": {**SAMPLE, "sampler": name}}}},
         {"privacy": {**privacy, "mechanism": name}},
         {"privacy": {**privacy, "delta": "0.15"}},
     ]
@@ -193,8 +195,10 @@ def test_a_spec_that_names_a_studied_mechanism_is_refused(tmp_path: Path) -> Non
             with pytest.raises(SpecError) as caught:
                 load_spec(path)
             assert caught.value.exit_status == 2
-    path.write_text(json.dumps(mapping("rows")), encoding="utf-8")
-    load_spec(path)  # without the name there is nothing to refuse
+    flag = {"family": "bernoulli", "column": "cancelled", "sample": SAMPLE}
+    for plain in (mapping("rows"), mapping("rows", statistics={"flag": flag})):
+        path.write_text(json.dumps(plain), encoding="utf-8")
+        load_spec(path)  # without the name there is nothing to refuse
 
 
 def test_a_command_that_names_a_studied_mechanism_is_refused(tmp_path: Path) -> None:

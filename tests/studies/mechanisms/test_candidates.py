@@ -164,8 +164,9 @@ def test_every_output_says_what_it_is() -> None:
             assert output.label == "not a release"
             assert output.csv().startswith("# not a release\n")
             assert str(output).startswith("not a release\n")
-            for text in (str(output), output.csv()):
+            for text in (str(output), output.csv(), repr(output)):
                 assert words in text
+            for text in (str(output), output.csv()):
                 assert f"enumeration of neighbours: {mechanism.certified_loss:.6g}" in text
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betainc, logsumexp, xlogy
@@ -164,6 +166,22 @@ def test_an_interval_far_in_a_tail_is_drawn_from(
         np.abs(values - nearer), lambda at: np.interp(at, distances, distribution / distribution[-1])
     )
     assert result.pvalue > 1e-7
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    powers=st.tuples(st.floats(-3, 7), st.floats(-3, 7)),
+    ends=st.tuples(st.floats(1e-9, 1 - 1e-9), st.floats(1e-9, 1 - 1e-9)),
+    seed=st.integers(0, 2**32),
+)
+def test_a_draw_lies_in_its_interval_wherever_that_is(
+    powers: tuple[float, float], ends: tuple[float, float], seed: int
+) -> None:
+    low, high = min(ends), max(ends)
+    first, second = (np.full(3, 10.0**power) for power in powers)
+    values = draw_truncated_beta(first, second, np.array(low), np.array(high), np.random.default_rng(seed))
+    assert (low <= values).all()
+    assert (values <= high).all()
 
 
 def test_a_truncated_dirichlet_is_drawn_and_one_pass_is_not_it() -> None:
