@@ -13,8 +13,9 @@ import numpy as np
 
 from studies.mechanisms.candidates import global_sensitivity, hellinger, local_sensitivities, smoothness
 from studies.mechanisms.count_simplex import count_simplex
-from studies.plotting import COLOURS, note_at, picture
+from studies.plotting import note_at, picture
 from studies.result import Finding, Result, Verdict, conclude
+from suffice.plots.style import COLOURS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,6 @@ def run(out: Path, seed: int, size: Size) -> Result:
         float(change.max() - change[int(np.argmin(distance))])
         for distance, change in (changes(tuple(map(int, own)), small.counts) for own in small.counts)
     ]
-    exact = {"digits": 12}
     infeasible = hellinger((0.0, 0.0), np.array([[3, 8]]), np.array([[4, 7]]))[0, 0]
     findings = [
         Finding(
@@ -92,14 +92,14 @@ def run(out: Path, seed: int, size: Size) -> Result:
             paper="0.239992747797",
             verdict=Verdict.WRONG,
             note="the same for n = 1",
-            **exact,
+            digits=12,
         ),
         Finding(
             quantity="H of Dir(3, 8, .) and Dir(4, 7, .)",
             ours=float(infeasible),
             paper="0.239992747797",
             note="what the Notes took for the global one: a count of -1",
-            **exact,
+            digits=12,
         ),
     ]
     findings += [
@@ -109,7 +109,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             paper=printed,
             verdict=verdict,
             note=note,
-            **exact,
+            digits=12,
         )
         for outcomes, name, printed, verdict, note in (
             (100, "n = 100", "0.0699407108115", Verdict.AGREES, ""),
@@ -122,7 +122,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="A score changes most at the data's own posterior",
-        subtitle="Each of 5,151 candidates: its distance from BI(x), and its largest change over neighbours of x",
+        subtitle="Each of 5,151 candidates: distance from BI(x), and largest change over neighbours of x",
         footer="The Notes, Figure 1; Dirichlet(7, 4, 5), 100 records, enumerated.",
         panels=2,
     ) as axes:

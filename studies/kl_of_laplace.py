@@ -34,7 +34,7 @@ CONCLUSION = (
 )
 
 
-def divergence(a: Floats, b: Floats, a_noisy: Floats, b_noisy: Floats) -> Floats:
+def divergence(a: float, b: float, a_noisy: Floats, b_noisy: Floats) -> Floats:
     """Return KL(Beta(a_noisy, b_noisy) || Beta(a, b))."""
     moved_a, moved_b = a_noisy - a, b_noisy - b
     found: Floats = (
@@ -65,7 +65,7 @@ def mean_divergence(records: int, truth: float = TRUTH, scale: float = SENSITIVI
     for own, chance in zip(successes, chances / chances.sum(), strict=True):
         a_noisy = np.maximum(own + noise, 0)[:, np.newaxis] + 1.0
         b_noisy = np.maximum(records - own + noise, 0)[np.newaxis] + 1.0
-        own_divergence = divergence(np.float64(own + 1.0), np.float64(records - own + 1.0), a_noisy, b_noisy)
+        own_divergence = divergence(own + 1.0, records - own + 1.0, a_noisy, b_noisy)
         total += float(chance) * float(weights @ own_divergence @ weights)
     return total
 
@@ -82,7 +82,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     means = [mean_divergence(records) for records in SHOWN]
     scaled = [records * mean for records, mean in zip(SHOWN, means, strict=True)]
     # Noise of 10 on successes: what Lemma 8 bounds with the noise needs its square.
-    ten = divergence(*(np.float64(value) for value in (3001.0, 7001.0, 3011.0, 7001.0)))
+    ten = divergence(3001.0, 7001.0, np.array(3011.0), np.array(7001.0))
     hessian = float(special.polygamma(1, 3001.0) - special.polygamma(1, 10_002.0))
     findings = [
         Finding(quantity=f"N E[KL] at N = {records:,}", ours=value, paper="E[KL] -> 0", digits=4)

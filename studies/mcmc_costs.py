@@ -42,7 +42,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     metropolis = {epsilon: step_cost(epsilon, rule="metropolis") for epsilon in shown}
     barker = {epsilon: step_cost(epsilon, rule="barker") for epsilon in shown}
     scan = random_scan(3.0, 1, 10)
-    # One update of each latent variable and one of theta, each worth epsilon 1: the paper's 400 for 200 sweeps.
+    # A sweep updates each latent variable and theta, each for epsilon 1.
     latent, shared = (Variable(change=0.5, is_of_one_record=own) for own in (True, False))
     sweep = sweep_cost([latent] * 5 + [shared], 1.0)
     anneal = annealing_cost(LEVELS)
@@ -118,7 +118,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="What a step of a private chain costs",
-        subtitle="Left: the paper's price of a random scan is below the loss. Right: a step of Metropolis needs delta",
+        subtitle="The paper's price of a random scan is below the loss; Metropolis needs delta",
         footer="Foulds et al. 2016, 4.1 and C.1; enumerated on a grid of 81 points, up to 20 records.",
         panels=2,
     ) as (left, right):

@@ -12,10 +12,11 @@ import numpy as np
 from scipy import special, stats
 
 from studies.mechanisms.posterior_sampling import range_of_change
-from studies.plotting import COLOURS, picture
+from studies.plotting import picture
 from studies.result import Finding, Result, Verdict, conclude
 from studies.truncated_beta import log_density
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.plots.style import COLOURS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +64,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
     plug_in = [stats.beta.pdf(POINTS, *(np.maximum(own, 0) + 1.0)) for own in noisy]
     aware = [noise_aware_density(own, POINTS) for own in noisy]
     exact = stats.beta.pdf(POINTS, *(counts + 1.0))
-    tempered = np.exp(log_density(POINTS, *(counts / TEMPERATURE + 1.0), LEAST))
+    tempered = np.exp(
+        log_density(POINTS, SUCCESSES / TEMPERATURE + 1.0, (RECORDS - SUCCESSES) / TEMPERATURE + 1.0, LEAST)
+    )
     spreads = {"posterior": spread(exact), "OPS": spread(tempered)}
     centres = [float((max(own[0], 0) + 1.0) / (np.maximum(own, 0).sum() + 2.0)) for own in noisy]
     error = float(np.std(centres)) / np.sqrt(2.0 * (DRAWN - 1))

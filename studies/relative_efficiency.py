@@ -1,4 +1,4 @@
-"""Foulds Table 1, Theorems 4 and 5, Remark 1: how much more records an estimate needs than the posterior mean.
+"""Foulds Table 1, Theorems 4 and 5, Remark 1: how many more records an estimate needs than the mean.
 
 Asymptotic relative efficiency here is N E(estimate - p)^2 / (p (1 - p)): 2 for a draw of the posterior,
 with or without Laplace noise on the counts; 1 for the mean; 1 + T for a draw of the posterior at

@@ -100,7 +100,7 @@ def conclude(
     findings: Iterable[Finding],
     *,
     pictures: Iterable[Path] = (),
-    curves: Mapping[str, Sequence[float]] | None = None,
+    curves: Mapping[str, Sequence[object]] | None = None,
 ) -> Result:
     """Write a study's findings, and the numbers behind its picture.
 
@@ -113,7 +113,7 @@ def conclude(
     findings : iterable of Finding
     pictures : iterable of Path
         Already written.
-    curves : mapping of str to sequence of float, optional
+    curves : mapping of str to sequence, optional
         Columns of one length.
     """
     kept = tuple(findings)

@@ -11,7 +11,7 @@ counterexamples. So nothing that rests on it is a guarantee.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import integrate, optimize, special, stats
@@ -126,14 +126,10 @@ def concentration(family: str, prior: dict[str, float], metric: str) -> Bound:
         case "beta-binomial", {"alpha": alpha, "trials": 1.0}:
             found = _concentration_of_one_trial(alpha)
         case "beta-binomial", {"alpha": _, "trials": _}:
-            message = (
-                "beta-binomial: below L = log(trials) no parameter qualifies, so no c > 0 exists (Lemma 5)"
-            )
+            message = "beta-binomial: below L = log(trials) no parameter qualifies: no c > 0 exists (Lemma 5)"
             raise UsageError(message)
         case "normal", {"variance": _}:
-            message = (
-                "normal: a prior on the variance leaves too much mass near 0 (Lemma 6); use the precision"
-            )
+            message = "normal: a prior on the variance leaves mass near 0 (Lemma 6); use the precision"
             raise UsageError(message)
         case _:
             message = f"{family}: this prior has no c of Assumption 2"
@@ -150,7 +146,7 @@ def _concentration_of_one_trial(alpha: float) -> float:
 
 
 def kl_bound(smoothness: Bound, rho: float) -> Bound:
-    """Return the bound of Theorem 1 on the KL divergence of posteriors at a distance: 2 L rho, or kappa rho / c."""
+    """Return Theorem 1's bound on the KL divergence of posteriors: 2 L rho, or kappa rho / c."""
     value = 2.0 * smoothness.value * rho if smoothness.is_guarantee else KAPPA * rho / smoothness.value
     return Bound(value=value, is_guarantee=smoothness.is_guarantee, rests_on=smoothness.rests_on)
 
@@ -162,7 +158,7 @@ def total_variation_bound(smoothness: Bound, rho: float) -> Bound:
 
 
 def privacy_of_posterior_sampling(smoothness: Bound, rho: float, queries: int) -> Bound:
-    """Return epsilon of answering queries with a fresh draw each: 2 L rho queries (Theorem 2(i), Algorithm 1).
+    """Return epsilon of answering queries by a fresh draw each: 2 L rho queries (Theorem 2(i), Algorithm 1).
 
     Raises
     ------
@@ -205,6 +201,7 @@ def le_cam(prior: tuple[str, float, float], x: Sequence[float], y: Sequence[floa
     """
     rho = math.fsum(abs(first - second) for first, second in zip(x, y, strict=True))
     kind, first, second = prior
+    laws: list[Any]
     if kind == "gamma":
         laws = [stats.gamma(first + len(data), scale=1.0 / (second + math.fsum(data))) for data in (x, y)]
         high = max(float(law.isf(1e-14)) for law in laws)

@@ -60,7 +60,7 @@ def worst_share_of_theorem(n_records: int = 8, bound: float = 1.0) -> tuple[floa
 
 
 def worst_share_of_group(n_records: int = 10, a0: float = 0.1) -> float:
-    """Return the largest loss at Hamming distance k over k times the largest at 1: Remark 1 says at most 1."""
+    """Return the largest loss at Hamming distance k over k times that at 1: at most 1 by Remark 1."""
     points = np.linspace(a0, 1.0 - a0, 161)
     successes = np.arange(n_records + 1)[:, np.newaxis]
     logs = successes * np.log(points) + (n_records - successes) * np.log1p(-points)
@@ -88,13 +88,13 @@ def worst_share_of_network(least: float = 0.05) -> float:
 
 
 def _log_probability(outcome: tuple[int, ...], tables: Sequence[float]) -> float:
-    first, second, third = outcome
+    first, second, _ = outcome
     ones = tables[0], tables[1 + first], tables[3 + 2 * first + second]
     return sum(math.log(one if value else 1.0 - one) for one, value in zip(ones, outcome, strict=True))
 
 
 def worst_share_of_product(n: int, rate: float = 2.0) -> float:
-    """Return the log ratio of n exponential records, each moved, over L times the sum of distances (Lemma 1)."""
+    """Return the log ratio of n moved exponential records over L times the sum of distances (Lemma 1)."""
     first, moved = np.linspace(0.3, 2.0, n), np.linspace(0.1, 1.0, n)
     law = stats.expon(scale=1.0 / rate)
     ratio = float(np.sum(law.logpdf(first)) - np.sum(law.logpdf(first + moved)))
