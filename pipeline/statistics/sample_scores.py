@@ -96,12 +96,11 @@ class ScoreTables:
             if not replaces or records != 1 or n_cells != 1:
                 message = "N is public for replace_one, single records and one cell only"
                 raise ValueError(message)
-            changes, largest = 1, self.width * _range(self.slopes)
+            bound = _rounded_up(self.width * _range(self.slopes)) + 1
         else:
-            changes = 2 * records if replaces else records
             largest = max(_range(self._of_record(0)), _range(self._of_record(self.width)))
-        rounded = -(-largest >> (TABLE_BITS - SCORE_BITS))
-        bound = changes * rounded + min(changes, n_cells)
+            bound = records * _rounded_up(largest) + min(records, n_cells)
+            bound *= 2 if replaces else 1
         return bound + bound % 2
 
     def scores(self, n: int, total: int) -> list[int]:
@@ -122,6 +121,10 @@ class ScoreTables:
 
     def _of_record(self, value: int) -> list[int]:
         return [slope * value - offset for slope, offset in zip(self.slopes, self.offsets, strict=True)]
+
+
+def _rounded_up(range_of_tables: int) -> int:
+    return -(-range_of_tables >> (TABLE_BITS - SCORE_BITS))
 
 
 def _range(numbers: Sequence[int]) -> int:

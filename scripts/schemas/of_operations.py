@@ -50,6 +50,22 @@ ERROR: Schema = {**each(TEXT, "type message"), "exit_status": COUNT}
 FAILED = closed({"error": closed(ERROR)})
 """What every command prints in place of its document where it fails."""
 
+STATISTIC: dict[str, Schema] = {
+    "name": TEXT,
+    "family": FAMILY,
+    "columns": TEXTS,
+    "rows_of": TEXT_OR_NULL,
+    "design": DESIGN,
+    "epsilon": EXACT,
+}
+SAMPLE = closed(
+    {
+        **each(TEXT, "parameter prior"),
+        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale"),
+        "within": {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2},
+        **each(EXACT, "temperature epsilon_unused"),
+    }
+)
 PLAN: Schema = {
     **each(TEXT, "name dataset unit"),
     **each(EXACT, "epsilon epsilon_per_window"),
@@ -63,19 +79,18 @@ PLAN: Schema = {
     "cells": COUNT,
     "plan_hash": HASH,
     "statistics": listed(
-        closed(
-            {
-                "name": TEXT,
-                "family": FAMILY,
-                "columns": TEXTS,
-                "rows_of": TEXT_OR_NULL,
-                "design": DESIGN,
-                "l1_sensitivity": {"type": "integer", "minimum": 1},
-                **each(EXACT, "epsilon scale moment_weight"),
-                "components": listed(closed({"name": TEXT})),
-                "derived": rows({"quantity": TEXT, "noise_sd": NUMBER}),
-            },
-            optional=("moment_weight",),
+        either(
+            closed(
+                {
+                    **STATISTIC,
+                    "l1_sensitivity": {"type": "integer", "minimum": 1},
+                    **each(EXACT, "scale moment_weight"),
+                    "components": listed(closed({"name": TEXT})),
+                    "derived": rows({"quantity": TEXT, "noise_sd": NUMBER}),
+                },
+                optional=("moment_weight",),
+            ),
+            closed({**STATISTIC, "sample": SAMPLE}),
         )
     ),
     "target": closed(
