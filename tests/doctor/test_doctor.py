@@ -98,6 +98,20 @@ def test_a_store_that_is_gone_or_anothers_is_a_problem(place: Workspace, suffice
     assert any("another ledger's" in one for one in found)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_older_copy_of_the_ledger_is_a_problem(place: Workspace, suffice: Runner, *, known: bool) -> None:
+    spec = {"groups": None, "statistics": STATISTICS}
+    if known:
+        suffice.json("release", str(place.write_spec(**spec)))
+    copy = (place.directory / "ledger.db").read_bytes()
+    suffice.json("release", str(place.write_spec(**spec, name="later")))
+    assert suffice.json("doctor")["ok"]
+    (place.directory / "ledger.db").write_bytes(copy)
+    document = suffice.json("doctor", status=UNWELL)
+    assert problems(document) == {"stores"}
+    assert "older copy of the ledger" in findings(document, "stores")["problem"][0]
+
+
 @pytest.mark.usefixtures("workspace")
 def test_a_cluster_that_no_run_would_take_is_a_problem(suffice: Runner) -> None:
     document = suffice.json("doctor", "--cluster", "tcp://10.0.0.1:8786", status=UNWELL)

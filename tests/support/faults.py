@@ -86,14 +86,19 @@ def warm_up() -> None:
     """Import whatever a release imports, and have its kernels compiled; start no thread."""
     for module in (
         "dask.threaded",
+        "opendp._data",
         "sqlalchemy.dialects.sqlite",
-        "suffice.pipeline.reduce.links",
+        "suffice.pipeline.chunk.sql_sums",
         "suffice.pipeline.mechanism.mechanism",
+        "suffice.pipeline.reduce.links",
+        "suffice.pipeline.reduce.push_down",
+        "suffice.pipeline.reduce.survey",
         "suffice.pipeline.reduce.tree",
         "suffice.pipeline.sources.schema_check",
         "suffice.releasing",
         "suffice.storage.ledger.sql.postgres",
         "suffice.storage.ledger.sql.sqlite",
+        "support.small_disk",
     ):
         importlib.import_module(module)
     from suffice.pipeline.chunk.partition import chunk_job, sum_batches
