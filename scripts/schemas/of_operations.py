@@ -155,6 +155,7 @@ RELEASE: Schema = {
                 "sha256": HASH,
                 "rows": COUNT,
                 "rows_of": TEXT_OR_NULL,
+                "mechanism": {"enum": ["discrete_laplace", "exponential"]},
             }
         )
     ),
