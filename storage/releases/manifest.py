@@ -120,7 +120,6 @@ def compose_manifest(
     if (amends is not None) != bool(amendment):
         message = "a manifest names the release that it replaces exactly where it is of an amendment"
         raise ValueError(message)
-    entries = [statistic_fields(statistic) for statistic in plan.statistics]
     content = {
         **declared_fields(plan),
         "format_version": FORMAT_VERSION,
@@ -130,10 +129,7 @@ def compose_manifest(
         "release_id": release_id,
         "created": created.astimezone(UTC).strftime("%Y-%m-%dT%HZ"),
         "n": public_n,
-        "statistics": [
-            {**entry, "quantities": list(entry["quantities"])} if "quantities" in entry else entry
-            for entry in entries
-        ],
+        "statistics": [_whole(statistic_fields(statistic)) for statistic in plan.statistics],
         "input_verified": input_verified,
         "files": [dataclasses.asdict(file) for file in files],
         "plan": canonical_json.decode(plan.canonical.encode()),
@@ -151,6 +147,11 @@ def compose_manifest(
     data = canonical_json.encode(content)
     parse_manifest(data)
     return data
+
+
+def _whole(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a statistic's entry with its quantities, where it has any, as a list."""
+    return {name: list(value) if name == "quantities" else value for name, value in entry.items()}
 
 
 def require_manifest(plan: Plan) -> None:
