@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.released.sample import ReleasedSample
     from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,16 @@ class Release:
         self._require(name)
         return self.statistics[name]
 
+    def plan_of(self, name: str) -> StatisticPlan:
+        """Return the plan of a statistic, whichever mechanism made it.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        return self.sampled[name].plan if name in self.sampled else self.statistic(name).plan
+
     def samples(self, name: str, where: Mapping[str, object] | None = None) -> ReleasedSample:
         """Return the draws of a statistic that was released as a sample.
 
@@ -179,7 +190,12 @@ class Release:
         return entry
 
     def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Return a statistic's unbiased estimates; see :meth:`NoisyStatistic.table`."""
+        """Return a statistic's unbiased estimates, or a sample's draws.
+
+        See :meth:`NoisyStatistic.table` and :meth:`ReleasedSample.table`.
+        """
+        if statistic in self.sampled:
+            return self.samples(statistic, where).table()
         return self.statistic(statistic).where(where).table()
 
     def posterior(

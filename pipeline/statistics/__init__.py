@@ -60,7 +60,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "grid_values",
         "smallest_scale",
     ),
-    "sample_scores": ("ScoreTables", "logarithm"),
+    "sample_scores": ("ScoreTables", "TABLE_BITS", "logarithm"),
     "sensitivity": (
         "Design",
         "NeighboringRelation",

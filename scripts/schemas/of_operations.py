@@ -23,6 +23,7 @@ from scripts.schemas.shapes import (
     METHOD,
     NEIGHBORING,
     NUMBER,
+    NUMBER_OR_NULL,
     RELEASE_ID,
     TEXT,
     TEXT_OR_NULL,
@@ -93,6 +94,34 @@ PLAN: Schema = {
             closed({**STATISTIC, "sample": SAMPLE}),
         )
     ),
+    "beside": closed(
+        {
+            "seed": COUNT_OR_NULL,
+            "statistics": listed(
+                closed(
+                    {
+                        **each(TEXT, "statistic parameter prior"),
+                        "n_prior": TEXT_OR_NULL,
+                        "method": METHOD,
+                        "epsilon": EXACT,
+                        **each(NUMBER, "truth temperature"),
+                        **each(COUNT, "draws simulations"),
+                        "errors": listed(
+                            closed(
+                                {
+                                    "n": COUNT,
+                                    **each(
+                                        closed(each(NUMBER_OR_NULL, "value standard_error")),
+                                        "laplace_mean laplace_draw sample_draw sample_mean",
+                                    ),
+                                }
+                            )
+                        ),
+                    }
+                )
+            ),
+        }
+    ),
     "target": closed(
         {
             **each(TEXT, "statistic parameter category prior n_prior"),
@@ -126,6 +155,7 @@ RELEASE: Schema = {
                 "sha256": HASH,
                 "rows": COUNT,
                 "rows_of": TEXT_OR_NULL,
+                "mechanism": {"enum": ["discrete_laplace", "exponential"]},
             }
         )
     ),
@@ -208,7 +238,7 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
-    "plan": closed(PLAN, ("max_rows", "unit_nulls", "target")),
+    "plan": closed(PLAN, ("max_rows", "unit_nulls", "target", "beside")),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "rehearse": closed(
         {

@@ -26,6 +26,7 @@ from suffice.cli import (
     model,
     monitor,
     output,
+    plan,
     pool,
     posterior,
     prior_comparison,
@@ -105,7 +106,7 @@ def demo(
 
 
 app.command()(skeleton.init)
-app.command()(calibration.plan)
+app.command()(plan.plan)
 app.command()(release.release)
 app.command()(rehearsal.rehearse)
 app.command()(windows.backfill)

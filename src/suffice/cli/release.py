@@ -139,7 +139,8 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
             {
                 **file,
                 "path": f"{release.uri}/{file['path']}",
-                "rows_of": release.statistic(file["statistic"]).plan.rows_of,
+                "rows_of": (plan := release.plan_of(file["statistic"])).rows_of,
+                "mechanism": "discrete_laplace" if plan.sample is None else "exponential",
             }
             for file in release.files
         ],
@@ -168,4 +169,5 @@ def _print_release(document: dict[str, Any]) -> None:
     for file in document["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
         of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
+        of += "; draws of a posterior sample" if file["mechanism"] == "exponential" else ""
         say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...{of}")
