@@ -46,6 +46,7 @@ CONSUMER_MODULES = (
     "suffice.pipeline.posterior.posterior",
     "suffice.pipeline.priors.parsing",
     "suffice.pipeline.pooling.release",
+    "suffice.pipeline.planning.beside_sample",
     "suffice.pipeline.planning.smallest_epsilon",
     "suffice.storage.releases.manifest",
     "suffice.storage.releases.release_parquet",

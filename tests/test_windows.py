@@ -22,6 +22,7 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.gap_report import WindowState
+from suffice.monitoring.standing import standing
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
@@ -262,6 +263,13 @@ def test_a_grant_per_window_covers_every_further_one(tmp_path: Path) -> None:
     report = suffice.status(spec, "2013-01", **where(workspace), as_of=SCHEDULED)
     assert (report.covered, report.remaining) == (2, Fraction(1))
     assert report.further is None
+    path = workspace.write_spec(statistics=STATISTICS, groups=None, window={**MONTHLY, "first": "2013-01"})
+    (found,) = standing([path], **where(workspace), as_of=SCHEDULED).series
+    assert (found.due, found.covered) == (2, None)
+    shared = {"name": "others", "statistics": STATISTICS, "groups": None}
+    path = workspace.write_spec(**shared, window={**MONTHLY, "first": "2013-01"})
+    (found,) = standing([path], **where(workspace), as_of=SCHEDULED).series
+    assert (found.due, found.covered) == (3, 2), "2013-02 is spent by the other series: a monitor is told"
     with pytest.raises(AccountMissingError):
         suffice.status(workspace.spec(dataset="others", window=MONTHLY), **where(workspace), as_of=SCHEDULED)
 

@@ -37,3 +37,8 @@ WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = name)
 
 -- Each login reaches its own database: until roles.sql has run, nobody but its administrator reaches the ledger.
 REVOKE ALL ON DATABASE prefect, ledger, postgres, template1 FROM PUBLIC;
+
+-- No login makes large objects in the ledger's database, where they could fill its disk: roles.sql says more.
+\connect ledger
+REVOKE EXECUTE ON FUNCTION pg_catalog.lo_creat(integer), pg_catalog.lo_create(oid),
+    pg_catalog.lo_from_bytea(oid, bytea) FROM PUBLIC;

@@ -20,8 +20,12 @@ UNUSED_LIBRARIES = (
     "pyarrow/_flight.*.so",
     "pyarrow/libarrow_flight.so*",
     "pyarrow/libarrow_python_flight.so*",
+    "pyarrow/_pyarrow_cpp_tests.*.so",
 )
-"""Arrow Flight, a protocol between servers: `suffice` speaks it nowhere."""
+"""Arrow Flight, a protocol between servers that `suffice` speaks nowhere, and Arrow's own tests."""
+
+OBJECT_STORE_OF_ARROW = ("pyarrow/_s3fs.*.so", "pyarrow/libarrow_s3.so*")
+"""Arrow's client of S3. `suffice` has obstore; of all packages here, only Iceberg's opens it."""
 
 LEAST_GAIN = 65536
 """Bytes; a library that would lose less stays as its wheel has it."""
@@ -50,19 +54,25 @@ def remove_unneeded(packages: Path) -> None:
                 Path(folder, name).unlink()
         if not any(Path(folder).iterdir()):
             Path(folder).rmdir()
-    for pattern in UNUSED_LIBRARIES:
+    for pattern in unused_libraries(packages):
         for path in packages.glob(pattern):
             path.unlink()
 
 
+def unused_libraries(packages: Path) -> tuple[str, ...]:
+    """Return the patterns of libraries that none of the packages opens."""
+    needs_arrows_client = (packages / "pyiceberg").is_dir()
+    return UNUSED_LIBRARIES if needs_arrows_client else UNUSED_LIBRARIES + OBJECT_STORE_OF_ARROW
+
+
 def check_dependencies(packages: Path) -> None:
     """Stop the build where a library that is left needs one of those that are not."""
-    removed = {Path(pattern).name.partition(".so")[0] for pattern in UNUSED_LIBRARIES}
+    removed = {Path(pattern).name.partition(".so")[0] for pattern in unused_libraries(packages)}
     for library in packages.glob("pyarrow/*.so*"):
         read = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
         needed = {name.partition(".so")[0] for name in re.findall(r"\(NEEDED\).*\[(.+)\]", read)}
         if needed & removed:
-            sys.exit(f"{library.name} needs {sorted(needed & removed)}: leave it out of UNUSED_LIBRARIES")
+            sys.exit(f"{library.name} needs {sorted(needed & removed)}: it has to stay")
 
 
 def strip_symbols(prefix: Path, packages: Path) -> set[Path]:
@@ -98,15 +108,15 @@ def loads(python: Path, library: Path) -> bool:
 
 def link_copies(packages: Path) -> None:
     """Make links of a library's other names: a wheel cannot hold links, and has copies."""
-    by_content: dict[tuple[Path, bytes], list[Path]] = {}
-    for library in sorted(path for path in packages.glob("pyarrow/*.so*") if not path.is_symlink()):
-        key = library.parent, hashlib.sha256(library.read_bytes()).digest()
-        by_content.setdefault(key, []).append(library)
+    by_content: dict[bytes, list[Path]] = {}
+    for library in [*packages.glob("pyarrow/*.so*"), *packages.glob("*.libs/*.so*")]:
+        if not library.is_symlink():
+            by_content.setdefault(hashlib.sha256(library.read_bytes()).digest(), []).append(library)
     for libraries in by_content.values():
-        *copies, original = sorted(libraries, key=lambda path: (len(path.name), path.name))
+        *copies, original = sorted(libraries, key=lambda path: (len(path.name), path))
         for copy in copies:
             copy.unlink()
-            copy.symlink_to(original.name)
+            copy.symlink_to(os.path.relpath(original, copy.parent))
 
 
 def rewrite_record(record: Path, stripped: set[Path]) -> None:

@@ -28,6 +28,22 @@ BEGIN
 END
 $$;
 
+-- Nor large objects, which every login can make and fill unless the functions are taken from it. They belong to the
+-- server's superuser: where another role runs this, he is asked to.
+DO $$
+DECLARE name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['lo_creat(integer)', 'lo_create(oid)', 'lo_from_bytea(oid, bytea)'] LOOP
+        IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+            EXECUTE format('REVOKE EXECUTE ON FUNCTION pg_catalog.%s FROM PUBLIC', name);
+        ELSIF has_function_privilege('suffice_auditor', 'pg_catalog.' || name, 'EXECUTE') THEN
+            RAISE WARNING 'every login may fill the disk with large objects: as the superuser, in this database, '
+                'REVOKE EXECUTE ON FUNCTION pg_catalog.% FROM PUBLIC', name;
+        END IF;
+    END LOOP;
+END
+$$;
+
 REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
 GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
 

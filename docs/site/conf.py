@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docutils import nodes
@@ -62,6 +64,7 @@ html_math_renderer = "mathml"
 html_title = "suffice"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_js_files = ["../../versions.js", "version.js"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -132,7 +135,29 @@ def write_formula(translator: HTML5Translator, node: nodes.math | nodes.math_blo
     raise nodes.SkipNode
 
 
+def split_attributes(
+    _app: Sphinx, _what: str, _name: str, _object: object, _options: object, lines: list[str]
+) -> None:
+    """Give each of several attributes that a docstring describes at once an entry, as parameters have."""
+    found: list[str] = []
+    several: tuple[str, ...] = ()
+    field: list[str] = []
+    for line in [*lines, ""]:
+        if not line.startswith(" "):
+            found += [part.replace("NAMES", name, 1) for name in several for part in field]
+            several, field = (), []
+        if begun := re.match(r":(ivar|vartype) (\w+(?:, \w+)+):", line):
+            several = tuple(begun[2].split(", "))
+            field = [f":{begun[1]} NAMES:{line[begun.end() :]}"]
+        elif several:
+            field.append(line)
+        else:
+            found.append(line)
+    lines[:] = found
+
+
 def setup(app: Sphinx) -> None:
-    """Add what Sphinx lacks: blocks of CSV are text, and formulas are MathML."""
+    """Add what Sphinx lacks: blocks of CSV are text, formulas are MathML, each attribute has its entry."""
+    app.connect("autodoc-process-docstring", split_attributes, priority=600)  # Napoleon's is 500
     app.add_lexer("csv", TextLexer)
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))

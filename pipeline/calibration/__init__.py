@@ -9,6 +9,12 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "calibrate": ("calibrate",),
     "ranks": ("BINS",),
     "result": ("Calibration",),
-    "simulated_release": ("GenerativeModel", "generative_model_of", "require_drawable", "require_positive"),
+    "simulated_release": (
+        "GenerativeModel",
+        "MOST_RECORDS",
+        "generative_model_of",
+        "require_drawable",
+        "require_positive",
+    ),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

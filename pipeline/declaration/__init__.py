@@ -88,6 +88,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "parquet_spec": ("ParquetSpec",),
     "postgresql_spec": ("PostgresqlSpec",),
     "safe_text": ("escaped", "shown"),
+    "sample_entry": ("SampleEntry", "SampledColumnSpec", "sample_entry"),
     "scalars": ("read_choice",),
     "small_files": ("read_small_file",),
     "snowflake_spec": ("SnowflakeSpec",),

@@ -15,11 +15,13 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.declaration.domains import boolean_domain
-from suffice.pipeline.declaration.fields import ColumnSpec, Nulls, NullsField
+from suffice.pipeline.declaration.fields import Nulls, NullsField
+from suffice.pipeline.declaration.sample_entry import SampledColumnSpec
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.families.shared.success_sums import PROBABILITY
+from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
+from suffice.pipeline.families.shared.success_sums import PROBABILITY, log_odds
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 ONE = Fraction(1)
 
 
-class BernoulliSpec(ColumnSpec):
+class BernoulliSpec(SampledColumnSpec):
     """A column whose values are false and true, or 0 and 1; anything else follows `nulls`."""
 
     nulls: NullsField = Nulls()
@@ -193,6 +195,18 @@ def unit_totals(_spec: BernoulliSpec, products: NDArray[Any]) -> NDArray[Any]:
     return np.stack([products[:, 0], 2 * products[:, 1], products[:, 2]], axis=1)
 
 
+def natural(
+    probability: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+) -> tuple[Fraction, Fraction]:
+    """Return the log odds and the log normaliser, of one trial."""
+    return log_odds(probability, ONE, log)
+
+
+def records_and_total(_spec: BernoulliSpec, sums: NDArray[Any]) -> NDArray[Any]:
+    """Return the counts of all and of true."""
+    return np.stack([sums[:, 0] + sums[:, 1], sums[:, 1]], axis=1)
+
+
 UNIT_MOMENTS = UnitMoments(
     components=("false^2 of units", "2 false true of units", "true^2 of units"), totals=unit_totals
 )
@@ -212,6 +226,7 @@ FAMILY = Family(
     latent=latent,
     simulate=simulate,
     of_units=ONE_ROW_A_UNIT,
+    sampled=SampledParameter(natural=natural, totals=records_and_total),
     unit_moments=UNIT_MOMENTS,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,

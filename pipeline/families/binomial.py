@@ -21,12 +21,16 @@ from suffice.pipeline.families.shared.one_sum import (
 from suffice.pipeline.families.shared.success_sums import (
     PROBABILITY,
     beta_distribution,
+    log_odds,
     success_log_likelihood,
     uniform_prior,
 )
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
+from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, exact_bounds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
@@ -71,6 +75,13 @@ def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) ->
     return success_log_likelihood(probability, sums.total, failures(sums, parameters))
 
 
+def natural(
+    probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Parameters
+) -> tuple[Fraction, Fraction]:
+    """Return the log odds and the log normaliser; the bound of T is the number of trials."""
+    return log_odds(probability, exact_bounds(parameters)[1], log)
+
+
 def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
     """Return the binomial distribution of the successes among all trials."""
     from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
@@ -94,6 +105,7 @@ FAMILY = one_sum_family(
         update=update,
         marginal=marginal,
         log_likelihood=log_likelihood,
+        natural=natural,
         in_jax=in_jax,
     ),
     draw=draw,

@@ -23,6 +23,9 @@ from suffice.pipeline.statistics.beyond_bounds import Outside, normal_outside
 from suffice.pipeline.statistics.lattice import Quantiser, require_interval
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
@@ -87,6 +90,14 @@ def log_likelihood(mean: Floats, sums: OneSum, parameters: Parameters) -> Floats
     return (mean * sums.total - sums.n * mean**2 / 2) / float(parameters.constants["variance"])
 
 
+def natural(
+    mean: Fraction, _log: Callable[[Fraction], Fraction], parameters: Parameters
+) -> tuple[Fraction, Fraction]:
+    r"""Return :math:`\mu / v` and :math:`\mu^2 / 2 v`."""
+    variance = parameters.constants["variance"]
+    return mean / variance, mean**2 / (2 * variance)
+
+
 def in_jax(mean: Any, n: Any, parameters: Parameters) -> Total:
     """Return the normal distribution of the total."""
     from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
@@ -119,6 +130,7 @@ FAMILY = one_sum_family(
         update=update,
         marginal=marginal,
         log_likelihood=log_likelihood,
+        natural=natural,
         in_jax=in_jax,
         outside=outside,
     ),

@@ -21,6 +21,9 @@ from suffice.pipeline.statistics.beyond_bounds import poisson_outside
 from suffice.pipeline.statistics.clipped_counts import clipped_poisson
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
@@ -65,6 +68,13 @@ def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Float
     return likelihood
 
 
+def natural(
+    rate: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+) -> tuple[Fraction, Fraction]:
+    """Return the logarithm of the rate, and the rate."""
+    return log(rate), rate
+
+
 def in_jax(rate: Any, n: Any, _parameters: Parameters) -> Total:
     """Return the Poisson distribution of the total."""
     from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
@@ -98,6 +108,7 @@ FAMILY = one_sum_family(
         update=update,
         marginal=marginal,
         log_likelihood=log_likelihood,
+        natural=natural,
         in_jax=in_jax,
         outside=outside,
         clipped_record=clipped_record,

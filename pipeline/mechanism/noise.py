@@ -1,9 +1,9 @@
-"""The only module that draws privacy noise: OpenDP's exact discrete Laplace sampler.
+"""The only module that draws noise for statistics: OpenDP's exact discrete Laplace sampler.
 
 Its bits come from OpenSSL's generator, which the operating system seeds: so the guarantee of what runs is
 computational (`docs/explanation/guarantee.md`). There is no seed that anybody sets or sees and no
-floating-point noise here, and nothing else in this project may draw noise (a test of the imports holds it to
-that).
+floating-point noise here, and nothing else in this project but `selection` may draw (a test of the imports
+holds it to that).
 """
 
 from __future__ import annotations

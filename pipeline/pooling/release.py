@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.cells import Cells
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.released.sample import ReleasedSample
     from suffice.pipeline.released.withdrawal import Withdrawal
     from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class Release:
         The public number of records, where there is one.
     statistics : dict of str to NoisyStatistic
         In declared order.
+    sampled : dict of str to ReleasedSample
+        The statistics of which draws were released and no sums, in declared order.
     manifest : dict
         The manifest as parsed.
     withdrawn : Withdrawal or None
@@ -61,6 +65,7 @@ class Release:
     unit: str
     public_n: int | None
     statistics: Mapping[str, NoisyStatistic] = field(repr=False)
+    sampled: Mapping[str, ReleasedSample] = field(default_factory=dict, repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
     withdrawn: Withdrawal | None = None
 
@@ -121,9 +126,49 @@ class Release:
         self._require(name)
         return self.statistics[name]
 
+    def plan_of(self, name: str) -> StatisticPlan:
+        """Return the plan of a statistic, whichever mechanism made it.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        return self.sampled[name].plan if name in self.sampled else self.statistic(name).plan
+
+    def samples(self, name: str, where: Mapping[str, object] | None = None) -> ReleasedSample:
+        """Return the draws of a statistic that was released as a sample.
+
+        Parameters
+        ----------
+        name : str
+        where : mapping, optional
+            Keep the cells with these group keys.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name, or noisy statistics in its place, or no such cell.
+        """
+        if name in self.sampled:
+            return self.sampled[name].where(where)
+        self._require(name)
+        message = (
+            f"{name} was released as noisy statistics, not as a sample: posterior({name!r}) gives any "
+            "number of draws"
+        )
+        raise UsageError(message)
+
     def _require(self, name: str) -> None:
+        if name in self.sampled:
+            message = (
+                f"{name} is a posterior sample: there are no statistics in it, so no other posterior follows "
+                f"from it; its draws: suffice table, or release.samples({name!r})"
+            )
+            raise UsageError(message)
         if name not in self.statistics:
-            message = f"the release has no statistic {name!r}: it has {', '.join(self.statistics)}"
+            known = ", ".join([*self.statistics, *self.sampled])
+            message = f"the release has no statistic {name!r}: it has {known}"
             raise UsageError(message)
 
     def entry(self, name: str) -> dict[str, Any]:
@@ -138,13 +183,19 @@ class Release:
         """
         from suffice.pipeline.spec.declared_order import DeclaredOrder  # noqa: PLC0415 - only where rows are drawn
 
-        self._require(name)
+        if name not in self.sampled:
+            self._require(name)
         order = DeclaredOrder.read(self.manifest["declared_order"])
         entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][name]
         return entry
 
     def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Return a statistic's unbiased estimates; see :meth:`NoisyStatistic.table`."""
+        """Return a statistic's unbiased estimates, or a sample's draws.
+
+        See :meth:`NoisyStatistic.table` and :meth:`ReleasedSample.table`.
+        """
+        if statistic in self.sampled:
+            return self.samples(statistic, where).table()
         return self.statistic(statistic).where(where).table()
 
     def posterior(

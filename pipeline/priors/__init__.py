@@ -10,6 +10,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "density": ("Density", "DensityOnLine", "LEAST", "ScipyDistribution"),
     "joint_density": ("Independent", "JointDensity"),
     "mixtures": ("AnyDensity", "Mixture", "ScaleMixture", "one_component", "parse_mixture"),
+    "on_points": ("canonical_prior", "log_prior_on_points"),
     "record_count": ("Fixed", "NPrior", "Reciprocal", "Uniform", "parse_n_prior"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -22,6 +22,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "editions": ("AmendedRelease", "MOST_AMENDMENTS", "amended_of", "edition", "read_edition"),
     "plan": ("Plan", "compile_plan", "measures"),
     "recompile": ("CanonicalPlan", "read_canonical_plan"),
+    "sampled": ("tables_of",),
     "spec": ("Spec", "load_spec", "require_spec"),
     "terms": ("ALL", "Window", "check_window"),
 }

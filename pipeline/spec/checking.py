@@ -13,9 +13,11 @@ from suffice.pipeline.declaration.derived_column import DerivedColumn
 from suffice.pipeline.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
 from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
 from suffice.pipeline.declaration.fields import RowsOf, SpecModel, statistic_name
+from suffice.pipeline.declaration.sample_entry import sample_entry
 from suffice.pipeline.declaration.source_specs import source_model
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
+from suffice.pipeline.spec.sampled import check_sample, refuse_sample
 from suffice.pipeline.statistics.measure import LatticeColumn
 
 if TYPE_CHECKING:
@@ -67,7 +69,10 @@ def read_statistic(
     document: Document, name: str, entry: dict[str, Any], directory: Path | None
 ) -> StatisticSpec:
     """Return one statistic, validated by its family; without a directory no domain is read from a file."""
-    model = FAMILIES[entry["family"]].spec
+    family = FAMILIES[entry["family"]]
+    if family.sampled is None and "sample" in entry:
+        refuse_sample(document, name, family)
+    model = family.spec
     try:
         return model.model_validate(entry, context={"directory": directory})
     except ValidationError as error:
@@ -171,6 +176,7 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: Stat
     family, location = FAMILIES[statistic.family], document.location(("statistics", name))
     check_unit(document, terms, name, statistic)
     _check_cells(location, _group_cells(terms) * family.n_categories(statistic))
+    check_sample(document, name, statistic, _group_cells(terms))
     variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
     unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
     if order is not None:
@@ -243,7 +249,13 @@ def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: Statis
 
 
 def n_sums(statistic: StatisticSpec) -> int:
-    """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded."""
+    """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded.
+
+    Of a sample the points of its grid count.
+    """
+    sample = sample_entry(statistic)
+    if sample is not None:
+        return sample.grid
     rows = FAMILIES[statistic.family].measure(statistic)
     return (rows if statistic.within_unit is None else measure_within(rows)).width
 

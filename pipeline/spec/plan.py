@@ -11,13 +11,13 @@ from suffice.errors import SpecError
 from suffice.pipeline.declaration.exact_numbers import (
     LARGEST_SCALE,
     format_epsilon,
-    format_number,
     scale_rounded_up,
 )
 from suffice.pipeline.declaration.fields import RowsOf
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import block_within, measure_within
 from suffice.pipeline.spec.declared_order import DeclaredOrder
+from suffice.pipeline.spec.sampled import compile_sample
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.statistics.measure import columns_of
 from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.statistics.block import Block
-    from suffice.pipeline.statistics.count_table import Label
     from suffice.pipeline.statistics.measure import Measure
     from suffice.pipeline.statistics.within_unit import WithinUnit
 
@@ -108,6 +107,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice plan --json`` prints."""
+        from suffice.pipeline.spec.plan_text import statistic_dict  # noqa: PLC0415 - only printing needs it
+
         return {
             "name": self.name,
             "dataset": self.dataset,
@@ -122,61 +123,13 @@ class Plan:
             "groups": {name: len(domain) for name, domain in self.groups.items()},
             "cells": self.n_cells,
             "plan_hash": self.plan_hash,
-            "statistics": [_statistic_dict(statistic) for statistic in self.statistics],
+            "statistics": [statistic_dict(statistic) for statistic in self.statistics],
         }
 
-    def _unit_text(self) -> str:
-        if self.column_unit is None:
-            return f"unit {self.unit}"
-        return f"unit {self.unit}, {self.column_unit}"
-
     def __str__(self) -> str:
-        from suffice.pipeline.released.text_table import text_table  # noqa: PLC0415 - only printing needs it
+        from suffice.pipeline.spec.plan_text import plan_text  # noqa: PLC0415 - only printing needs it
 
-        rows = []
-        for statistic in self.statistics:
-            head = [
-                statistic.name,
-                statistic.family,
-                format_epsilon(statistic.epsilon),
-                str(statistic.l1_sensitivity),
-                f"{statistic.scale:.6g}",
-            ]
-            for quantity in statistic.quantities:
-                label = " ".join(
-                    filter(
-                        None,
-                        (quantity.name, quantity.category, quantity.component, _written(quantity.labels)),
-                    )
-                )
-                rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
-                head = [""] * 5
-        window = f", released per window of {self.grid}" if self.grid else ""
-        heading = (
-            f"{self.name}: epsilon {format_epsilon(self.epsilon)} of {self.dataset}, {self.neighboring}, "
-            f"{self._unit_text()}{window}\n{self.n_cells} {'cell' if self.n_cells == 1 else 'cells'}\n\n"
-        )
-        if self.amend:
-            after = " and ".join(map(str, self.amend))
-            heading = (
-                f"{heading.rstrip()}\namended {after} after a window is complete, each for epsilon "
-                f"{format_epsilon(self.epsilon)} again: "
-                f"{format_epsilon(self.window_epsilon)} a window in all\n\n"
-            )
-        columns = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
-        of: dict[str, list[str]] = {}
-        for statistic in self.statistics:
-            if statistic.rows_of is not None:
-                of.setdefault(statistic.rows_of, []).append(statistic.name)
-        weights = [
-            f"\n{statistic.name}: second moments weigh {format_number(statistic.moment_weight)} "
-            "beside first ones"
-            for statistic in self.statistics
-            if statistic.moment_weight is not None
-        ]
-        sentences = [f"\n{', '.join(names)}: {sentence}" for sentence, names in of.items()]
-        derived = [f"\n{name}: {of}" for name, of in self.derived.items()]
-        return heading + text_table(columns, rows) + "".join([*weights, *sentences, *derived])
+        return plan_text(self)
 
 
 def compile_plan(spec: Spec) -> Plan:
@@ -298,6 +251,33 @@ def _compile_statistic(
     family = FAMILIES[entry.family]
     block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
     max_rows = terms.privacy.max_rows
+    sample = compile_sample(
+        name,
+        entry,
+        epsilon,
+        terms.privacy.neighboring,
+        records=1 if block.unit_l1 is not None else max_rows or 1,
+        n_cells=math.prod(len(domain) for domain in terms.groups.values()),
+        n_is_public=block.design is Design.MINIMAL,
+    )
+    if sample is not None:
+        return StatisticPlan(
+            name=name,
+            family=entry.family,
+            columns=columns_of(measure_of(entry)),
+            design=block.design,
+            components=(),
+            epsilon=epsilon,
+            l1_sensitivity=0,
+            scale=0.0,
+            partition_total=None,
+            value_type=INT64,
+            quantities=(),
+            parameters=family.parameters(entry),
+            max_rows=max_rows,
+            rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
+            sample=sample,
+        )
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
     scale = scale_rounded_up(l1_sensitivity, epsilon)
     position = f"statistics.{name}"
@@ -333,36 +313,3 @@ def _compile_statistic(
         max_rows=max_rows,
         rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
     )
-
-
-def _written(labels: Label) -> str:
-    return " ".join(f"{name}={value}" for name, value in labels)
-
-
-def _statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
-    return {
-        "name": statistic.name,
-        "family": statistic.family,
-        "columns": list(statistic.columns),
-        "rows_of": statistic.rows_of,
-        "design": str(statistic.design),
-        "epsilon": format_epsilon(statistic.epsilon),
-        "l1_sensitivity": statistic.l1_sensitivity,
-        "scale": format_number(Fraction(statistic.scale)),
-        **(
-            {"moment_weight": format_number(statistic.moment_weight)}
-            if statistic.moment_weight is not None
-            else {}
-        ),
-        "components": [{"name": component} for component in statistic.components],
-        "derived": [
-            {
-                "quantity": quantity.name,
-                **({"category": quantity.category} if quantity.category is not None else {}),
-                **({"component": quantity.component} if quantity.component is not None else {}),
-                **dict(quantity.labels),
-                "noise_sd": statistic.quantity_noise_sd(quantity),
-            }
-            for quantity in statistic.quantities
-        ],
-    }

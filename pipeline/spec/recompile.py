@@ -32,6 +32,7 @@ from suffice.pipeline.spec.checking import (
     statistic_entries,
 )
 from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
+from suffice.pipeline.spec.sampled import with_prior
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class CanonicalPlan:
             for name, entry in self._entries.items():
                 _count_periods(("statistics", name), entry, left)
                 statistic = read_statistic(self._document, name, entry, None)
-                statistic = statistic.under(self.terms.privacy.max_rows)
+                statistic = with_prior(self._document, name, statistic.under(self.terms.privacy.max_rows))
                 check_unit(self._document, self.terms, name, statistic)
                 left -= n_sums(statistic)
                 if left < 0:

@@ -27,6 +27,7 @@ from suffice.pipeline.spec.checking import (
     spec_error,
     statistic_entries,
 )
+from suffice.pipeline.spec.sampled import with_prior
 from suffice.pipeline.spec.terms import Terms
 
 if TYPE_CHECKING:
@@ -115,7 +116,10 @@ def _validate(document: Document, directory: Path) -> Spec:
     except ValidationError as error:
         raise spec_error(document, (), error, Spec) from None
     check_terms(document, spec)
-    bound = {name: each.under(spec.privacy.max_rows) for name, each in spec.statistics.items()}
+    bound = {
+        name: with_prior(document, name, each.under(spec.privacy.max_rows))
+        for name, each in spec.statistics.items()
+    }
     spec = spec.model_copy(update={"statistics": bound})
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)

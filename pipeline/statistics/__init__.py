@@ -52,6 +52,15 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "pair_name",
     ),
     "normal_sums": ("NormalSums",),
+    "sample_plan": (
+        "LARGEST_SAMPLE_SCALE",
+        "SCORE_BITS",
+        "SamplePlan",
+        "grid_points",
+        "grid_values",
+        "smallest_scale",
+    ),
+    "sample_scores": ("ScoreTables", "TABLE_BITS", "logarithm"),
     "sensitivity": (
         "Design",
         "NeighboringRelation",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from suffice.pipeline.statistics.block import Parameters, Quantity
+    from suffice.pipeline.statistics.sample_plan import SamplePlan
     from suffice.pipeline.statistics.sensitivity import Design
     from suffice.pipeline.statistics.within_unit import WithinUnit
 
@@ -59,6 +60,9 @@ class StatisticPlan:
         Most rows that a unit keeps; None where the unit is a row.
     rows_of : str or None
         Under a column unit, which rows or units the parameters are of; None where every row counts.
+    sample : SamplePlan or None
+        The draws that are released of a posterior; None where noisy components are. With it there are no
+        components and no quantities, and sensitivity and scale are its own: those here are 0.
     """
 
     name: str
@@ -77,6 +81,12 @@ class StatisticPlan:
     within_unit: WithinUnit | None = None
     max_rows: int | None = None
     rows_of: str | None = None
+    sample: SamplePlan | None = None
+
+    @property
+    def n_values(self) -> int:
+        """How many values of a cell are released: its components, or its draws."""
+        return len(self.components) if self.sample is None else self.sample.draws
 
     @property
     def value_limits(self) -> tuple[int, int]:

@@ -67,7 +67,7 @@ PARAMETERS = closed(
     },
     optional=("constants", "columns", "tables"),
 )
-STATISTIC = closed(
+NOISY_STATISTIC = closed(
     {
         "name": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"},
         "family": FAMILY,
@@ -77,7 +77,7 @@ STATISTIC = closed(
         "components": {**TEXTS, "minItems": 1, "uniqueItems": True},
         "epsilon": EXACT,
         "l1_sensitivity": {"type": "string", "pattern": "^[1-9][0-9]*$"},
-        "noise": {"const": "discrete_laplace"},
+        "mechanism": {"const": "discrete_laplace"},
         "scale": {"type": "string", "pattern": r"^(0\.\d*[1-9]|[1-9]\d*(\.\d+)?)$"},
         "partition_total": EXACT_OR_NULL,
         "value_type": {"enum": ["int64", "decimal128(38, 0)"]},
@@ -90,6 +90,27 @@ STATISTIC = closed(
     },
     optional=("moment_weight", "within_unit"),
 )
+SAMPLED_STATISTIC = closed(
+    {
+        "name": NOISY_STATISTIC["properties"]["name"],
+        "family": FAMILY,
+        "columns": TEXTS,
+        "rows_of": TEXT_OR_NULL,
+        "design": DESIGN,
+        "epsilon": EXACT,
+        "mechanism": {"const": "exponential"},
+        "parameter": TEXT,
+        "draws": {"type": "integer", "minimum": 1, "maximum": 1000},
+        "grid": {"type": "integer", "minimum": 3, "maximum": 4097},
+        "within": {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2},
+        "prior": TEXT,
+        "range_sensitivity": {"type": "string", "pattern": "^[1-9][0-9]*$"},
+        "scale": {"type": "string", "pattern": "^[1-9][0-9]*$"},
+        "temperature": EXACT,
+        "parameters": PARAMETERS,
+    }
+)
+STATISTIC = either(NOISY_STATISTIC, SAMPLED_STATISTIC)
 GROUP: Schema = {
     "oneOf": [
         closed({"column": TEXT, "kind": {"const": "range"}, "first": EXACT, "last": EXACT}),

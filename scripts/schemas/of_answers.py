@@ -169,16 +169,26 @@ CALIBRATION = reading(
     }
 )
 _evidence = each(NUMBER, "log_evidence log_bayes_factor")
+_TABLE: Schema = {"source": SOURCE, "statistic": TEXT, "family": FAMILY, "rows_of": TEXT_OR_NULL}
 COMMANDS: dict[str, Schema] = {
-    "table": reading(
-        {
-            "source": SOURCE,
-            "statistic": TEXT,
-            "family": FAMILY,
-            "rows_of": TEXT_OR_NULL,
-            "saturated": COUNT,
-            "rows": rows({"quantity": TEXT, **each(NUMBER, "estimate noise_sd")}),
-        }
+    "table": either(
+        reading(
+            {
+                **_TABLE,
+                "saturated": COUNT,
+                "rows": rows({"quantity": TEXT, **each(NUMBER, "estimate noise_sd")}),
+            }
+        ),
+        reading(
+            {
+                **_TABLE,
+                "prior": TEXT,
+                "grid": COUNT,
+                "within": {**listed(EXACT), "minItems": 2, "maxItems": 2},
+                "temperature": EXACT,
+                "rows": rows({"parameter": TEXT, "draw": COUNT, "value": NUMBER}),
+            }
+        ),
     ),
     "posterior": reading(
         {

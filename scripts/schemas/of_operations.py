@@ -23,6 +23,7 @@ from scripts.schemas.shapes import (
     METHOD,
     NEIGHBORING,
     NUMBER,
+    NUMBER_OR_NULL,
     RELEASE_ID,
     TEXT,
     TEXT_OR_NULL,
@@ -50,6 +51,22 @@ ERROR: Schema = {**each(TEXT, "type message"), "exit_status": COUNT}
 FAILED = closed({"error": closed(ERROR)})
 """What every command prints in place of its document where it fails."""
 
+STATISTIC: dict[str, Schema] = {
+    "name": TEXT,
+    "family": FAMILY,
+    "columns": TEXTS,
+    "rows_of": TEXT_OR_NULL,
+    "design": DESIGN,
+    "epsilon": EXACT,
+}
+SAMPLE = closed(
+    {
+        **each(TEXT, "parameter prior"),
+        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale"),
+        "within": {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2},
+        **each(EXACT, "temperature epsilon_unused"),
+    }
+)
 PLAN: Schema = {
     **each(TEXT, "name dataset unit"),
     **each(EXACT, "epsilon epsilon_per_window"),
@@ -63,20 +80,47 @@ PLAN: Schema = {
     "cells": COUNT,
     "plan_hash": HASH,
     "statistics": listed(
-        closed(
-            {
-                "name": TEXT,
-                "family": FAMILY,
-                "columns": TEXTS,
-                "rows_of": TEXT_OR_NULL,
-                "design": DESIGN,
-                "l1_sensitivity": {"type": "integer", "minimum": 1},
-                **each(EXACT, "epsilon scale moment_weight"),
-                "components": listed(closed({"name": TEXT})),
-                "derived": rows({"quantity": TEXT, "noise_sd": NUMBER}),
-            },
-            optional=("moment_weight",),
+        either(
+            closed(
+                {
+                    **STATISTIC,
+                    "l1_sensitivity": {"type": "integer", "minimum": 1},
+                    **each(EXACT, "scale moment_weight"),
+                    "components": listed(closed({"name": TEXT})),
+                    "derived": rows({"quantity": TEXT, "noise_sd": NUMBER}),
+                },
+                optional=("moment_weight",),
+            ),
+            closed({**STATISTIC, "sample": SAMPLE}),
         )
+    ),
+    "beside": closed(
+        {
+            "seed": COUNT_OR_NULL,
+            "statistics": listed(
+                closed(
+                    {
+                        **each(TEXT, "statistic parameter prior"),
+                        "n_prior": TEXT_OR_NULL,
+                        "method": METHOD,
+                        "epsilon": EXACT,
+                        **each(NUMBER, "truth temperature"),
+                        **each(COUNT, "draws simulations"),
+                        "errors": listed(
+                            closed(
+                                {
+                                    "n": COUNT,
+                                    **each(
+                                        closed(each(NUMBER_OR_NULL, "value standard_error")),
+                                        "laplace_mean laplace_draw sample_draw sample_mean",
+                                    ),
+                                }
+                            )
+                        ),
+                    }
+                )
+            ),
+        }
     ),
     "target": closed(
         {
@@ -111,6 +155,7 @@ RELEASE: Schema = {
                 "sha256": HASH,
                 "rows": COUNT,
                 "rows_of": TEXT_OR_NULL,
+                "mechanism": {"enum": ["discrete_laplace", "exponential"]},
             }
         )
     ),
@@ -193,7 +238,7 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
-    "plan": closed(PLAN, ("max_rows", "unit_nulls", "target")),
+    "plan": closed(PLAN, ("max_rows", "unit_nulls", "target", "beside")),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "rehearse": closed(
         {

@@ -50,6 +50,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "plan",
             "Plan",
             "smallest_epsilon",
+            "beside_sample",
             "rehearse",
             "release",
             "backfill",

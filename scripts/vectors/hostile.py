@@ -233,7 +233,7 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
         "scale-too-small": ("noise", "less noise than epsilon and sensitivity ask for", of("scale", "1"), READER),
         "scale-zero": ("noise", "a scale of 0", of("scale", "0"), READER),
         "scale-not-exact": ("noise", "a scale that is no exact number", of("scale", "2.5e0"), READER),
-        "noise-unknown": ("noise", "noise that the format does not know", of("noise", "gaussian"), READER),
+        "mechanism-unknown": ("noise", "a mechanism that the format does not know", of("mechanism", "gaussian"), READER),
         "epsilon-split": ("noise", "parts of epsilon add up to more than the whole", of("epsilon", "1.9"), READER),
         "epsilon-negative": ("noise", "a negative epsilon", of("epsilon", "-0.4"), READER),
         "cells": ("shape", "more cells than its groups have keys", put("cells", 4), READER),

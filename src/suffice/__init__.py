@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
     from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
     from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
+    from suffice.pipeline.planning.beside_sample import beside_sample
     from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.pooling.comparison import compare
     from suffice.pipeline.pooling.pool import pool
@@ -77,6 +78,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "backfill",
+    "beside_sample",
     "calibrate",
     "catalogue",
     "compare",
@@ -117,6 +119,7 @@ _HOMES = {
     "release": ("suffice.releasing", "run_release"),
     "backfill": ("suffice.backfilling", "backfill"),
     "status": ("suffice.gap_report", "status"),
+    "beside_sample": ("suffice.pipeline.planning.beside_sample", "beside_sample"),
     "smallest_epsilon": ("suffice.pipeline.planning.smallest_epsilon", "smallest_epsilon"),
     "publish": ("suffice.publishing", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),

@@ -72,7 +72,7 @@ def adopt_store(ledger: Ledger, uri: str) -> Adoption:
         raise _unclear(place, found.stores, named, known)
     store = known[next(iter(found.stores | named))]
     if store.uri != place:
-        _refuse_copy(store, place)
+        refuse_copy(store, place)
     if identity is None:
         written = write_identity(objects, place, store_id=store.store_id, ledger_id=ledger.ledger_id)
         if written.store_id != store.store_id:
@@ -140,7 +140,7 @@ def _owner(objects: ObjectStore, key: str) -> str | None:
         return None
 
 
-def _refuse_copy(store: KnownStore, place: str) -> None:
+def refuse_copy(store: KnownStore, place: str) -> None:
     """Refuse a second store of one id: what is fenced off in one could be published in the other."""
     try:
         standing = read_identity(read_address(store.uri).objects(), store.uri)

@@ -25,6 +25,7 @@ from suffice.pipeline.spec.editions import edition, read_edition
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import ChargeState, check_name, release_id
 from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
+from suffice.storage.operations.adoption import refuse_copy
 from suffice.storage.operations.markers import marker_of, markers_after, read_marker
 from suffice.storage.operations.witness import read_witness, replace_witness
 from suffice.storage.releases.layout import marker_key
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{64}", re.ASCII)
 _MOST_MICRO = 2**62
 """More than any grant: what databases count in."""
+MOST_SKIPPED = 1_000_000
+"""Lost entries that one reconciliation fills: whoever can write to a store can name any number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +107,15 @@ def reconcile(
         key=lambda found: found.marker.sequence,
     )
     plans = {found.manifest.plan_hash: found.manifest.plan.canonical for found in lost if found.manifest}
+    if lost:
+        _record_moves(ledger, opened)
     head = ledger.head()
     behind = standing is not None and ledger.entry_hash(standing.head.sequence) != standing.head.hash
     beyond = max([head.sequence, *(found.last_sequence for found in lost)])
     if standing is not None and behind:
         beyond = max(beyond, standing.head.sequence + 1)
+    if beyond - head.sequence > MOST_SKIPPED:
+        raise _too_far(beyond, head.sequence)
     charges: tuple[Charge, ...] = ()
     if lost or behind:
         told = [_told(ledger, found, plans) for found in lost]
@@ -142,22 +149,38 @@ def _open_all(ledger: Ledger, named: Sequence[str]) -> list[ReleaseStore]:
         Where there is none: nothing could show what is lacking.
     """
     opened: dict[str, ReleaseStore] = {}
-    for known in ledger.stores():
-        if not known.retired:
-            store = open_store(known.uri, ledger_id=ledger.ledger_id, probe=False)
-            if store.store_id != known.store_id:
-                message = f"the ledger knows the store {known.store_id} at {known.uri}, not {store.store_id}"
-                raise WrongStoreError(message)
-            opened[store.store_id] = store
     for uri in named:
         store = open_store(uri, ledger_id=ledger.ledger_id, probe=False)
         if opened.setdefault(store.store_id, store).uri != store.uri:
             message = f"{store.uri} is a copy of the store {store.store_id}, or it was moved: name one"
             raise WrongStoreError(message)
+    for known in ledger.stores():
+        if known.store_id in opened:
+            if opened[known.store_id].uri != known.uri:  # moved since the copy was made
+                refuse_copy(known, opened[known.store_id].uri)
+        elif not known.retired:
+            try:
+                store = open_store(known.uri, ledger_id=ledger.ledger_id, probe=False)
+            except StoreError as error:
+                message = f"{error}. Where the store was moved after the copy was made: --store NEW_PLACE"
+                raise type(error)(message) from None
+            if store.store_id != known.store_id:
+                message = f"the ledger knows the store {known.store_id} at {known.uri}, not {store.store_id}"
+                raise WrongStoreError(message)
+            opened[store.store_id] = store
     if not opened:
         message = "this copy of the ledger knows no store: name each that was released to, with --store"
         raise UsageError(message)
     return list(opened.values())
+
+
+def _record_moves(ledger: Ledger, opened: Sequence[ReleaseStore]) -> None:
+    """Record where the stores that were named stand now; `store adopt` refuses a copy that lacks charges."""
+    known = {store.store_id: store for store in ledger.stores()}
+    for store in opened:
+        before = known.get(store.store_id)
+        if before is not None and (before.uri != store.uri or before.retired):
+            ledger.adopt_store(store.store_id, uri=store.uri)
 
 
 def _lost_of(ledger: Ledger, store: ReleaseStore) -> Iterator[_Found]:
@@ -264,6 +287,14 @@ def _known_plan(ledger: Ledger, plan_hash: str) -> str | None:
         return ledger.plan(plan_hash)
     except LedgerCorruptError:
         return None
+
+
+def _too_far(beyond: int, last: int) -> LedgerCorruptError:
+    return LedgerCorruptError(
+        f"a store or the witness names entry {beyond}, and this copy ends at {last}: so many are not lost at "
+        "once, so that somebody wrote there, or the copy is not of this ledger's last days. Nothing was "
+        "reconciled"
+    )
 
 
 def _contradicts(store: ReleaseStore, marker: Marker) -> LedgerCorruptError:

@@ -75,7 +75,7 @@ def spool_files(entry: SpoolEntry, plan: Plan, blocks: Blocks) -> list[DataFile]
         With room for them.
     plan : Plan
     blocks : iterable of (str, ndarray)
-        The name of a statistic and its next cells, shape (some cells, n_components), in lattice units; in
+        The name of a statistic and its next cells, shape (some cells, n_values), in lattice units; in
         the plan's order of statistics. Each array is overwritten once its values are taken.
 
     Returns
@@ -167,4 +167,4 @@ def _writing(
 
 
 def _rows(plan: Plan, statistic: StatisticPlan) -> int:
-    return math.prod(len(domain) for domain in plan.groups.values()) * len(statistic.components)
+    return math.prod(len(domain) for domain in plan.groups.values()) * statistic.n_values

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.statistics.block import ColumnBounds, Quantity
+    from suffice.pipeline.statistics.block import ColumnBounds, Parameters, Quantity
     from suffice.pipeline.statistics.count_table import CountTable
+    from suffice.pipeline.statistics.sample_plan import SamplePlan
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 
@@ -34,7 +35,9 @@ def declared_fields(plan: Plan) -> dict[str, Any]:
 
 def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
     """Return a statistic's entry; its quantities are made one after another, as there may be many."""
-    parameters, weight = statistic.parameters, statistic.moment_weight
+    weight = statistic.moment_weight
+    if statistic.sample is not None:
+        return _sampled_fields(statistic, statistic.sample)
     return {
         "name": statistic.name,
         "family": statistic.family,
@@ -44,22 +47,48 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
         "components": list(statistic.components),
         "epsilon": format_number(statistic.epsilon),
         "l1_sensitivity": str(statistic.l1_sensitivity),
-        "noise": "discrete_laplace",
+        "mechanism": "discrete_laplace",
         "scale": format_number(Fraction(statistic.scale)),
         "partition_total": _optional(statistic.partition_total),
         "value_type": statistic.value_type,
         "quantities": (_quantity(quantity, statistic.components) for quantity in statistic.quantities),
         **({"moment_weight": format_number(weight)} if weight is not None else {}),
         **_within_unit(statistic),
-        "parameters": {
-            "categories": list(parameters.categories),
-            "lower": _optional(parameters.lower),
-            "upper": _optional(parameters.upper),
-            "lattice_bits": parameters.lattice_bits,
-            **_constants(parameters.constants),
-            **_columns(parameters.columns),
-            **_tables(parameters.tables),
-        },
+        "parameters": _parameters(statistic.parameters),
+    }
+
+
+def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, Any]:
+    """Return the entry of a statistic of which draws are released: it has no components."""
+    return {
+        "name": statistic.name,
+        "family": statistic.family,
+        "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
+        "design": str(statistic.design),
+        "epsilon": format_number(statistic.epsilon),
+        "mechanism": "exponential",
+        "parameter": sample.parameter,
+        "draws": sample.draws,
+        "grid": sample.grid,
+        "within": [format_number(end) for end in sample.within],
+        "prior": sample.prior,
+        "range_sensitivity": str(sample.range_sensitivity),
+        "scale": str(sample.scale),
+        "temperature": format_number(sample.temperature),
+        "parameters": _parameters(statistic.parameters),
+    }
+
+
+def _parameters(parameters: Parameters) -> dict[str, Any]:
+    return {
+        "categories": list(parameters.categories),
+        "lower": _optional(parameters.lower),
+        "upper": _optional(parameters.upper),
+        "lattice_bits": parameters.lattice_bits,
+        **_constants(parameters.constants),
+        **_columns(parameters.columns),
+        **_tables(parameters.tables),
     }
 
 

@@ -215,7 +215,7 @@ def _law(statistic: StatisticPlan) -> dict[str, Any]:
     return {
         "family": statistic.family,
         "columns": list(statistic.columns),
-        "noise": "discrete_laplace",
+        "mechanism": "discrete_laplace",
         "scale": format_number(Fraction(statistic.scale)),
         "l1_sensitivity": str(statistic.l1_sensitivity),
         "epsilon": format_number(statistic.epsilon),

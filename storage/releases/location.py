@@ -6,8 +6,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.released.sample import ReleasedSample
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
@@ -19,7 +22,6 @@ from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, WITHDRAWN, p
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from suffice.pipeline.released.withdrawal import Withdrawal
@@ -88,8 +90,12 @@ class Location:
         found = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
         return None if found is None else parse_withdrawal(found, data, manifest.release_id, keys)
 
-    def statistics(self, manifest: Manifest) -> Mapping[str, NoisyStatistic]:
-        """Return the statistics by name, every byte of their files checked; of very many cells, in files.
+    def statistics(
+        self, manifest: Manifest
+    ) -> tuple[Mapping[str, NoisyStatistic], Mapping[str, ReleasedSample]]:
+        """Return statistics and samples by name, every byte of their files checked.
+
+        Of very many cells they are in files.
 
         Raises
         ------
@@ -98,22 +104,31 @@ class Location:
             Where a file cannot be read, or copied.
         """
         if sum(file.rows for file in manifest.files) > MOST_HELD:
-            return StatisticFiles(self.objects, self.uri, manifest)
+            files = StatisticFiles(self.objects, self.uri, manifest)
+            return files, files.sampled
         values = [self.values(manifest, index) for index in range(len(manifest.files))]
         keys = expand_groups(manifest.plan.groups)
-        return {
+        read = [*zip(manifest.plan.statistics, values, strict=True)]
+        noisy = {
             plan.name: NoisyStatistic(
                 plan=plan,
-                values=read,
+                values=found,
                 groups=keys,
                 public_n=manifest.n if plan.design is Design.MINIMAL else None,
                 max_total_rows=manifest.plan.max_total_rows,
             )
-            for plan, read in zip(manifest.plan.statistics, values, strict=True)
+            for plan, found in read
+            if plan.sample is None
         }
+        sampled = {
+            plan.name: ReleasedSample(plan=plan, indices=found.astype(np.int64), groups=keys)
+            for plan, found in read
+            if plan.sample is not None
+        }
+        return noisy, sampled
 
     def values(self, manifest: Manifest, index: int) -> NDArray[np.object_]:
-        """Return one statistic's values, shape (n_cells, n_components), its file checked before it is parsed.
+        """Return one statistic's values, shape (n_cells, n_values), its file checked before it is parsed.
 
         Raises
         ------

@@ -130,7 +130,10 @@ def compose_manifest(
         "release_id": release_id,
         "created": created.astimezone(UTC).strftime("%Y-%m-%dT%HZ"),
         "n": public_n,
-        "statistics": [{**entry, "quantities": list(entry["quantities"])} for entry in entries],
+        "statistics": [
+            {**entry, "quantities": list(entry["quantities"])} if "quantities" in entry else entry
+            for entry in entries
+        ],
         "input_verified": input_verified,
         "files": [dataclasses.asdict(file) for file in files],
         "plan": canonical_json.decode(plan.canonical.encode()),

@@ -247,7 +247,7 @@ def _check_stated(manifest: Manifest, canonical: CanonicalPlan) -> None:
         expected = {
             "statistic": statistic.name,
             "path": f"{statistic.name}.parquet",
-            "rows": plan.n_cells * len(statistic.components),
+            "rows": plan.n_cells * statistic.n_values,
         }
         for field, value in expected.items():
             if getattr(file, field) != value:

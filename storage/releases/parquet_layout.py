@@ -67,12 +67,15 @@ class Sizes:
 
     def columns(self, statistic: StatisticPlan) -> dict[str, int]:
         """Return the bytes of every column's values: a fixed number each, or a length and a text."""
-        n_cells, n_components = _n_cells(self.groups), len(statistic.components)
+        n_cells, n_rows = _n_cells(self.groups), _n_cells(self.groups) * statistic.n_values
+        keys = {name: statistic.n_values * size for name, size in self._cell_bytes.items()}
+        if statistic.sample is not None:
+            return {**keys, "draw": 8 * n_rows, "value": 8 * n_rows}
         return {
-            **{name: n_components * size for name, size in self._cell_bytes.items()},
+            **keys,
             "component": n_cells * _text_bytes(statistic.components),
-            "value": (8 if statistic.value_type == INT64 else 16) * n_cells * n_components,
-            "estimate": 8 * n_cells * n_components,
+            "value": (8 if statistic.value_type == INT64 else 16) * n_rows,
+            "estimate": 8 * n_rows,
         }
 
     def of_file(self, statistic: StatisticPlan) -> tuple[int, int]:
@@ -133,7 +136,7 @@ def _walk(
     written = data[footer : len(data) - 8]
     reader = ThriftReader(written, 0, len(written))
     metadata = reader.struct()
-    n_rows = _n_cells(groups) * len(statistic.components)
+    n_rows = _n_cells(groups) * statistic.n_values
     kinds = _kinds(statistic, groups)
     # Version, schema, rows, row groups; who wrote it and how columns are ordered may be said besides.
     if not {1, 2, 3, 4} <= metadata.keys() <= {1, 2, 3, 4, 6, 7} or reader.position != len(written):
@@ -206,16 +209,13 @@ def _pages(data: Content, position: int, end: int, rows: Value, statistic: Stati
 
 def _kinds(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> dict[str, tuple[int, ...]]:
     """Return each column's type, the length of its values where it is fixed, scale and precision."""
-    value = (_INT64,) if statistic.value_type == INT64 else (_FIXED, 16, 0, 38)
-    return {
-        **{
-            name: (_INT64,) if domain.kind is DomainKind.RANGE else (_TEXT,)
-            for name, domain in groups.items()
-        },
-        "component": (_TEXT,),
-        "value": value,
-        "estimate": (_DOUBLE,),
+    keys: dict[str, tuple[int, ...]] = {
+        name: (_INT64,) if domain.kind is DomainKind.RANGE else (_TEXT,) for name, domain in groups.items()
     }
+    if statistic.sample is not None:
+        return {**keys, "draw": (_INT64,), "value": (_INT64,)}
+    value = (_INT64,) if statistic.value_type == INT64 else (_FIXED, 16, 0, 38)
+    return {**keys, "component": (_TEXT,), "value": value, "estimate": (_DOUBLE,)}
 
 
 def _declared(entry: dict[int, Value]) -> tuple[Value, ...]:
@@ -253,7 +253,7 @@ def _n_cells(groups: Mapping[str, Domain]) -> int:
 
 
 def _n_row_groups(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
-    return -(-_n_cells(groups) * len(statistic.components) // ROW_GROUP)
+    return -(-_n_cells(groups) * statistic.n_values // ROW_GROUP)
 
 
 def _refused(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:

@@ -32,8 +32,8 @@ def decode_statistic(
 
     Returns
     -------
-    ndarray of object, shape (n_cells, n_components)
-        Python integers, in lattice units.
+    ndarray of object, shape (n_cells, n_values)
+        Python integers, in lattice units; of a sample, points of its grid.
 
     Raises
     ------
@@ -41,15 +41,15 @@ def decode_statistic(
         Where layout, rows, group keys, components or estimates are not the plan's.
     """
     n_cells = math.prod(len(domain) for domain in groups.values())
-    n_components = len(statistic.components)
+    n_values = statistic.n_values
     found = row_groups(data, statistic, groups)  # before there is room for values that may not be there
-    values = np.empty(n_cells * n_components, dtype=object)
+    values = np.empty(n_cells * n_values, dtype=object)
     done = 0
     for spans in found:
         stored = decode_row_group(data, spans, statistic, groups, done)
         values[done : done + len(stored)] = stored.tolist()
         done += len(stored)
-    return values.reshape(n_cells, n_components)
+    return values.reshape(n_cells, n_values)
 
 
 def check_statistic(data: Content, statistic: StatisticPlan, groups: Mapping[str, Domain]) -> None:
@@ -97,6 +97,10 @@ def decode_row_group(
     for name, expected in _labels(statistic, groups, start, len(stored)):
         if _joined(data, spans[name]) != expected:
             raise _corrupt(statistic, f"its column {name!r} is not the plan's")
+    if statistic.sample is not None:
+        if stored.min() < 0 or stored.max() >= statistic.sample.grid:
+            raise _corrupt(statistic, "a value is no point of its grid")
+        return stored
     lowest, highest = statistic.value_limits
     if stored.min() < lowest or stored.max() > highest:
         raise _corrupt(statistic, "a value lies beyond the ends of its type")
@@ -121,8 +125,8 @@ def _stored(statistic: StatisticPlan, found: bytes) -> NDArray[Any]:
 def _labels(
     statistic: StatisticPlan, groups: Mapping[str, Domain], start: int, n_rows: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Return the bytes of the group columns and of the component column of some consecutive rows."""
-    cells, components = np.divmod(np.arange(start, start + n_rows), len(statistic.components))
+    """Return the bytes of the group columns and of components or draws, of some consecutive rows."""
+    cells, positions_in_cell = np.divmod(np.arange(start, start + n_rows), statistic.n_values)
     inner = math.prod(len(domain) for domain in groups.values())
     for name, domain in groups.items():
         inner //= len(domain)
@@ -131,7 +135,10 @@ def _labels(
             yield name, (domain[0] + positions).astype("<i8").tobytes()
         else:
             yield name, _texts([str(key) for key in domain], positions)
-    yield "component", _texts(statistic.components, components)
+    if statistic.sample is None:
+        yield "component", _texts(statistic.components, positions_in_cell)
+    else:
+        yield "draw", positions_in_cell.astype("<i8").tobytes()
 
 
 def _texts(texts: Sequence[str], positions: NDArray[np.int64]) -> bytes:

@@ -46,7 +46,8 @@ class StatisticWriter:
     .. math:: \text{estimate} = \text{value} / \text{partition total}
 
     a pseudo-count; for minimal statistics it is the value itself, in lattice steps. Values beyond the
-    type's range are set to its end; that has probability under e^-64 a draw.
+    type's range are set to its end; that has probability under e^-64 a draw. Of a sample the columns are the
+    groups', draw, counted from 0, and value, the point of the grid that it is, counted from 0.
 
     Row groups have the plan's lengths, whatever the blocks: values wait here until a row group is full, and
     are overwritten once it is written.
@@ -74,10 +75,10 @@ class StatisticWriter:
 
         Parameters
         ----------
-        block : ndarray of int64 or of Python integers, shape (some cells, n_components)
+        block : ndarray of int64 or of Python integers, shape (some cells, n_values)
             In lattice units.
         """
-        if block.ndim != 2 or block.shape[1] != len(self._statistic.components):
+        if block.ndim != 2 or block.shape[1] != self._statistic.n_values:
             raise self._wrong_shape()
         flat = block.ravel()
         lowest, highest = self._statistic.value_limits
@@ -107,12 +108,14 @@ class StatisticWriter:
 
     def _write_row_group(self) -> None:
         stored = self._values[: self._waiting]
-        estimates = estimates_of(self._statistic, stored)
         columns = [
             *_labels(self._statistic, self._groups, self._written, len(stored)),
             _value_array(stored, self._schema.field("value").type),
-            number_array(estimates),
         ]
+        estimates = np.empty(0)
+        if self._statistic.sample is None:
+            estimates = estimates_of(self._statistic, stored)
+            columns.append(number_array(estimates))
         table = pa.Table.from_arrays(columns, schema=self._schema)
         self._writer.write_table(table, row_group_size=ROW_GROUP)
         self._written += self._waiting
@@ -131,7 +134,7 @@ def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], val
     ----------
     statistic, groups
         As there.
-    values : ndarray of int64 or of Python integers, shape (n_cells, n_components)
+    values : ndarray of int64 or of Python integers, shape (n_cells, n_values)
         In lattice units.
 
     Returns
@@ -150,9 +153,9 @@ def encoded_size(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
     """Return how many bytes a statistic's file has, by writing zeros: it follows from the plan alone."""
     sink = pa.MockOutputStream()
     writer = StatisticWriter(statistic, groups, sink)
-    n_cells, n_components = _shape(statistic, groups)
-    cells = max(1, ROW_GROUP // n_components)
-    zeros = np.zeros((min(cells, n_cells), n_components), np.int64)
+    n_cells, n_values = _shape(statistic, groups)
+    cells = max(1, ROW_GROUP // n_values)
+    zeros = np.zeros((min(cells, n_cells), n_values), np.int64)
     for start in range(0, n_cells, cells):
         writer.write(zeros[: min(cells, n_cells - start)])
     writer.close()
@@ -175,19 +178,19 @@ def _n_cells(groups: Mapping[str, Domain]) -> int:
 
 
 def _shape(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> tuple[int, int]:
-    return _n_cells(groups), len(statistic.components)
+    return _n_cells(groups), statistic.n_values
 
 
 def _schema(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> pa.Schema:
     columns = {
-        **{
-            name: pa.int64() if domain.kind is DomainKind.RANGE else pa.string()
-            for name, domain in groups.items()
-        },
-        "component": pa.string(),
-        "value": pa.int64() if statistic.value_type == INT64 else pa.decimal128(38, 0),
-        "estimate": pa.float64(),
+        name: pa.int64() if domain.kind is DomainKind.RANGE else pa.string()
+        for name, domain in groups.items()
     }
+    if statistic.sample is not None:
+        columns |= {"draw": pa.int64(), "value": pa.int64()}
+    else:
+        value = pa.int64() if statistic.value_type == INT64 else pa.decimal128(38, 0)
+        columns |= {"component": pa.string(), "value": value, "estimate": pa.float64()}
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
 
@@ -198,8 +201,8 @@ def _value_array(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
 def _labels(
     statistic: StatisticPlan, groups: Mapping[str, Domain], start: int, n_rows: int
 ) -> list[pa.Array]:
-    """Return the group columns and the component column of some consecutive rows."""
-    cells, components = np.divmod(np.arange(start, start + n_rows), len(statistic.components))
+    """Return the group columns, and the column of components or of draws, of some consecutive rows."""
+    cells, positions_in_cell = np.divmod(np.arange(start, start + n_rows), statistic.n_values)
     inner = _n_cells(groups)
     columns = []
     for domain in groups.values():
@@ -209,7 +212,10 @@ def _labels(
             columns.append(number_array(domain.keys[0] + positions))
         else:
             columns.append(text_array([str(key) for key in domain]).take(number_array(positions)))
-    columns.append(text_array(statistic.components).take(number_array(components)))
+    if statistic.sample is None:
+        columns.append(text_array(statistic.components).take(number_array(positions_in_cell)))
+    else:
+        columns.append(number_array(positions_in_cell))
     return columns
 
 

@@ -357,6 +357,7 @@ def open_release(
             "all the same: --allow-withdrawn, or allow_withdrawn=True"
         )
         raise ReleaseWithdrawnError(message)
+    statistics, sampled = location.statistics(manifest)
     return Release(
         name=manifest.name,
         dataset=manifest.dataset,
@@ -367,7 +368,8 @@ def open_release(
         neighboring=manifest.plan.neighboring,
         unit=manifest.plan.unit,
         public_n=manifest.n,
-        statistics=location.statistics(manifest),
+        statistics=statistics,
+        sampled=sampled,
         manifest=content,
         withdrawn=withdrawn,
     )

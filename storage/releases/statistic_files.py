@@ -10,9 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+import numpy as np
+
 from suffice.errors import ReleaseCorruptError, StoreError
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-from suffice.storage.releases.release_decoder import check_statistic
+from suffice.pipeline.released.sample import ReleasedSample
+from suffice.storage.releases.release_decoder import check_statistic, decode_statistic
+from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.released_cells import ReleasedCells
 from suffice.storage.releases.selection import select
 
@@ -51,7 +55,9 @@ class StatisticFiles(Mapping[str, NoisyStatistic]):
 
     def __init__(self, objects: ObjectStore, uri: str, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._index = {plan.name: index for index, plan in enumerate(manifest.plan.statistics)}
+        self._index = {
+            plan.name: index for index, plan in enumerate(manifest.plan.statistics) if plan.sample is None
+        }
         self._whole: dict[str, NoisyStatistic] = {}
         self._content: list[FileContent] = []
         for index, plan in enumerate(manifest.plan.statistics):
@@ -60,6 +66,7 @@ class StatisticFiles(Mapping[str, NoisyStatistic]):
             content = FileContent(file, manifest.files[index].size)
             check_statistic(content, plan, manifest.plan.groups)
             self._content.append(content)
+        self.sampled = SampleFiles(self._content, manifest)
 
     def __getitem__(self, name: str) -> NoisyStatistic:
         """Return a statistic whole."""
@@ -91,6 +98,44 @@ class StatisticFiles(Mapping[str, NoisyStatistic]):
         index = self._index[statistic]
         selection = select(self._manifest.plan.groups, where)
         return ReleasedCells(self._content[index], self._manifest, index, selection)
+
+
+class SampleFiles(Mapping[str, ReleasedSample]):
+    """Samples in the same copies: one that is asked for is read whole.
+
+    Parameters
+    ----------
+    content : list of FileContent
+        Checked, in the plan's order of statistics.
+    manifest : Manifest
+    """
+
+    def __init__(self, content: list[FileContent], manifest: Manifest) -> None:
+        self._manifest, self._content = manifest, content
+        self._index = {
+            plan.name: index for index, plan in enumerate(manifest.plan.statistics) if plan.sample is not None
+        }
+
+    def __getitem__(self, name: str) -> ReleasedSample:
+        """Return a sample."""
+        index, plan = self._index[name], self._manifest.plan
+        data = self._content[index][:]
+        indices = decode_statistic(data, plan.statistics[index], plan.groups)
+        return ReleasedSample(
+            plan=plan.statistics[index], indices=indices.astype(np.int64), groups=expand_groups(plan.groups)
+        )
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is such a sample, without reading it."""
+        return name in self._index
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names, in declared order."""
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        """Return how many samples there are."""
+        return len(self._index)
 
 
 @dataclass(frozen=True, slots=True)

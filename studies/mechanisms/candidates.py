@@ -61,6 +61,8 @@ class CandidateMechanism(NotARelease):
         All data sets, which are all candidates.
     scales : ndarray of shape (n_candidates,), float64
         S of each data set.
+    claim : str
+        What the Notes say of it, and what is known of that.
     certified_loss : float
         The largest log ratio of a candidate's chances over all pairs of neighbours: the mechanism is
         (certified_loss, 0)-private, and nothing less is true. In exact arithmetic.
@@ -73,19 +75,8 @@ class CandidateMechanism(NotARelease):
     beta: float | None
     simplex: CountSimplex
     scales: Floats
+    claim: str
     certified_loss: float
-
-    @property
-    def claim(self) -> str:
-        """What the Notes say, and what is known of it."""
-        if self.sensitivity == "global":
-            return f"epsilon {self.epsilon:g}, proved"
-        if self.sensitivity == "local":
-            return "no guarantee: the scale depends on the data"
-        return (
-            f"epsilon {self.epsilon:g}, delta {self.delta:g}, claimed with beta {self.beta:.6g}: "
-            "the proof does not hold"
-        )
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -253,13 +244,15 @@ def candidate_mechanism(
         raise UsageError("delta belongs to smooth sensitivity, which needs it")
     simplex = count_simplex(n_records, len(prior))
     beta = None
-    if sensitivity == "smooth":
+    scales = local_sensitivities(prior, simplex)
+    claim = "no guarantee: the scale depends on the data"
+    if sensitivity == "global":
+        scales = np.full_like(scales, scales.max())
+        claim = f"epsilon {epsilon:g}, proved"
+    elif sensitivity == "smooth":
         beta = smoothness(epsilon, delta or 0.0, n_outcomes or n_records)
         scales = smooth_sensitivities(prior, simplex, beta)
-    else:
-        scales = local_sensitivities(prior, simplex)
-        if sensitivity == "global":
-            scales = np.full_like(scales, scales.max())
+        claim = f"epsilon {epsilon:g}, delta {delta:g}, claimed with beta {beta:.6g}: the proof does not hold"
     return CandidateMechanism(
         prior=tuple(prior),
         sensitivity=sensitivity,
@@ -268,6 +261,7 @@ def candidate_mechanism(
         beta=beta,
         simplex=simplex,
         scales=scales,
+        claim=claim,
         certified_loss=_largest_log_ratio(tuple(prior), simplex, scales, epsilon),
     )
 

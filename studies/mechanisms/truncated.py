@@ -54,8 +54,7 @@ def draw_truncated_beta(
         drawn[is_far] = 1.0 - _draw_beta_tail(
             b[is_far], a[is_far], 1.0 - right[is_far], 1.0 - left[is_far], rng
         )
-    drawn = np.clip(drawn, left, right)
-    return np.where(mirrored, 1.0 - drawn, drawn)
+    return np.clip(np.where(mirrored, 1.0 - drawn, drawn), low, high)
 
 
 def _draw_beta_tail(

@@ -101,6 +101,7 @@ def test_tables_filter_and_never_sum(workspace: Workspace, suffice: Runner, tmp_
     assert "no statistic" in suffice.text("table", "flights", "absent", status=2)
 
 
+@pytest.mark.usefixtures("chains_once")
 def test_several_columns_go_the_whole_road(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     bounds = {"lower": -60, "upper": 180}
     columns = {"arr_delay": bounds, "stops": {"lower": 0, "upper": 9}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,3 +100,55 @@ def test_a_plan_finds_the_epsilon_of_a_target(workspace: Workspace, suffice: Run
     for option in ("--n", "--simulations"):
         assert "--target" in suffice.text("plan", spec, option, "5", status=2)
     assert suffice.json("plan", spec, "--target", "x", "--n", "5", status=2)["error"]["exit_status"] == 2
+
+
+def test_a_plan_compares_a_sample_with_a_laplace_release(workspace: Workspace, suffice: Runner) -> None:
+    sample = {"within": ["0.005", "0.5"], "grid": "65", "draws": "2", "prior": "Beta(1, 30)"}
+    cancelled = {"family": "bernoulli", "column": "cancelled", "sample": sample}
+    plain = {"family": "bernoulli", "column": "cancelled"}
+    spec = spec_file(workspace, statistics={"cancelled": cancelled, "plain": plain})
+    beside = ("--beside", "sample", "--n", "20, 200", "--simulations", "30", "--seed", "7")
+    words = ("plan", spec, *beside, "--truth", "0.1")
+    document = suffice.json(*words)
+    assert document == suffice.json(*words)
+    (found,) = document["beside"]["statistics"]
+    assert (found["statistic"], found["draws"], found["method"]) == ("cancelled", 2, "noise-aware")
+    assert [errors["n"] for errors in found["errors"]] == [20, 200]
+    assert all(errors["sample_draw"]["standard_error"] > 0 for errors in found["errors"])
+    planned = document["statistics"][0]["sample"]
+    assert (planned["prior"], planned["grid"]) == ("Beta(1, 30)", 65)
+    text = suffice.text(*words, "--method", "plug-in")
+    assert "65 points of 0.005..0.5" in text
+    assert "Laplace posterior: plug-in" in text
+    refused = {
+        ("--beside", "noise", "--n", "5", "--truth", "0.1"): "--beside",
+        ("--beside", "sample", "--truth", "0.1"): "--n",
+        ("--beside", "sample", "--n", "5"): "--truth",
+        ("--beside", "sample", "--n", "5,x", "--truth", "0.1"): "--n",
+        ("--beside", "sample", "--n", "5", "--truth", "x"): "--truth",
+        ("--beside", "sample", "--n", "5", "--truth", "2"): "truth",
+        ("--beside", "sample", "--n", "5", "--truth", "plain=0.1"): "cancelled",
+        ("--beside", "sample", "--n", "5", "--truth", "0.1", "--truth", "0.2"): "STATISTIC=NUMBER",
+        ("--beside", "sample", "--n", "5", "--truth", "0.1", "--prior", "Beta(1, 1)"): "--target",
+        ("--beside", "sample", "--target", "cancelled probability width 1", "--n", "5"): "one at a time",
+        ("--truth", "0.1"): "--beside",
+        ("--method", "plug-in"): "--beside",
+    }
+    for wrong, named in refused.items():
+        assert named in suffice.text("plan", spec, *wrong, status=2), wrong
+
+
+def test_a_plan_says_what_of_epsilon_a_sample_leaves_unused(workspace: Workspace, suffice: Runner) -> None:
+    sample = {"within": ["0.2", "0.8"], "grid": "65", "draws": "1"}
+    cancelled = {"family": "bernoulli", "column": "cancelled", "sample": sample}
+    spec = spec_file(workspace, statistics={"cancelled": cancelled}, groups={})
+    (planned,) = suffice.json("plan", spec)["statistics"]
+    assert planned["sample"]["temperature"] != "1"
+    assert Fraction(planned["sample"]["epsilon_unused"]) < Fraction(1, 10**5)
+    assert "unused" not in suffice.text("plan", spec)
+    rich = {"epsilon": "9", "neighboring": "add_or_remove_one"}
+    spec = spec_file(workspace, statistics={"cancelled": cancelled}, groups={}, privacy=rich)
+    (planned,) = suffice.json("plan", spec)["statistics"]
+    assert planned["sample"]["temperature"] == "1"
+    assert float(Fraction(planned["sample"]["epsilon_unused"])) == pytest.approx(9 - math.log(4), abs=1e-5)
+    assert "are charged all the same" in suffice.text("plan", spec)

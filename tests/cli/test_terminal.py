@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from suffice.cli import app, options, output, terminal
+from suffice.cli import app, options, output, table, terminal
 from suffice.data_files.source import Source
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.safe_text import escaped, is_safe
@@ -145,7 +145,7 @@ def test_a_table_opens_its_release_once(
         opened.append(reference)
         return original(reference, *args, **options)
 
-    monkeypatch.setattr(app, "open_for_reading", count)
+    monkeypatch.setattr(table, "open_for_reading", count)
     with pytest.raises(SystemExit) as caught:
         app.main(["table", str(directory), "cancelled", "--where", "origin=EWR"])
     assert caught.value.code == 0

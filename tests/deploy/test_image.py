@@ -164,17 +164,38 @@ def test_nothing_enters_the_context_but_what_is_copied(folder: Path) -> None:
     assert {"**/.env*", "**/*.pem", "**/*.key", "**/*.db"} <= set(allowed)
 
 
+def builder(folder: Path) -> dict[str, Any]:
+    """Return what stands in ``build_prefix.py``."""
+    sys.path.insert(0, str(folder))
+    try:
+        return runpy.run_path(str(folder / "build_prefix.py"))
+    finally:
+        sys.path.remove(str(folder))
+
+
+def test_what_is_compiled_names_no_address_of_its_build(folder: Path, tmp_path: Path) -> None:
+    listing = b"\x80\x05 global(f: <function f at 0x7f1935741f80>) 0x7f1935741f80 \x00"
+    (tmp_path / "one.nbc").write_bytes(listing)
+    builder(folder)["forget_addresses"](tmp_path)
+    zeros = listing.replace(b"at 0x7f1935741f80>", b"at 0x000000000000>")
+    assert (tmp_path / "one.nbc").read_bytes() == zeros
+
+
+def test_arrows_client_of_s3_stays_for_iceberg(folder: Path, tmp_path: Path) -> None:
+    unused = builder(folder)["shrink"].__globals__["unused_libraries"]
+    assert "pyarrow/_s3fs.*.so" in unused(tmp_path)
+    (tmp_path / "pyiceberg").mkdir()
+    assert "pyarrow/_s3fs.*.so" not in unused(tmp_path)
+    assert "pyarrow/_flight.*.so" in unused(tmp_path)
+
+
 def test_the_environment_says_what_the_build_compiled_for(repository: Path, folder: Path) -> None:
     (text,) = [value for name, value in instructions(folder) if name == "ENV" and "NUMBA" in value]
     environment = dict(part.partition("=")[::2] for part in text.split())
     locator = environment["NUMBA_CACHE_LOCATOR_CLASSES"]
     source = repository / (locator.removeprefix("suffice.").rpartition(".")[0].replace(".", "/") + ".py")
     assert f"class {locator.rpartition('.')[2]}(" in source.read_text()
-    sys.path.insert(0, str(folder))
-    try:
-        portable = runpy.run_path(str(folder / "build_prefix.py"))["PORTABLE"]
-    finally:
-        sys.path.remove(str(folder))
+    portable = builder(folder)["PORTABLE"]
     assert portable.items() <= environment.items()
 
 
@@ -188,6 +209,8 @@ def test_shrinking_removes_tests_and_headers_and_keeps_records_true(folder: Path
         "one/lib.h": "",
         "one/a.pyx": "",
         "one/x.pyi": "",
+        "pyarrow/_s3fs.cpython-313-x86_64-linux-gnu.so": "",
+        "pyarrow/libarrow_s3.so.2600": "",
     }
     for name, text in (kept | gone).items():
         (packages / name).parent.mkdir(parents=True, exist_ok=True)

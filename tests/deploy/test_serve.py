@@ -6,6 +6,7 @@ import configparser
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,10 +81,36 @@ def test_units_of_systemd_run_what_the_page_runs() -> None:
         parser = configparser.RawConfigParser(strict=False)
         parser.read(path)
         units[path.stem] = parser["Service"]["ExecStart"]
-    assert units.keys() == set(re.findall(r"enable --now (.*)", page)[0].split())
+    timers = {path.stem for path in (REPOSITORY / "deploy/systemd").glob("*.timer")}
+    assert timers < units.keys()
+    enabled = {f"{name}.timer" if name in timers else name for name in units}
+    assert enabled == set(re.findall(r"enable --now (.*)", page)[0].split())
     for command in units.values():
         words = command.removeprefix("%h/suffice/venv/bin/").partition(" --cron")[0]
         assert words in page, words
+
+
+@pytest.mark.audit
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    programs = tmp_path / "suffice/venv/bin"
+    programs.mkdir(parents=True)
+    for name in ("prefect", "python"):
+        (programs / name).symlink_to(sys.executable)
+    (tmp_path / "run").mkdir(mode=0o700)
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+
+    def said(unit: Path) -> str:
+        command = ["systemd-analyze", "verify", "--user", "--recursive-errors=yes", str(unit)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.stderr + ("" if done.returncode == 0 else f"status {done.returncode}")
+
+    for unit in sorted((REPOSITORY / "deploy/systemd").glob("*.service")):
+        assert said(unit) == "", unit.name
+    wrong = tmp_path / "wrong.service"
+    text = (REPOSITORY / "deploy/systemd/suffice-prefect.service").read_text(encoding="utf-8")
+    wrong.write_text(text.replace("NoNewPrivileges", "NoNewPriviliges"), encoding="utf-8")
+    assert "Unknown key 'NoNewPriviliges'" in said(wrong)
 
 
 @pytest.mark.audit
@@ -93,12 +120,12 @@ def test_one_machine_as_it_is_written(tmp_path: Path) -> None:
         pytest.skip("this system lets no process have a network of its own: unshare --net, as root")
     page = (REPOSITORY / "deploy/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```$", page.partition("## One machine")[2], re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     install, *others = blocks
     assert "pip install" in install
     look = "suffice show flights-by-origin > /dev/null 2>&1"
     wait = f"for _ in $(seq 100); do sleep 3; {look} && break; done\n"
-    others.insert(4, wait)
+    others.insert(5, wait)
     ready = (
         'ip link set lo up\nset -eum\nmkdir ~/suffice && cd ~/suffice && ln -s "$SOURCE" ~/suffice-source\n'
     )
@@ -120,4 +147,6 @@ def test_one_machine_as_it_is_written(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "status             published" in done.stdout
     assert "flights-by-origin" in (tmp_path / "suffice/site/index.html").read_text(encoding="utf-8")
+    metrics = (tmp_path / "suffice/suffice.prom").read_text(encoding="utf-8")
+    assert 'suffice_releases_total{dataset="flights",name="flights-by-origin"} 1' in metrics
     assert (tmp_path / ".config/systemd/user/suffice-releases.service").exists()

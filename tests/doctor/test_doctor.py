@@ -17,6 +17,7 @@ from suffice.cli.doctor import UNWELL
 from suffice.doctor import clock, configuration, examination, pins, versions
 from suffice.errors import MissingExtraError
 from suffice.storage.ledger.opening import create_ledger
+from support.paid import copy_database, restore_database
 from support.profiles import pinning, write_profile
 
 if TYPE_CHECKING:
@@ -83,6 +84,20 @@ def test_a_ledger_that_is_missing_is_one_problem(place: Workspace, suffice: Runn
     assert "suffice ledger grant" in findings(document, "ledger")["problem"][0]
 
 
+@pytest.mark.parametrize("released", [pytest.param(0, marks=pytest.mark.audit), 1])
+def test_a_ledger_older_than_its_store_is_a_problem(place: Workspace, suffice: Runner, released: int) -> None:
+    """From a backup of before the store's first charge, or of after it: every run would be refused."""
+    if released:
+        suffice.json("release", str(place.write_spec(name="first", groups=None, statistics=STATISTICS)))
+    database, copy = place.directory / "ledger.db", place.directory / "backup.db"
+    copy_database(database, copy)
+    suffice.json("release", str(place.write_spec(name="second", groups=None, statistics=STATISTICS)))
+    restore_database(copy, database)
+    document = suffice.json("doctor", status=UNWELL)
+    assert problems(document) == {"stores"}
+    assert "suffice ledger reconcile" in findings(document, "stores")["problem"][0]
+
+
 def test_a_store_that_is_gone_or_anothers_is_a_problem(place: Workspace, suffice: Runner) -> None:
     suffice.json("release", str(place.write_spec(groups=None, statistics=STATISTICS)))
     shutil.move(place.store, place.directory / "away")
@@ -96,6 +111,20 @@ def test_a_store_that_is_gone_or_anothers_is_a_problem(place: Workspace, suffice
     (place.directory / "releases" / "suffice.json").write_text(other, encoding="utf-8")
     found = findings(suffice.json("doctor", status=UNWELL), "stores")["problem"]
     assert any("another ledger's" in one for one in found)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_older_copy_of_the_ledger_is_a_problem(place: Workspace, suffice: Runner, *, known: bool) -> None:
+    spec = {"groups": None, "statistics": STATISTICS}
+    if known:
+        suffice.json("release", str(place.write_spec(**spec)))
+    copy = (place.directory / "ledger.db").read_bytes()
+    suffice.json("release", str(place.write_spec(**spec, name="later")))
+    assert suffice.json("doctor")["ok"]
+    (place.directory / "ledger.db").write_bytes(copy)
+    document = suffice.json("doctor", status=UNWELL)
+    assert problems(document) == {"stores"}
+    assert "older copy of the ledger" in findings(document, "stores")["problem"][0]
 
 
 @pytest.mark.usefixtures("workspace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from threading import Barrier, Thread
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +13,30 @@ from suffice.storage.operations.recovery import Action
 from support.faults import POINTS, PUBLISHED, RECOVERY_POINTS, RETURNED, SPENT
 from support.judging import EPSILON, Scene, problems
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 LEFTOVERS = ("after reserve", "inside the files", "after staged", "after manifest")
+
+
+REACHED = {
+    "after reserve": ("after taking over", "inside abandoned", "after abandoned"),
+    "inside the files": (
+        "after taking over",
+        "inside tombstone or manifest",
+        "after tombstone or manifest",
+        "inside abandoned",
+        "after abandoned",
+    ),
+    "after staged": (
+        "after taking over",
+        "inside tombstone or manifest",
+        "after tombstone or manifest",
+        "inside published",
+        "after published",
+    ),
+}
+"""By where a run was killed, the steps that a recovery of it comes to, in order."""
 
 
 def leave(scene: Scene, points: tuple[str, ...], prefix: str = "r") -> dict[str, str]:
@@ -23,7 +47,8 @@ def leave(scene: Scene, points: tuple[str, ...], prefix: str = "r") -> dict[str,
     return left
 
 
-def check_ends(scene: Scene, left: dict[str, str]) -> None:
+def check_ends(scene: Scene, left: dict[str, str], judged: Iterable[str]) -> None:
+    """Hold the account and every charge to what was left, and those judged to all rules."""
     with open_ledger(scene.ledger) as ledger:
         account = ledger.account("passengers")
         states = {charge.name: charge.state for charge in ledger.charges("passengers")}
@@ -32,26 +57,38 @@ def check_ends(scene: Scene, left: dict[str, str]) -> None:
     }
     assert account.reserved == 0
     assert account.spent == EPSILON * sum(point in (*SPENT, *PUBLISHED) for point in left.values())
-    for name in left:
+    for name in judged:
         assert problems(scene, name) == []
 
 
-@pytest.mark.parametrize("points", [("after reserve",), ("inside the files",), ("after staged",)])
-def test_a_recovery_may_die_anywhere(scene: Scene, points: tuple[str, ...]) -> None:
-    died = 0
+@pytest.mark.parametrize("point", REACHED)
+def test_a_recovery_may_die_anywhere(scene: Scene, point: str) -> None:
+    assert die_at(scene, point, REACHED[point]) == REACHED[point]
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("point", REACHED)
+def test_recoveries_come_to_no_other_step(scene: Scene, point: str) -> None:
+    assert die_at(scene, point, tuple(RECOVERY_POINTS)) == REACHED[point]
+
+
+def die_at(scene: Scene, point: str, steps: tuple[str, ...]) -> tuple[str, ...]:
+    """Kill runs at a point and a recovery of each at a step, and let the next one end it."""
+    order = {"ledger": scene.ledger, "spool": str(scene.spool)}
+    died = []
     left: dict[str, str] = {}
-    for index, point in enumerate(RECOVERY_POINTS):
-        left |= leave(scene, points, f"r{index}-")
-        order = {"ledger": scene.ledger, "spool": str(scene.spool)}
-        died += scene.forks.run(**order, point=point).signal == signal.SIGKILL
+    for index, step in enumerate(steps):
+        new = leave(scene, (point,), f"r{index}-")
+        left |= new
+        if scene.forks.run(**order, point=step).signal == signal.SIGKILL:
+            died.append(step)
         scene.observe()
-        scene.forks.run(
-            ledger=scene.ledger, spool=str(scene.spool), point=""
-        )  # the first one's lease of no length has passed
+        scene.forks.run(**order, point="")  # the first one's lease of no length has passed
         scene.observe()
         assert scene.recover().charges == ()
-        check_ends(scene, left)
-    assert died >= {"after reserve": 3, "inside the files": 5, "after staged": 5}[points[0]]
+        check_ends(scene, left, new)
+    check_ends(scene, left, left)
+    return tuple(died)
 
 
 def recover_at_once(scene: Scene, n_recoveries: int) -> list[str]:
@@ -74,7 +111,7 @@ def recover_at_once(scene: Scene, n_recoveries: int) -> list[str]:
 def test_recoveries_at_once_settle_each_charge_once(scene: Scene) -> None:
     left = leave(scene, LEFTOVERS * 2)
     actions = recover_at_once(scene, 3)
-    check_ends(scene, left)
+    check_ends(scene, left, left)
     assert actions.count(Action.ABANDONED) == sum(point in (*RETURNED, *SPENT) for point in left.values())
     assert Action.LEFT not in actions
     assert str(scene.recover()) == "nothing to recover: every charge is final"
@@ -87,7 +124,7 @@ def test_many_recoveries_at_once(scene: Scene) -> None:
     for round_number in range(10):
         left |= leave(scene, tuple(POINTS)[2:], f"r{round_number}-")
         recover_at_once(scene, 4)
-        check_ends(scene, left)
+        check_ends(scene, left, left)
 
 
 @pytest.mark.parametrize("point", ["after reserve", "after the draw", "after staged", "after manifest"])

@@ -213,7 +213,12 @@ def test_an_embedded_run_inherits_no_prefect_settings(
     assert environment["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
 
 
-def test_a_failed_embedded_run_names_its_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", ["home", pytest.param("parameters", marks=pytest.mark.audit)])
+def test_a_failed_embedded_run_names_its_log(tmp_path: Path, broken: str) -> None:
+    """Prefect refuses a broken home at once; it starts a server before it refuses parameters."""
+    (tmp_path / "home").mkdir()
+    if broken == "home":
+        (tmp_path / "home" / "profiles.toml").write_text("no TOML", encoding="utf-8")
     with pytest.raises(suffice.SufficeError, match=r"flow\.log"):
         run_embedded({"unknown": "parameter"}, tmp_path / "home", log=tmp_path / "flow.log")
     assert (tmp_path / "flow.log").stat().st_size > 0

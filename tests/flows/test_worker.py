@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(900)
 
 FLOW = "suffice.flows.release.release_statistics"
 HELD = "support.held_flow.release_statistics"
-EVERY_S = 20
+EVERY_S = 10
 SETTLED_S = 8.0
 ENDED_S = 15.0
 """Seconds beyond its bound in which a process is gone."""
@@ -109,7 +109,7 @@ def test_a_run_has_less_than_a_minute_to_report_its_end() -> None:
     assert REPORTING_S + ENDED_S <= 60
 
 
-@pytest.mark.parametrize("bound", [15.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
+@pytest.mark.parametrize("bound", [8.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
 def test_a_run_whose_server_vanishes_ends_in_time_after_publishing(
     prefect_server: PrefectServer, tmp_path: Path, bound: float
 ) -> None:
@@ -141,7 +141,7 @@ def test_a_run_whose_server_vanishes_ends_in_time_after_publishing(
     finally:
         process.kill()
     # Prefect had its time: this is the bound at work.
-    assert bound - 10 < time.monotonic() - published < bound + ENDED_S
+    assert max(bound - 10, bound / 2) < time.monotonic() - published < bound + ENDED_S
     assert process.returncode == 0
     assert b"Prefect's server did not take this run's end" in errors
     assert workspace.account().spent == 1

@@ -19,12 +19,14 @@ from suffice import release_run
 from suffice.errors import LedgerError, StageFailedError, SufficeError
 from suffice.pipeline import sources
 from suffice.pipeline.mechanism.noise import Sampler
+from suffice.pipeline.mechanism.selection import Selector
 from suffice.pipeline.reduce import links, tree
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
 from support.hostile import bernoulli, normal, poisson
 from support.leaking import LEAST, Sought, leaks, sought_in
 from support.making import Workspace, make_workspace
+from support.samples import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +42,9 @@ STATISTICS = {
     "delay": normal("delay", "-60", "180", lattice_bits="24"),
     "flag": bernoulli("flag"),
     "stops": poisson("stops", "5"),
+    "drawn": drawn("flag", draws="3"),
 }
+N_NOISY = 3
 UNITS = {
     **{name: {**STATISTICS[name], "rows_of": "units"} for name in STATISTICS},
     "delay-within": {**normal("delay", "-60", "180", lattice_bits="16"), "within_unit": "true"},
@@ -170,10 +174,20 @@ def fail_to_draw(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
     def failing(sampler: Sampler, out: Any) -> None:
         original(sampler, out)
         drawn.append(len(out))
-        if len(drawn) == len(STATISTICS):
+        if len(drawn) == N_NOISY:
             raise MemoryError
 
     monkeypatch.setattr(Sampler, "draw_into", failing)
+
+
+def fail_to_select(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
+    original = Selector.draw_into
+
+    def failing(selector: Selector, scores: Any, out: Any) -> None:
+        original(selector, scores, out)
+        raise Panic(scores)
+
+    monkeypatch.setattr(Selector, "draw_into", failing)
 
 
 STAGES: dict[str, Inject] = {
@@ -188,6 +202,7 @@ STAGES: dict[str, Inject] = {
     "enter drawing": lambda patch, _: replace(patch, SqlLedger, "enter_drawing", LedgerError("no")),
     "noise": fail_to_draw,
     "a panic in the draw": panic_in_the_draw,
+    "a sample": fail_to_select,
     "encoding": fail_to_encode,
     "staging": lambda patch, _: replace(patch, SqlLedger, "stage", RuntimeError("no")),
     "publishing": lambda patch, _: replace(patch, ReleaseStore, "put_manifest", RuntimeError("no")),
@@ -201,7 +216,15 @@ UNREAD = {"pin", "schema", "no stage", "reading in a task"}
 """Stages after which no sums are left to be overwritten in this process, or not by us."""
 
 
-DRAWN = {"noise", "a panic in the draw", "encoding", "staging", "publishing", "interrupted publishing"}
+DRAWN = {
+    "noise",
+    "a panic in the draw",
+    "a sample",
+    "encoding",
+    "staging",
+    "publishing",
+    "interrupted publishing",
+}
 
 
 def failing(
@@ -287,7 +310,13 @@ def test_totals_are_overwritten_whatever_the_end(
         draw_into(sampler, out)
         arrays.append(out)
 
+    def selecting(selector: Selector, scores: Any, out: Any) -> None:
+        select_into(selector, scores, out)
+        arrays.extend((scores, out))
+
+    select_into = Selector.draw_into
     monkeypatch.setattr(Sampler, "draw_into", drawing)
+    monkeypatch.setattr(Selector, "draw_into", selecting)
     if stage == "published":
         workspace.run(**changes())
     else:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import pytest
 from suffice import release_run
 from suffice.cli import app
 from suffice.errors import LedgerError
+from suffice.monitoring import log_lines, textfile
 from suffice.monitoring.log_lines import FIELDS
 from suffice.monitoring.standing import standing
 from suffice.monitoring.textfile import rendered
@@ -154,18 +156,64 @@ def blanked(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_a_neighbour_changes_no_byte_of_a_log_or_of_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stage: str
 ) -> None:
+    said = said_of_neighbours(tmp_path, monkeypatch, capsys, STAGES[stage])
+    for one, other in itertools.pairwise(said):
+        assert one == other
+
+
+def said_of_neighbours(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], inject: Inject
+) -> list[tuple[str, str]]:
+    """Return the log and the metrics of a release of each of two tables, without what differs lawfully."""
     whole = flights(300)
     tables = {"whole": whole, "few rows": whole.slice(0, 7)}  # a neighbour's neighbour, and so on
     found = []
     for name, table in tables.items():
         with monkeypatch.context() as patch:
-            place = place_of(tmp_path / name, table, patch)
-            STAGES[stage](patch)
+            place = place_of(directory / name, table, patch)
+            inject(patch)
             lines, metrics = released(place, capsys)
         text = json.dumps(blanked(lines)).replace(str(place.directory), "")
         found.append((text, re.sub(r"(?m)^suffice_\w+_hour_seconds .*$", "", metrics)))
-    for one, other in itertools.pairwise(found):
-        assert one == other
+    return found
+
+
+def telling(what: str, where: str) -> Inject:
+    """A mutant that tells how many rows there were, or how long they took."""
+
+    def inject(patch: pytest.MonkeyPatch) -> None:
+        told: list[int] = []
+        sums, render = tree.exact_sums, textfile.rendered
+
+        def measured(job: Any, splits: Any, *words: Any, **terms: Any) -> Any:
+            before = time.perf_counter_ns()
+            found = sums(job, splits, *words, **terms)
+            took = time.perf_counter_ns() - before
+            told.append(sum(split.n_rows for split in splits) if what == "rows" else took)
+            if where == "log":
+                log_lines.write("notice", message=f"{told[-1]} {what}")
+            return found
+
+        def with_it(*words: Any, **terms: Any) -> str:
+            return render(*words, **terms) + f"suffice_last_{what} {told[-1]}\n"
+
+        patch.setattr(tree, "exact_sums", measured)
+        if where == "metrics":
+            patch.setattr(textfile, "rendered", with_it)
+
+    return inject
+
+
+@pytest.mark.parametrize("where", ["log", "metrics"])
+@pytest.mark.parametrize("what", ["rows", "nanoseconds"])
+def test_a_count_or_a_duration_that_is_told_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str, where: str
+) -> None:
+    """The control of the test before: what it compares differs, and where the mutant tells it only."""
+    one, other = said_of_neighbours(tmp_path, monkeypatch, capsys, telling(what, where))
+    position = ("log", "metrics").index(where)
+    assert one[position] != other[position]
+    assert one[1 - position] == other[1 - position]
 
 
 def test_no_line_is_written_while_rows_are_read(

@@ -33,6 +33,7 @@ from support.making import ORIGINS, flights, make_workspace, mapping, write_part
 from support.paid import copy_database
 from support.postgres import execute
 from support.postgres_tables import source_url
+from support.samples import drawn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +161,8 @@ def shape_of(release: Path, account: Any, charges: Any) -> Shape:
             )
         )
         table = parquet.read()
-        keys.append(table.drop_columns(["value", "estimate"]).to_pydict())
+        numbers = [name for name in ("value", "estimate") if name in table.column_names]
+        keys.append(table.drop_columns(numbers).to_pydict())
     return Shape(
         paths=tuple(
             (path.name, path.stat().st_size, path.stat().st_mode) for path in sorted(release.iterdir())
@@ -189,7 +191,9 @@ def check_pair(
 ) -> set[str]:
     relation = "replace_one" if replaced else "add_or_remove_one"
     unit = UNIT if by_unit else "row"
-    changes = {"privacy": {"epsilon": "1", "neighboring": relation, "unit": unit}}
+    privacy = {"epsilon": "1", "neighboring": relation, "unit": unit}
+    statistics = {**mapping("")["statistics"], "drawn": drawn("cancelled")}
+    changes = {"privacy": privacy, "statistics": statistics}
     pair = (neighbours_by_unit if by_unit else neighbours)(rng, replaced=replaced)
     directory.mkdir()
     first, second = (

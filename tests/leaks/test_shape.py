@@ -13,7 +13,9 @@ import pytest
 
 from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
 from suffice.storage.releases.release_parquet import encode_statistic
+from support.making import mapping
 from support.releases import Values, make_plan, public_n_plan, publish
+from support.samples import drawn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,10 +77,35 @@ def test_files_of_all_values_differ_in_their_numbers_only(value_type: str) -> No
     assert len({len(data) for data in plain}) > 1
 
 
+def test_files_of_all_samples_differ_in_their_indices_only() -> None:
+    plan = make_plan(
+        groups={"origin": ["EWR", "Zürich"], "month": {"range": ["1", "12"]}},
+        statistics={"drawn": drawn("cancelled", draws="3", grid="4097")},
+    )
+    (statistic,) = plan.statistics
+    rng = np.random.default_rng(2013)
+    shape = (plan.n_cells, 3)
+    vectors = [np.full(shape, index) for index in (0, 1, 127, 128, 4096)]
+    vectors += [rng.integers(0, rng.integers(1, 4098), shape) for _ in range(N_VECTORS)]
+    files = {encode_statistic(statistic, plan.groups, vector) for vector in vectors}
+    assert len(files) > N_VECTORS - 3
+    assert len({len(data) for data in files}) == 1
+
+    def blanked_sample(data: bytes) -> bytes:
+        kept = bytearray(data)
+        column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(3)
+        assert column.path_in_schema == "value"
+        end = column.data_page_offset + column.total_compressed_size
+        kept[end - 8 * column.num_values : end] = bytes(8 * column.num_values)
+        return bytes(kept)
+
+    assert len({blanked_sample(data) for data in files}) == 1
+
+
 def test_files_hold_no_statistics_no_dictionary_and_no_metadata() -> None:
-    plan = make_plan()
+    plan = make_plan(statistics={**mapping("")["statistics"], "drawn": drawn("cancelled")})
     for statistic in plan.statistics:
-        values = np.zeros((plan.n_cells, len(statistic.components)), dtype=object)
+        values = np.zeros((plan.n_cells, statistic.n_values), dtype=object)
         footer = pq.ParquetFile(io.BytesIO(encode_statistic(statistic, plan.groups, values))).metadata
         assert footer.metadata is None
         assert footer.num_row_groups == 1
@@ -108,8 +135,8 @@ def test_releases_of_neighbours_have_the_same_names_sizes_and_manifests(tmp_path
     for values in mixed.values():
         values[0, 0] = -(10**39)
     shapes, manifests, contents = [], [], []
-    for number, drawn in enumerate((empty, full, mixed)):
-        directory = publish(tmp_path / str(number), plan, drawn)
+    for number, values in enumerate((empty, full, mixed)):
+        directory = publish(tmp_path / str(number), plan, values)
         paths = sorted(directory.iterdir())
         shapes.append([(path.name, path.stat().st_size, path.stat().st_mode) for path in paths])
         contents.append({path.read_bytes() for path in paths})

@@ -320,7 +320,7 @@ def check_on_postgresql(server: Server, max_examples: int) -> None:
 
 
 def test_the_ledger_agrees_with_its_model_on_sqlite(tmp_path: Path) -> None:
-    check_on_sqlite(tmp_path, 25)
+    check_on_sqlite(tmp_path, 12)
 
 
 def test_the_ledger_agrees_with_its_model_on_postgresql(postgres_server: Server) -> None:

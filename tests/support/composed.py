@@ -191,6 +191,7 @@ class Composed:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             "OMP_NUM_THREADS": "1",
+            **_prefect_of_the_image(),
             **service.get("environment", {}),
         }
         output: Any = subprocess.PIPE
@@ -249,6 +250,12 @@ def _words(composed: Composed, name: str, more: tuple[str, ...] = ()) -> list[st
         return ["python", "-m", "moto.server", "--host", "0.0.0.0", "--port", "9000"]  # noqa: S104 - as its image
     words = list(service["entrypoint"])
     return words + (list(more) if more else list(service.get("command", ())))
+
+
+def _prefect_of_the_image() -> dict[str, str]:
+    """Return what the Containerfile tells Prefect."""
+    text = (REPOSITORY / "deploy/image/Containerfile").read_text(encoding="utf-8")
+    return dict(re.findall(r"\b(PREFECT_\w+)=(\S+)", text))
 
 
 def postgres_programs() -> Path | None:

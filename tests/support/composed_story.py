@@ -142,14 +142,15 @@ def take_pictures(run: str, folder: Path) -> None:
     from support.browser import running_browser
 
     shown = {
-        "compose-prefect": f"http://prefect-server:4200/runs/flow-run/{run}?tab=Artifacts",
-        "compose-catalogue": (PLACE / "compose/site/pages/index.html").as_uri(),
+        "compose-prefect": (f"http://127.0.0.1:4200/v2/runs/flow-run/{run}?tab=Artifacts", "Published"),
+        "compose-catalogue": ((PLACE / "compose/site/pages/index.html").as_uri(), NAME),
     }
     with running_browser() as browser:
-        for name, address in shown.items():
+        for name, (address, word) in shown.items():
             page = browser.new_page(viewport={"width": 1200, "height": 760})
-            page.goto(address, wait_until="load", timeout=120_000)
-            page.wait_for_timeout(10_000)
+            page.goto(address, wait_until="commit", timeout=60_000)
+            page.get_by_text(word).first.wait_for(timeout=60_000)
+            page.wait_for_timeout(3_000)  # until it stops moving
             page.screenshot(path=str(folder / f"{name}.png"), animations="disabled", timeout=120_000)
 
 

@@ -29,9 +29,14 @@ if TYPE_CHECKING:
 
 STATISTICS = {
     "cancelled": {"family": "bernoulli", "column": "cancelled"},
-    "stops": {"family": "poisson", "column": "stops", "upper": 5},
+    "stops": {
+        "family": "poisson",
+        "column": "stops",
+        "upper": 5,
+        "sample": {"draws": 2, "within": ["0.2", "8"], "grid": 33, "prior": "Gamma(2, 1)"},
+    },
 }
-"""Two data files: what happens between files happens between these."""
+"""Two data files, of noisy statistics and of a sample: what happens between files happens between these."""
 
 POINTS: dict[str, Where] = {
     "before reserve": ("ledger", "reserve", "before"),
@@ -41,6 +46,7 @@ POINTS: dict[str, Where] = {
     "inside drawing": ("entry", "drawing", "after"),
     "after drawing": ("ledger", "enter_drawing", "after"),
     "between draws": ("draw", "", "after"),
+    "between samples": ("sample", "", "after"),
     "after the draw": ("mechanism", "", "after"),
     "inside the files": ("spooled", "stops.parquet", "before"),
     "before the marker": ("spooled", "complete.json", "before"),
@@ -86,14 +92,20 @@ def warm_up() -> None:
     """Import whatever a release imports, and have its kernels compiled; start no thread."""
     for module in (
         "dask.threaded",
+        "opendp._data",
+        "scipy.stats",
         "sqlalchemy.dialects.sqlite",
-        "suffice.pipeline.reduce.links",
+        "suffice.pipeline.chunk.sql_sums",
         "suffice.pipeline.mechanism.mechanism",
+        "suffice.pipeline.reduce.links",
+        "suffice.pipeline.reduce.push_down",
+        "suffice.pipeline.reduce.survey",
         "suffice.pipeline.reduce.tree",
         "suffice.pipeline.sources.schema_check",
         "suffice.releasing",
         "suffice.storage.ledger.sql.postgres",
         "suffice.storage.ledger.sql.sqlite",
+        "support.small_disk",
     ):
         importlib.import_module(module)
     from suffice.pipeline.chunk.partition import chunk_job, sum_batches
@@ -191,7 +203,7 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
 
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
-    from suffice.pipeline.mechanism import mechanism, noise
+    from suffice.pipeline.mechanism import mechanism, noise, selection
     from suffice.storage.ledger.sql import entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from suffice.storage.objects import local_files
@@ -214,6 +226,7 @@ def install(where: Where, number: int) -> None:
         # After the rows are changed, before the transaction is committed.
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
         "draw": (noise.Sampler, "draw_into", always),
+        "sample": (selection.Selector, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),
         "spooled": (SpoolEntry, "writing", lambda _, name: name == which),
         "marker": (SpoolEntry, "finish", always),

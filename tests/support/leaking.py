@@ -30,6 +30,7 @@ from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
 from suffice.pipeline.mechanism.noise import Sampler
+from suffice.pipeline.mechanism.selection import Selector
 from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.reduce.tree import exact_sums
 from suffice.pipeline.spec.plan import compile_plan
@@ -63,7 +64,7 @@ class Sought:
                 self.numbers[abs(int(number))] = what
 
     def add_noise(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Seek the noise that is drawn from now on, and its sums with what is sought now."""
+        """Seek noise that is drawn from now on, its sums with what is sought now, and scores of samples."""
         known = list(self.numbers)
         original = Sampler.draw_into
 
@@ -75,7 +76,14 @@ class Sought:
                 if abs(number) >= LEAST:
                     self.add("a noisy value", [each + number for each in known])
 
+        select = Selector.draw_into
+
+        def noted_scores(selector: Selector, scores: Any, out: Any) -> None:
+            self.add("a score", scores)
+            select(selector, scores, out)
+
         monkeypatch.setattr(Sampler, "draw_into", noted)
+        monkeypatch.setattr(Selector, "draw_into", noted_scores)
 
 
 def sought_in(spec: Spec) -> Sought:

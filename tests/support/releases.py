@@ -48,7 +48,7 @@ def some_values(plan: Plan, seed: int = 1, *, reach: int = 2**40) -> Values:
     """Return values for every component of every cell, some of them negative."""
     rng = np.random.default_rng(seed)
     return {
-        statistic.name: rng.integers(-1000, reach, (plan.n_cells, len(statistic.components))).astype(object)
+        statistic.name: rng.integers(-1000, reach, (plan.n_cells, statistic.n_values)).astype(object)
         for statistic in plan.statistics
     }
 
@@ -77,7 +77,7 @@ def smallest_files(plan: Plan) -> list[DataFile]:
             path=f"{statistic.name}.parquet",
             size=sizes.of_file(statistic)[0],
             sha256=HASH,
-            rows=plan.n_cells * len(statistic.components),
+            rows=plan.n_cells * statistic.n_values,
         )
         for statistic in plan.statistics
     ]

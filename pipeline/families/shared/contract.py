@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
+    from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -207,6 +208,8 @@ class Family:
         Whether its parameters are of the whole release: posteriors sum all cells.
     refused_under : callable
         The spec's entry under a column unit -> the rule that it breaks there, None where it breaks none.
+    sampled : SampledParameter or None
+        Its one parameter, where draws of a posterior on a grid can be released instead of noisy components.
     n_categories : callable
         The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
     tables : callable
@@ -259,6 +262,7 @@ class Family:
     of_whole_units: Callable[[Any], str] | None = None
     of_release: bool = False
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
+    sampled: SampledParameter | None = None
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
     labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(

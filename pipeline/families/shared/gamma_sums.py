@@ -2,6 +2,7 @@ r"""Totals that are gamma distributed: of a rate, which a gamma is conjugate to,
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known
+from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
 from suffice.pipeline.statistics.beyond_bounds import Outside, gamma_rate_outside, gamma_scale_outside
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
@@ -56,6 +59,11 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
     def log_likelihood(rate: Floats, sums: OneSum, parameters: Parameters) -> Floats:
         return known(shape, parameters) * sums.n * np.log(rate) - rate * sums.total
 
+    def natural(
+        rate: Fraction, log: Callable[[Fraction], Fraction], parameters: Parameters
+    ) -> tuple[Fraction, Fraction]:
+        return -rate, -known_exactly(shape, parameters) * log(rate)
+
     def in_jax(rate: Any, n: Any, parameters: Parameters) -> Total:
         from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
 
@@ -71,6 +79,7 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         update=update,
         marginal=marginal,
         log_likelihood=log_likelihood,
+        natural=natural,
         in_jax=in_jax,
         outside=outside,
     )
@@ -104,6 +113,11 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
 
         return GammaGamma(concentration=prior.concentration, rate=prior.scale, shape=share, share=share)
 
+    def natural(
+        scale: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+    ) -> tuple[Fraction, Fraction]:
+        return -Fraction(share) / scale, Fraction(share) * log(scale)
+
     def in_jax(scale: Any, n: Any, _parameters: Parameters) -> Total:
         from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
 
@@ -122,6 +136,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         log_likelihood=lambda scale, sums, _parameters: (
             -share * (sums.n * np.log(scale) + sums.total / scale)
         ),
+        natural=natural,
         in_jax=in_jax,
         outside=outside,
     )

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from suffice.pipeline.declaration.fields import ColumnSpec, LatticeBits, Nulls, NullsField
+from suffice.pipeline.declaration.fields import LatticeBits, Nulls, NullsField
+from suffice.pipeline.declaration.sample_entry import SampledColumnSpec
 from suffice.pipeline.families.shared.contract import Family, OfUnits
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
 from suffice.pipeline.families.shared.sum_model import OneSum, bounds
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
@@ -48,7 +50,7 @@ LARGEST_RATE = 1e18
 SpecType = TypeVar("SpecType", bound="SumSpec")
 
 
-class SumSpec(ColumnSpec):
+class SumSpec(SampledColumnSpec):
     """A numeric column; nulls and NaN do not enter, or count as a public value."""
 
     nulls: NullsField = Nulls()
@@ -185,6 +187,10 @@ def one_sum_family(
         outside=model.outside,
         clipped_record=model.clipped_record,
         of_units=of_units,
+        sampled=SampledParameter(
+            natural=model.natural,
+            totals=lambda entry, sums: records_and_total(lattice(entry), sums),
+        ),
     )
 
 
@@ -229,6 +235,12 @@ def totals(lattice: SumLattice, design: Design, sums: NDArray[Any]) -> NDArray[A
     if design is Design.MINIMAL:
         return sums[:, 1:]
     return np.stack([total - lattice.quantiser.lowest * n, lattice.quantiser.highest * n - total], axis=1)
+
+
+def records_and_total(lattice: SumLattice, sums: NDArray[Any]) -> NDArray[Any]:
+    """Return n and the sum of X from its lowest value, of n and sum X, in Python integers."""
+    n, total = sums[:, 0], sums[:, 1]
+    return np.stack([n, total - lattice.quantiser.lowest * n], axis=1)
 
 
 def project(statistic: NoisyStatistic) -> OneSum:

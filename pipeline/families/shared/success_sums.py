@@ -9,11 +9,14 @@ import numpy as np
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known
+from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
 from suffice.pipeline.statistics.beyond_bounds import failures_outside
 from suffice.pipeline.statistics.clipped_counts import clipped_failures
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
@@ -52,6 +55,11 @@ def failures_before_successes(successes: float | str) -> SumModel:
     def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
         return success_log_likelihood(probability, known(successes, parameters) * sums.n, sums.total)
 
+    def natural(
+        probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Parameters
+    ) -> tuple[Fraction, Fraction]:
+        return log(1 - probability), -known_exactly(successes, parameters) * log(probability)
+
     def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
         from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
 
@@ -64,6 +72,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
         update=update,
         marginal=marginal,
         log_likelihood=log_likelihood,
+        natural=natural,
         in_jax=in_jax,
         outside=lambda probability, parameters: failures_outside(
             probability, bounds(parameters)[1], known(successes, parameters)
@@ -84,6 +93,14 @@ def beta_distribution(prior: Beta, successes: Floats, failures: Floats) -> Distr
     return BetaDistribution(
         concentration1=prior.concentration1 + successes, concentration0=prior.concentration0 + failures
     )
+
+
+def log_odds(
+    probability: Fraction, trials: Fraction, log: Callable[[Fraction], Fraction]
+) -> tuple[Fraction, Fraction]:
+    """Return the natural parameter of so many trials that succeed with a probability, and its normaliser."""
+    failure = log(1 - probability)
+    return log(probability) - failure, -trials * failure
 
 
 def success_log_likelihood(probability: Floats, successes: Floats, failures: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
+    from suffice.pipeline.families.shared.sampled_parameter import Natural
     from suffice.pipeline.statistics.beyond_bounds import Outside
     from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
@@ -50,6 +52,9 @@ class SumModel:
     log_likelihood : callable
         The parameter, sums, the constants -> the log likelihood but for what does not depend on the
         parameter; arrays broadcast.
+    natural : callable
+        The parameter, a logarithm, the constants -> its natural parameter and the log normaliser of a record,
+        in exact numbers.
     in_jax : callable
         The parameter, N and the constants -> the distribution of the total given them, traced by JAX. What
         a record adds to the total is counted from T's lower bound.
@@ -63,6 +68,7 @@ class SumModel:
     update: Callable[[Any, OneSum, Parameters], Distribution]
     marginal: Callable[[Any, Parameters], Marginal]
     log_likelihood: Callable[[Any, OneSum, Parameters], Floats]
+    natural: Natural
     in_jax: Callable[[Any, Any, Parameters], Total]
     outside: Callable[[Floats, Parameters], Outside] | None = None
     clipped_record: Callable[[Floats, Parameters], Floats] | None = None
@@ -71,6 +77,16 @@ class SumModel:
 def bounds(parameters: Parameters) -> tuple[float, float]:
     """Return T's bounds on one record, in T's unit."""
     return float(parameters.lower or 0), float(parameters.upper or 0)
+
+
+def exact_bounds(parameters: Parameters) -> tuple[Fraction, Fraction]:
+    """Return T's bounds on one record, in T's unit, exactly."""
+    return parameters.lower or Fraction(0), parameters.upper or Fraction(0)
+
+
+def known_exactly(value: float | str, parameters: Parameters) -> Fraction:
+    """Return a number that a model knows as `known` does, exactly."""
+    return parameters.constants[value] if isinstance(value, str) else Fraction(value)
 
 
 def known(value: float | str, parameters: Parameters) -> float:

@@ -131,7 +131,7 @@ release_table <- function(release, statistic) {
   if (!.matches("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", entry$name)) refuse("fields", "a statistic has no such name")
   components <- unlist(entry$components)
   if (!length(components) || anyDuplicated(components)) refuse("shape", "a component stands twice, or there is none")
-  if (!identical(entry$noise, "discrete_laplace")) refuse("noise", "the format knows no such noise")
+  if (!identical(entry$mechanism, "discrete_laplace")) refuse("noise", "the format knows no such mechanism")
   if (!.matches("^[1-9][0-9]*$", entry$l1_sensitivity)) refuse("noise", "a sensitivity is a positive integer")
   epsilon <- exact(entry$epsilon)
   scale <- exact(entry$scale)

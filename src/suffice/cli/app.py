@@ -6,7 +6,7 @@ import signal
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -26,55 +26,32 @@ from suffice.cli import (
     model,
     monitor,
     output,
+    plan,
     pool,
     posterior,
     prior_comparison,
     publications,
     publish,
     rehearsal,
+    release,
+    skeleton,
     store,
+    table,
     trust,
     windows,
     withdrawal,
 )
-from suffice.cli.files import OverwriteOption, check_file, new_file
-from suffice.cli.options import (
-    DEFAULT_LEDGER,
-    DEFAULT_STORE,
-    PUBLISH_TIMEOUT,
-    AllowOpenOption,
-    AllowWithdrawnOption,
-    AsOfOption,
-    ClusterOption,
-    JsonOption,
-    LedgerOption,
-    OutOption,
-    PlotOption,
-    PublicKeyOption,
-    PublishTimeoutOption,
-    ReleaseArgument,
-    SpecArgument,
-    StatisticArgument,
-    StoreOption,
-    WaitOption,
-    WhereOption,
-    WitnessOption,
-    open_for_reading,
-    parse_pairs,
-)
+from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads the annotations
 from suffice.cli.strict import make_strict, own_words
 from suffice.cli.terminal import say, say_json
-from suffice.cli.withdrawn import forget_withdrawn, note_withdrawn
+from suffice.cli.withdrawn import forget_withdrawn
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.monitoring import log_lines
-from suffice.monitoring.counting import counting_refusals
 from suffice.profile.finding import CHOSEN
-from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.pooling.release import Release
 
 app = typer.Typer(
     name="suffice",
@@ -128,137 +105,15 @@ def demo(
         output.print_json(summary)
 
 
-@app.command()
-def init(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="A Parquet file, directory or glob; or a source as specs have it: '{delta: flights}'.",
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
-    ] = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
-    from suffice.pipeline.sources.template import skeleton  # noqa: PLC0415
-
-    check_file("--out", out, overwrite=None)
-    text = skeleton(data, relative_to=out.parent if out else Path())
-    if out is not None:
-        try:
-            with out.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            message = f"--out {out}: the file exists, and is not overwritten"
-            raise UsageError(message) from None
-        except OSError:
-            message = f"--out {out}: the file cannot be written"
-            raise UsageError(message) from None
-    if as_json:
-        output.print_json({"spec": text, "out": str(out) if out else None})
-    elif out is None:
-        say(text, end="")
-    else:
-        say(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")
-
-
-app.command()(calibration.plan)
-
-
-@app.command()
-def release(
-    spec: SpecArgument,
-    window: Annotated[
-        str, typer.Option("--window", metavar="W", help="A window label, as 2013-01, or latest-complete.")
-    ] = "all",
-    amendment: Annotated[
-        int, typer.Option("--amendment", metavar="N", help="Release the window again, as its N-th amendment.")
-    ] = 0,
-    store: StoreOption = DEFAULT_STORE,
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    cluster: ClusterOption = "threads",
-    witness: WitnessOption = None,
-    as_of: AsOfOption = None,
-    *,
-    new_attempt: Annotated[
-        bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
-    ] = False,
-    publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
-    wait: WaitOption = False,
-    allow_open: AllowOpenOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Charge the ledger, compute exact statistics, add noise once, publish."""
-    with counting_refusals():
-        settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-        from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-        from suffice.releasing import carry_out  # noqa: PLC0415
-
-        loaded = load_spec(spec)
-        with messages.about_release(
-            loaded, window=window, amendment=amendment, as_of=as_of, allow_open=allow_open, ledger=ledger
-        ):
-            outcome = carry_out(
-                loaded,
-                store=store,
-                ledger=ledger,
-                cluster=cluster,
-                window=window,
-                amendment=amendment,
-                as_of=as_of,
-                allow_open=allow_open,
-                new_attempt=new_attempt,
-                publish_timeout=publish_timeout,
-                wait=wait,
-                witness=witness,
-                progress=messages.progress(),
-                notice=messages.notice,
-            )
-    note_withdrawn(outcome.release, warned=True)
-    document = {
-        **_release_document(outcome.release),
-        "status": outcome.status,
-        "remaining_epsilon": outcome.remaining_epsilon,
-    }
-    if as_json:
-        output.print_json(document)
-        return
-    if outcome.status == "already_published":
-        say("already published: the data were not read again, nothing was charged")
-    _print_release(document)
-    say(f"remaining epsilon  {outcome.remaining_epsilon}")
-
-
+app.command()(skeleton.init)
+app.command()(plan.plan)
+app.command()(release.release)
 app.command()(rehearsal.rehearse)
 app.command()(windows.backfill)
 app.command()(windows.status)
 app.command()(monitor.metrics)
 app.command("doctor")(doctor.doctor)
-
-
-@app.command()
-def show(
-    release: ReleaseArgument,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
-    *,
-    allow_withdrawn: AllowWithdrawnOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a release: what, for whom, at what price, signed by whom, which files."""
-    document = _release_document(
-        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn), public_keys
-    )
-    if as_json:
-        output.print_json(document)
-    else:
-        _print_release(document)
-
-
+app.command()(release.show)
 app.command()(analysis.compare)
 app.command()(pool.pool)
 app.command()(prior_comparison.compare_priors)
@@ -266,62 +121,7 @@ app.command()(trust.verify)
 app.command()(trust.disclose)
 app.command()(withdrawal.withdraw)
 app.command()(withdrawal.describe)
-
-
-@app.command()
-def table(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
-    where: WhereOption = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
-    *,
-    allow_withdrawn: AllowWithdrawnOption = False,
-    overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Print a statistic's unbiased estimates and the standard deviations of their noise."""
-    output.check_out(out, overwrite=overwrite)
-    output.check_picture(plot, overwrite=overwrite)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    chosen = opened.statistic(statistic).where(parse_pairs("--where", where))
-    rows = chosen.table()
-    from suffice.data_files.source import table_source  # noqa: PLC0415 - each command imports what it needs
-
-    source = table_source(opened, statistic)
-    if out is not None:
-        from suffice.data_files.tables import columns_of  # noqa: PLC0415
-
-        output.write_table(columns_of(rows), out, source, overwrite=overwrite)
-    if plot is not None:
-        from suffice.data_files.source import table_source  # noqa: PLC0415
-        from suffice.plots.style import footer_of  # noqa: PLC0415
-        from suffice.plots.tables import plot_table  # noqa: PLC0415
-
-        footer = footer_of(table_source(opened, statistic), [opened])
-        with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_table(chosen, written, title=f"{opened.label}: {statistic}", footer=footer)
-    if as_json:
-        output.print_json(
-            {
-                "source": source.document(),
-                "statistic": statistic,
-                "family": chosen.plan.family,
-                "rows_of": chosen.plan.rows_of,
-                "saturated": chosen.n_saturated,
-                "rows": rows,
-            }
-        )
-        return
-    if out is None:
-        output.print_rows(rows)
-        output.print_saturation(chosen)
-        output.print_rows_of(chosen.plan.rows_of, "quantities")
-    output.print_written(out, plot)
-
-
+app.command()(table.table)
 app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)
 app.command()(publish.publish)
@@ -333,61 +133,6 @@ make_strict(app)
 def command() -> Callable[..., object]:
     """Return the whole command line; it is put together once."""
     return get_command(app)
-
-
-_UNIT_BOUND = ("max_rows", "unit_nulls")
-
-
-def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
-    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
-
-    return {
-        "name": release.name,
-        "dataset": release.dataset,
-        "window": release.window,
-        **windows.window_fields(release),
-        "release_id": release.release_id,
-        "uri": release.uri,
-        "epsilon": format_epsilon(release.epsilon),
-        "neighboring": str(release.neighboring),
-        "unit": release.unit,
-        **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
-        "status": "published",
-        **trust.signature_fields(release.manifest, public_keys),
-        "files": [
-            {
-                **file,
-                "path": f"{release.uri}/{file['path']}",
-                "rows_of": release.statistic(file["statistic"]).plan.rows_of,
-            }
-            for file in release.files
-        ],
-    }
-
-
-def _print_release(document: dict[str, Any]) -> None:
-    fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
-    for field in (*fields, *_UNIT_BOUND, "status"):
-        if field in document:
-            say(f"{field:<18} {document[field]}")
-    if "closed" in document:
-        when = "after" if document["closed"] else "before"
-        say(
-            f"{'closed':<18} released {when} its window ended at {document['window_ended']}, as of "
-            f"{document['released']}: rows that came later are not in it"
-        )
-    if document.get("amends"):
-        say(f"{'amends':<18} release {document['amends']}, as amendment {document['amendment']}")
-    if document.get("amended_by"):
-        say(f"{'amended by':<18} release {document['amended_by']}, which replaces it")
-    if document["signed_by"] is None:
-        say(f"{'signed by':<18} nobody")
-    else:
-        say(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
-    for file in document["files"]:
-        name, digest = Path(file["path"]).name, file["sha256"][:16]
-        of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
-        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...{of}")
 
 
 def _fail(name: str, message: str, status: int, *, as_json: bool) -> NoReturn:

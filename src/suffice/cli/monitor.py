@@ -117,13 +117,16 @@ def _print(found: Standing) -> None:
     else:
         say("no spec could be judged" if found.unreadable else "spec_folders hold no spec")
     for one in found.unreadable:
-        say(f"\n{in_line(one.spec)}: {one.message}")
+        place = "" if one.message.startswith(one.spec) else f"{in_line(one.spec)}: "
+        say(f"\n{place}{one.message}")
     if document["accounts"]:
         say("")
         accounts = [
             {**one, "per_window": "yes" if one["per_window"] else "no"} for one in document["accounts"]
         ]
         output.print_rows(accounts, limit=len(accounts))
+        if any(one["per_window"] == "yes" for one in accounts):
+            say("\nof a grant for each window: granted, spent and remaining in one that was never charged")
     say(f"\ncharges in a spool: {found.in_spool}")
     if document["refusals"] is not None:
         said = ", ".join(f"{kind} {number}" for kind, number in document["refusals"].items())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.record_count import NPrior
 
 _MOST_DRAWS = 10_000_000
+_MOST_SIMULATIONS = 1_000_000
 
 DEFAULT_STORE = "releases"
 DEFAULT_LEDGER = "sqlite:///ledger.db"
@@ -177,6 +178,16 @@ def check_draws(draws: int, seed: int | None) -> None:
     """Refuse a number of draws or a seed that cannot be used."""
     if not 1 <= draws <= _MOST_DRAWS:
         message = f"--draws {draws}: a number of draws in 1..{_MOST_DRAWS}"
+        raise UsageError(message)
+    if seed is not None and seed < 0:
+        message = f"--seed {seed}: a seed is an integer of at least 0"
+        raise UsageError(message)
+
+
+def check_simulation(simulations: int | None, seed: int | None) -> None:
+    """Refuse a number of simulations or a seed that cannot be used."""
+    if simulations is not None and not 1 <= simulations <= _MOST_SIMULATIONS:
+        message = f"--simulations {simulations}: a number in 1..{_MOST_SIMULATIONS}"
         raise UsageError(message)
     if seed is not None and seed < 0:
         message = f"--seed {seed}: a seed is an integer of at least 0"

@@ -48,9 +48,9 @@ def reconcile_ledger(
     for charge in done.charges:
         spent = _document(charge)["spent"]
         say(f"{charge.dataset}: {charge.label}: {charge.state}; epsilon {spent} is spent")
+    lost = counted(done.skipped, "lost entry", "lost entries")
     say(
-        f"{counted(len(done.charges), 'charge')} taken up, numbers of {counted(done.skipped, 'lost entry')} "
-        "skipped"
+        f"{counted(len(done.charges), 'charge')} taken up, numbers of {lost} skipped"
         if done.charges or done.skipped
         else "nothing to reconcile: no store shows what this ledger lacks"
     )

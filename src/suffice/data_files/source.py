@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.declaration.exact_numbers import format_number
 from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.publication.releases import manifest_sha256
 
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.pooling.prior_comparison import PriorComparison
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.sample import ReleasedSample
 
 ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
 SUMMARIES = "posterior summaries"
 DRAWS = "posterior draws"
+SAMPLE = "draws of a released posterior sample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class Source:
     Attributes
     ----------
     what : str
-        ``ESTIMATES``, ``SUMMARIES``, ``DRAWS``, or another short text.
+        ``ESTIMATES``, ``SUMMARIES``, ``DRAWS``, ``SAMPLE``, or another short text.
     releases : tuple of ReleaseSource
     statistic : str
         Its name; several are separated by commas.
@@ -221,6 +224,24 @@ def calibration_source(release: Release, statistic: str, found: Calibration, *, 
         prior=str(found.prior),
         n_prior=str(found.n_prior),
         seed=seed,
+    )
+
+
+def sample_source(release: Release, sample: ReleasedSample) -> Source:
+    """Return the source of a released sample's draws."""
+    drawn = sample.sample
+    lower, upper = map(format_number, drawn.within)
+    note = (
+        f"drawn once, from {drawn.grid} points of {lower}..{upper}, at temperature "
+        f"{float(drawn.temperature):.6g}: their spread tells of privacy as well as of the parameter"
+    )
+    return Source(
+        what=SAMPLE,
+        releases=(ReleaseSource.of(release),),
+        statistic=sample.plan.name,
+        prior=drawn.prior,
+        draws=drawn.draws,
+        notes=(note,),
     )
 
 

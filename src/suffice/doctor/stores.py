@@ -1,4 +1,4 @@
-"""Whether the store is the ledger's, and whether every store that it charged for still answers."""
+"""Whether the store is the ledger's, every store that it charged for answers, and none is newer than it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, skipped, warning
 from suffice.doctor.ledger import readable
+from suffice.errors import LedgerCorruptError
 from suffice.profile.addresses import redacted
 from suffice.storage.objects.address import read_address
 from suffice.storage.operations.known_stores import ask
+from suffice.storage.operations.markers import refuse_newer, refuse_older_ledger
+from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.store_identity import read_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from suffice.doctor.contract import Fact
     from suffice.profile.settings import Settings
@@ -24,7 +27,10 @@ def check(place: Settings) -> Iterator[Fact]:
     identity = read_identity(address.objects(), address.uri)
     here = redacted(address.uri)
     if identity is None:
-        yield warning(f"there is no store at {here} yet", "the first release makes it: suffice rehearse")
+        yield warning(
+            f"there is no store at {here} yet",
+            "the first release makes it; suffice rehearse tries whether it can",
+        )
     opened = readable(place)
     if opened is None:
         yield skipped("whose store this is cannot be told: the ledger cannot be read")
@@ -36,16 +42,29 @@ def check(place: Settings) -> Iterator[Fact]:
                 "name the store of this ledger: suffice store list",
             )
         elif identity is not None:
+            yield from _older(refuse_older_ledger, ledger, open_store(address.uri, probe=False))
             yield ok(f"the store {identity.store_id[:8]} at {here} is this ledger's")
         known = [store for store in ledger.stores() if not store.retired]
-        answered = {answer.store.store_id for answer in ask(known, ledger.ledger_id)}
+        answers = ask(known, ledger.ledger_id)
+        answered = {answer.store.store_id for answer in answers}
+        for answer in answers:
+            if identity is None or answer.store.store_id != identity.store_id:
+                yield from _older(refuse_newer, ledger, redacted(answer.store.uri), answer.markers)
     for store in known:
         if store.store_id not in answered:
             yield problem(
                 f"the store {store.store_id[:8]} that the ledger charged for does not answer at "
                 f"{redacted(store.uri)}",
-                "bring it back; where it was moved: suffice store adopt STORE; where it is gone for good: "
-                f"suffice store retire {store.store_id} --reason TEXT",
+                "let this user read it, or bring it back; where it was moved: suffice store adopt STORE; "
+                f"where it is gone for good: suffice store retire {store.store_id} --reason TEXT",
             )
     if known and len(answered) == len(known):
         yield ok(f"every store that the ledger charged for answers: {len(known)}")
+
+
+def _older(look: Callable[..., None], *asked: object) -> Iterator[Fact]:
+    """Tell whether a store shows charges that the ledger lacks."""
+    try:
+        look(*asked)
+    except LedgerCorruptError as error:
+        yield problem(str(error), "stop all runs, and follow `A lost ledger` in deploy/RUNBOOK.md")

@@ -84,7 +84,7 @@ class SeriesStanding:
         How many releases are still to come now: windows that are missing or overdue, and amendments.
     covered : int or None
         How many releases the budget still covers, those that are due first; None: every one, as the grant
-        holds for each window, or none is to come.
+        holds for each window and covers all that are due, or none is to come.
     ok : bool
         Whether nothing is overdue, and no release gone from the store.
     """
@@ -264,6 +264,10 @@ def _series(
     report = status(spec, store=store, ledger=ledger, as_of=as_of)
     windows = Counter(window.state for window in report.windows)
     amendments = Counter(one.state for one in report.amendments)
+    due = sum(windows[state] for state in GAPS) + amendments.total()
+    further = report.further
+    if further is None and report.covered < due:  # later windows have a budget of their own; these have not
+        further = 0
     return SeriesStanding(
         spec=str(path),
         dataset=spec.dataset,
@@ -271,8 +275,8 @@ def _series(
         releases=releases,
         windows={str(state): windows[state] for state in WindowState},
         amendments={str(state): amendments[state] for state in AmendmentState},
-        due=sum(windows[state] for state in GAPS) + amendments.total(),
-        covered=None if report.further is None else report.covered + report.further,
+        due=due,
+        covered=None if further is None else report.covered + further,
         ok=report.ok,
     )
 

@@ -86,13 +86,13 @@ METRICS = (
         name="suffice_epsilon_spent",
         kind="gauge",
         labels=("dataset", "scope"),
-        says="Epsilon that was spent, with what running releases hold.",
+        says="Epsilon that was spent or is held by runs; of a grant for each window, in one never charged.",
     ),
     Metric(
         name="suffice_epsilon_remaining",
         kind="gauge",
         labels=("dataset", "scope"),
-        says="Epsilon that remains; of a grant for each window, in one that was never charged.",
+        says="Epsilon that remains; of a grant for each window, in one never charged.",
     ),
     Metric(
         name="suffice_spool_charges",

@@ -132,6 +132,13 @@ def row(interval: Interval, x: Scale) -> Markup:
     return markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
 
 
+def points(values: Sequence[float], x: Scale) -> Markup:
+    """Return single values on a line, for a row of a table; hidden from readers of text, as ``row`` is."""
+    parts = [_line("grid", at, 0, at, 24) for at in (100 * x.at(tick) for tick in x.ticks)]
+    parts += [f'<circle class="point" cx="{100 * x.at(value):.2f}%" cy="12" r="4"/>' for value in values]
+    return markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
+
+
 def row_axis(x: Scale) -> Markup:
     """Return the axis above such rows."""
     shown = x.labels()

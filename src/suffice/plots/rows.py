@@ -94,6 +94,22 @@ def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]
     _legend(axis, [kind.label for kind in kinds])
 
 
+def draw_points(axis: Axes, labels: Sequence[str], values: Floats) -> None:
+    """Draw points in rows, (n_rows, n_points), the first row on top."""
+    at = np.repeat(np.arange(float(len(labels))), values.shape[1])
+    axis.plot(
+        values.ravel(),
+        at,
+        "o",
+        color=POSTERIOR,
+        markersize=4.6,
+        markerfacecolor="white",
+        markeredgewidth=1.3,
+    )
+    _name_rows(axis, labels)
+    axis.set_ylim(len(labels) - 0.4, -0.6)
+
+
 def draw_curves(axis: Axes, labels: Sequence[str], kinds: Sequence[Curves], below: Intervals) -> None:
     """Draw densities on the base lines of rows, each row to its own height, and intervals below them."""
     rows = np.arange(float(len(labels)))

@@ -149,7 +149,7 @@ def footer_of(source: Source, releases: Sequence[Release] = ()) -> str:
     if len(named) > _MOST_NAMED:
         named = [named[0], f"{len(named) - 2} more", named[-1]]
     prices = dict.fromkeys(
-        f"epsilon {format_epsilon(release.statistic(source.statistic).plan.epsilon)} of "
+        f"epsilon {format_epsilon(release.plan_of(source.statistic).epsilon)} of "
         f"{format_epsilon(release.epsilon)}"
         for release in releases
     )

@@ -172,7 +172,7 @@ def test_the_example_in_the_docs_pools_partially() -> None:
     """Airports with few flights are drawn towards the others, and the spread is learned."""
     text = (Path(__file__).parents[3] / "docs" / "how-to" / "model-in-numpyro.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(# partial pooling\n.*?)```", text, re.DOTALL)
-    code = code.replace("num_warmup=400, num_samples=2000", "num_warmup=200, num_samples=300")
+    code = code.replace("num_warmup=400, num_samples=2000", "num_warmup=100, num_samples=200")
     plan = statistic_plan({"family": "normal", "lower": "-60", "upper": "180"}, epsilon="0.5", public_n=False)
     sums = []
     for n, mean, sd in (

@@ -18,6 +18,8 @@ from support.joint import plan_of
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
@@ -42,13 +44,19 @@ STATED = SpreadNormalInverseWishart([0.2], [0.6])
 DRAWS = 25_000
 
 
-def weights(statistic: NoisyStatistic, latent: Floats, n_prior: Any, **parameters: Any) -> Floats:
-    """Log weights of latent numbers (n, n_latent) for one cell."""
+def log_weights(
+    statistic: NoisyStatistic, n_prior: Any, n: int, **others: Any
+) -> Callable[[Floats, dict[str, Any]], Floats]:
+    """Return what gives the log weights of latent numbers (n, n_latent) for one cell; it is compiled once."""
     cells = noisy_statistic(
-        statistic.plan, np.repeat(statistic.values, len(latent), axis=0), public_n=statistic.public_n
+        statistic.plan, np.repeat(statistic.values, n, axis=0), public_n=statistic.public_n
     )
-    found = jax.jit(lambda u: likelihood.log_likelihood(cells, n_prior=n_prior, latent=u, **parameters))
-    return np.asarray(found(latent))
+    found = jax.jit(
+        lambda latent, given: likelihood.log_likelihood(
+            cells, n_prior=n_prior, latent=latent, **given, **others
+        )
+    )
+    return lambda latent, given: np.asarray(found(latent, given))
 
 
 @pytest.mark.timeout(1800)
@@ -94,12 +102,13 @@ def test_latent_moments_integrate_to_the_likelihood(family: str, row: tuple[floa
     sides = np.arange(-9.0, 9.0, 0.15), np.arange(-40.0, 9.0, 0.15)
     grid = np.stack(np.meshgrid(*sides), axis=2).reshape(-1, 2)
     log_phi = stats.norm.logpdf(grid).sum(axis=1)
+    weights = log_weights(statistic, "Uniform(0, 6)", len(grid))
     names = ("mean", "variance") if family == "normal" else ("log_mean", "log_variance")
     found, exact, wrong = [], [], []
     for mean, variance in ((0.3, 0.4), (0.6, 3.0), (-0.8, 0.05)):
         scaled = mean if family == "normal" else mean / 3
         both = dict(zip(names, (scaled, variance), strict=True))
-        log_weight = weights(statistic, grid, "Uniform(0, 6)", **both) + log_phi
+        log_weight = weights(grid, both) + log_phi
         found.append(np.log(np.sum(np.exp(log_weight)) * 0.15**2))
         exact.append(dense(scaled, variance, 1))
         wrong.append(dense(scaled, variance, 0))
@@ -132,19 +141,21 @@ def densities(statistic: NoisyStatistic, z: Floats, n: int) -> Floats:
 
 
 def standard_weights(
-    statistic: NoisyStatistic, n_prior: str | None, given: dict[str, Any], rng: np.random.Generator
+    log_weight: Callable[[Floats, dict[str, Any]], Floats],
+    size: int,
+    given: dict[str, Any],
+    rng: np.random.Generator,
 ) -> Floats:
-    """Weights (DRAWS,) whose mean is that over standard normal latent numbers.
+    """Weights (DRAWS,) whose mean is that over standard normal latent numbers, of which there are `size`.
 
     These are drawn with wide tails where the draws before had their weight: the weights' variance is small.
     """
-    size = observed.n_latent(statistic)
     loc, shape = np.zeros(size), 1.5 * np.eye(size)
     for _ in range(4):
         drawn_from = stats.multivariate_t(loc, shape, df=5)
         latent = drawn_from.rvs(DRAWS, random_state=rng)
         log_ratio = np.sum(stats.norm.logpdf(latent), axis=1) - drawn_from.logpdf(latent)
-        weight: Floats = np.exp(weights(statistic, latent, n_prior, **given) + log_ratio)
+        weight: Floats = np.exp(log_weight(latent, given) + log_ratio)
         loc = np.average(latent, axis=0, weights=weight)
         shape = 1.5 * np.cov(latent.T, aweights=weight) + 0.05 * np.eye(size)
     return weight
@@ -176,6 +187,8 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
     row = np.rint((noisy_moments_of(blank).in_scales().coefficients @ sums + shift) * plan.scale)
     statistic = noisy_statistic(plan, row[None].astype(object), public_n=public_n)
     sizes, n_prior = ((count,), None) if public else ((4, 5, 6), "Uniform(4, 6)")
+    stated = {"predictor_prior": STATED} if entry is LINE else {}
+    log_weight = log_weights(statistic, n_prior, DRAWS, **stated)
     found, exact, wrong, variance = 0.0, 0.0, 0.0, 0.0
     for sign, (slope, residual) in ((1.0, (0.4, 0.1)), (-1.0, (-0.3, 0.5))):
         if entry is TWO:
@@ -185,8 +198,9 @@ def test_weights_average_to_what_rows_give(entry: dict[str, Any], public: bool) 
             }
         else:
             given = {"coefficient": np.array([slope]), "variance": residual}
-            given |= {"intercept": -0.1, "predictor_prior": STATED} if linear else {}
-        ours = standard_weights(statistic, n_prior, given, rng)
+            given |= {"intercept": -0.1} if linear else {}
+        ours = standard_weights(log_weight, observed.n_latent(statistic), given, rng)
+        given |= stated
         direct = [densities(statistic, rows(plan, given, n, rng), n) for n in sizes]
         spread = "covariance" if entry is TWO else "variance"
         wider = given | {spread: 8.0 * given[spread]}

@@ -74,7 +74,8 @@ def enumerated(
     reach = {"bernoulli": 1, "binomial": 3, "poisson": 6, "geometric": 8}[family]
     terms = []
     for n in range(n_prior.support[0], n_prior.support[1] + 1):
-        total = np.arange(400.0) if n else np.zeros(1)
+        # Sums beyond that are 19 scales of the noise and more from what was released: e^-19 at most.
+        total = np.arange(250.0) if n else np.zeros(1)
         log_distribution = SUMS[family](total, n, positions[:, None]) if n else np.zeros((len(positions), 1))
         noise = np.abs(values[0] - total)
         if len(values) == 2:

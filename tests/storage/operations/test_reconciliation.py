@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.operations.witness import check_witness, make_witness
-from suffice.storage.releases.layout import marker_key
+from suffice.storage.releases.layout import LARGEST_SEQUENCE, marker_key
 from suffice.storage.releases.release_store import open_store
 from support.backups import Backup, back_up, restored
 from support.paid import Books, pay, steps
@@ -238,6 +239,53 @@ def test_a_marker_that_was_made_up_is_refused(
         with pytest.raises(LedgerCorruptError, match="do not agree"):
             reconcile(ledger, stores=[books.store.uri], reason=WHY)
         assert ledger.head() == head
+
+
+@pytest.mark.audit
+def test_a_store_that_was_moved_after_the_copy_was_made(
+    books: Books, ledger_url: str, tmp_path: Path
+) -> None:
+    """The copy can neither ask it where it was, nor adopt what has charges that it lacks."""
+    pay(books, "a")
+    backup = back_up(ledger_url, books.directory)
+    pay(books, "b")
+    moved = tmp_path / "moved"
+    (tmp_path / "releases").rename(moved)
+    adopt_store(books.ledger, str(moved))
+    store = open_store(str(moved), ledger_id=books.ledger.ledger_id)
+    here = dataclasses.replace(books, store=store)
+    pay(here, "c")
+    with lost(books, backup) as ledger:
+        with pytest.raises(LedgerCorruptError, match="reconcile"):
+            adopt_store(ledger, str(moved))
+        with pytest.raises(StoreError, match="--store NEW_PLACE"):
+            reconcile(ledger, reason=WHY)
+        (tmp_path / "releases").mkdir()
+        shutil.copy(moved / "suffice.json", tmp_path / "releases")
+        with pytest.raises(StoreError, match="is a copy of it"):
+            reconcile(ledger, stores=[str(moved)], reason=WHY)
+        shutil.rmtree(tmp_path / "releases")
+        done = reconcile(ledger, stores=[str(moved)], reason=WHY)
+        assert [charge.name for charge in done.charges] == ["b", "c"]
+        assert [known.uri for known in ledger.stores()] == [store.uri]
+        assert reconcile(ledger, reason=WHY).charges == ()
+        assert open_for_release(ledger, str(moved), "passengers").store_id == store.store_id
+        assert_whole(ledger, here, spent=3)
+
+
+def test_a_number_that_nobody_lost_is_refused(books: Books) -> None:
+    """A marker that was put there may name any number, and each would be an entry."""
+    from suffice.storage.operations.markers import Marker, marker_of
+
+    true = marker_of(books.ledger, pay(books, "a"))
+    entry = dataclasses.replace(true.entry, sequence=LARGEST_SEQUENCE)
+    path = books.directory / "releases" / marker_key(entry.sequence)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(Marker(ledger_id=true.ledger_id, entry=entry).encode())
+    head = books.ledger.head()
+    with pytest.raises(LedgerCorruptError, match="so many are not lost"):
+        reconcile(books.ledger, reason=WHY)
+    assert books.ledger.head() == head
 
 
 @contextmanager

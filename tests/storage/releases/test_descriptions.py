@@ -59,7 +59,7 @@ def test_a_data_package_says_what_the_files_hold(release: Path) -> None:
                 assert set(table[field["name"]].to_pylist()) == set(field["constraints"]["enum"])
         key = resource["schema"]["primaryKey"]
         assert len(table.select(key).group_by(key).aggregate([])) == len(table)
-        assert resource["suffice"]["noise"] == "discrete_laplace"
+        assert resource["suffice"]["mechanism"] == "discrete_laplace"
 
 
 def test_croissant_says_what_the_files_hold(release: Path) -> None:

@@ -129,7 +129,7 @@ def test_every_field_that_follows_from_the_plan_is_compared() -> None:
         ("statistics", "family"),
         ("statistics", "columns"),
         ("statistics", "l1_sensitivity"),
-        ("statistics", "noise"),
+        ("statistics", "mechanism"),
         ("statistics", "scale"),
         ("statistics", "value_type"),
         ("statistics", "partition_total"),

@@ -164,17 +164,18 @@ def test_every_output_says_what_it_is() -> None:
             assert output.label == "not a release"
             assert output.csv().startswith("# not a release\n")
             assert str(output).startswith("not a release\n")
-            for text in (str(output), output.csv()):
+            for text in (str(output), output.csv(), repr(output)):
                 assert words in text
+            for text in (str(output), output.csv()):
                 assert f"enumeration of neighbours: {mechanism.certified_loss:.6g}" in text
 
 
 def test_draws_follow_the_chances() -> None:
-    """4,000 draws of 21 candidates: chi-square below its 1e-7 quantile; at twice the epsilon it is above."""
+    """1,500 draws of 21 candidates: chi-square below its 1e-7 quantile; at twice the epsilon it is above."""
     from scipy import stats
 
     rng = np.random.default_rng(2)
-    size, epsilon = 4_000, 6.0
+    size, epsilon = 1_500, 6.0
     mechanism = candidate_mechanism(TWO, 20, epsilon=epsilon, sensitivity="global")
     row = mechanism.simplex.row_of((12, 8))
     found = [int(mechanism.draw((12, 8), rng=rng).counts[0]) for _ in range(size)]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betainc, logsumexp, xlogy
@@ -121,9 +123,9 @@ def test_no_neighbour_changes_the_law_by_more_than_its_cost(relation: Relation, 
 
 
 def test_draws_have_the_law_of_the_truncated_posterior() -> None:
-    """Kolmogorov-Smirnov, 1e5 draws, p > 1e-7; the posterior at half of the temperature is caught."""
+    """Kolmogorov-Smirnov, 40,000 draws, p > 1e-7; the posterior at half of the temperature is caught."""
     rng = np.random.default_rng(2)
-    found = sample_beta_bernoulli(np.full(100_000, 6), np.full(100_000, 14), epsilon=1.0, least=0.2, rng=rng)
+    found = sample_beta_bernoulli(np.full(40_000, 6), np.full(40_000, 14), epsilon=1.0, least=0.2, rng=rng)
 
     def distribution(points: Any, tempered: float) -> Any:
         first, second = 1.0 + 6.0 / tempered, 1.0 + 14.0 / tempered
@@ -166,20 +168,36 @@ def test_an_interval_far_in_a_tail_is_drawn_from(
     assert result.pvalue > 1e-7
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    powers=st.tuples(st.floats(-3, 7), st.floats(-3, 7)),
+    ends=st.tuples(st.floats(1e-9, 1 - 1e-9), st.floats(1e-9, 1 - 1e-9)),
+    seed=st.integers(0, 2**32),
+)
+def test_a_draw_lies_in_its_interval_wherever_that_is(
+    powers: tuple[float, float], ends: tuple[float, float], seed: int
+) -> None:
+    low, high = min(ends), max(ends)
+    first, second = (np.full(3, 10.0**power) for power in powers)
+    values = draw_truncated_beta(first, second, np.array(low), np.array(high), np.random.default_rng(seed))
+    assert (low <= values).all()
+    assert (values <= high).all()
+
+
 def test_a_truncated_dirichlet_is_drawn_and_one_pass_is_not_it() -> None:
     """(5, 2, 1, 1) above .15 has mean .3371 of the first entry; one pass of truncated Betas gives .4229."""
-    parameters, least, size = np.array([5.0, 2.0, 1.0, 1.0]), 0.15, 40_000
+    parameters, least, size = np.array([5.0, 2.0, 1.0, 1.0]), 0.15, 20_000
     rng = np.random.default_rng(4)
     exact = draw_truncated_dirichlet(parameters, least, draws=size, rng=rng)
     moved = move_truncated_dirichlet(
-        public_start((size, 4), least, rng), parameters, least, rounds=25, rng=rng
+        public_start((size, 4), least, rng), parameters, least, rounds=12, rng=rng
     )
     once = _one_pass(parameters, least, size, rng)
     for found, mean in ((exact, 0.3371), (moved, 0.3371), (once, 0.4229)):
         np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
         assert found.min() >= least - 1e-12
         error = 6 * found[:, 0].std() / math.sqrt(size)
-        assert error < 0.004
+        assert error < 0.006
         assert found[:, 0].mean() == pytest.approx(mean, abs=error)
     for entry in range(4):
         assert stats.ks_2samp(exact[:, entry], moved[:, entry]).pvalue > 1e-8

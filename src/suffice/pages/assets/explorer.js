@@ -1065,7 +1065,7 @@
     const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
     if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
     const isKnown = isComputedAgain(entry);
-    const fields = { name, family: entry.family, epsilon: format(epsilon), noise: "discrete_laplace" };
+    const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism: "discrete_laplace" };
     const place = `statistics.${shown(name)}`;
     let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
     if (isKnown) {

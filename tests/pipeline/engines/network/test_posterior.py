@@ -255,7 +255,10 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.timeout(1800)
-def test_chains_are_the_same_for_who_asks_again() -> None:
+def test_chains_are_the_same_for_who_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of short chains, whose draws follow what these chains found."""
+    monkeypatch.setattr(posterior, "_ITERATIONS", 16)
+    monkeypatch.setattr(posterior, "DOUBLINGS", 0)
     first, second = distribution_of(CHAIN, {}), distribution_of(CHAIN, {})
     assert np.array_equal(first.mean("probability"), second.mean("probability"))
     draws = first.sample(5000, np.random.default_rng())["probability"]

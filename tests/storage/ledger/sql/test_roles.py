@@ -85,6 +85,8 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("CREATE TABLE public.mine (id int)", PRIVILEGE),
         ("CREATE TEMPORARY TABLE ledger (id int)", PRIVILEGE),
         ("SET ROLE suffice_owner", PRIVILEGE),
+        ("SELECT lo_create(0)", PRIVILEGE),
+        ("SELECT lo_from_bytea(0, 'x')", PRIVILEGE),
     ],
     "owner": [
         ("UPDATE accounts SET micro_spent = 0", PRIVILEGE),
@@ -110,6 +112,9 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE charges SET state = 'abandoned'", PRIVILEGE),
         ("DELETE FROM charges", PRIVILEGE),
         ("CREATE TABLE public.mine (id int)", PRIVILEGE),
+        ("SELECT lo_creat(-1)", PRIVILEGE),
+        ("SELECT lo_create(0)", PRIVILEGE),
+        ("SELECT lo_from_bytea(0, 'x')", PRIVILEGE),
     ],
 }
 

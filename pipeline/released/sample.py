@@ -1,0 +1,105 @@
+"""A released sample: draws of a posterior on a public grid, cell by cell; there are no statistics in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.released.where import no_such_key, wanted_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.statistics.sample_plan import SamplePlan
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedSample:
+    """One statistic's draws in every cell, independent given the data.
+
+    Attributes
+    ----------
+    plan : StatisticPlan
+        Its ``sample`` is what was drawn, and at which temperature.
+    indices : ndarray of int64, shape (n_cells, n_draws)
+        Which point of the grid each draw is, counted from 0.
+    groups : dict of str to list
+        The key of each cell, by group column; int for ``range`` domains, else text.
+    """
+
+    plan: StatisticPlan = field(repr=False)
+    indices: NDArray[np.int64] = field(repr=False)
+    groups: Mapping[str, list[str | int]] = field(repr=False)
+
+    @property
+    def sample(self) -> SamplePlan:
+        """What was drawn, and at which temperature.
+
+        Raises
+        ------
+        ValueError
+            Where the plan is of noisy components.
+        """
+        if self.plan.sample is None:
+            message = f"{self.plan.name} is not sampled"
+            raise ValueError(message)
+        return self.plan.sample
+
+    @property
+    def parameter(self) -> str:
+        """The name of what was drawn."""
+        return self.sample.parameter
+
+    @property
+    def values(self) -> Floats:
+        """The draws, shape (n_cells, n_draws), in the parameter's unit."""
+        return self.sample.values()[self.indices]
+
+    def where(self, where: Mapping[str, object] | None) -> ReleasedSample:
+        """Keep the cells whose keys equal the given ones as text.
+
+        Raises
+        ------
+        UsageError
+            Where a column is no group of the release, several keys are given for one, or no cell is left.
+        """
+        if not where:
+            return self
+        keep = np.ones(len(self.indices), dtype=bool)
+        for column, key in wanted_keys(where, self.groups).items():
+            found = np.array([str(entry) == key for entry in self.groups[column]], dtype=bool)
+            if not found.any():
+                raise no_such_key(column, key, self.groups[column])
+            keep &= found
+        if not keep.any():
+            message = "no cell of the release has " + ", ".join(
+                f"{column}={key}" for column, key in where.items()
+            )
+            raise UsageError(message)
+        cells = np.flatnonzero(keep).tolist()
+        return dataclasses.replace(
+            self,
+            indices=self.indices[keep],
+            groups={column: [keys[cell] for cell in cells] for column, keys in self.groups.items()},
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row per cell and draw: group keys, parameter, draw (from 0), value."""
+        return [
+            {
+                **{column: keys[cell] for column, keys in self.groups.items()},
+                "parameter": self.parameter,
+                "draw": draw,
+                "value": value,
+            }
+            for cell, values in enumerate(self.values.tolist())
+            for draw, value in enumerate(values)
+        ]

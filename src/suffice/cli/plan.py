@@ -1,0 +1,263 @@
+"""``suffice plan``: what would be released, how noisy it would be, and what another choice would be worth."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import JsonOption, SpecArgument, check_simulation
+from suffice.cli.terminal import say
+from suffice.errors import SufficeWarning, UsageError
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.spec.spec import Spec
+
+SAMPLE = "sample"
+_MOST_RECORDS = 10**12
+_MOST_SIZES = 20
+
+
+def plan(
+    spec: SpecArgument,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help='Find the smallest epsilon for it, as "arr_delay mean width 2".'),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            "--beside",
+            metavar=SAMPLE,
+            help="Compare the samples that statistics state with Laplace releases at equal epsilon.",
+        ),
+    ] = None,
+    n: Annotated[
+        str | None,
+        typer.Option("--n", help="Records in a cell, for --target; one or more, as 10,100, for --beside."),
+    ] = None,
+    truth: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--truth",
+            metavar="[STATISTIC=]VALUE",
+            help="The parameter that data are drawn with, for --beside; may repeat.",
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method", metavar="noise-aware|plug-in", help="Of the Laplace posterior, for --beside."
+        ),
+    ] = None,
+    prior: Annotated[str | None, typer.Option("--prior", help="Of the parameters, for --target.")] = None,
+    n_prior: Annotated[
+        str | None,
+        typer.Option("--n-prior", help="Of a private N; default: up to twice --n for --target."),
+    ] = None,
+    simulations: Annotated[
+        int | None,
+        typer.Option(
+            "--simulations",
+            help="Data sets to draw; default: 200, or 40 under a density; 1000, or 100, for --beside.",
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Makes simulations repeatable.")] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what would be released and how noisy it would be; reads no data, spends nothing."""
+    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
+
+    read = load_spec(spec)
+    compiled = compile_plan(read)
+    require_manifest(compiled)
+    _warn_of_units(read)
+    _check_combination(
+        target,
+        beside,
+        simulating={"n": n, "n-prior": n_prior, "simulations": simulations, "seed": seed},
+        of_target={"prior": prior},
+        of_beside={"truth": truth, "method": method},
+    )
+    check_simulation(simulations, seed)
+    if target is not None:
+        _find_epsilon(
+            read,
+            compiled,
+            target,
+            _sizes(n, "--target", 1)[0],
+            prior,
+            n_prior,
+            simulations,
+            seed,
+            as_json=as_json,
+        )
+    elif beside is not None:
+        _compare(
+            read,
+            compiled,
+            _sizes(n, "--beside", _MOST_SIZES),
+            _truths(truth),
+            method or "noise-aware",
+            n_prior,
+            simulations,
+            seed,
+            as_json=as_json,
+        )
+    elif as_json:
+        output.print_json(compiled.to_dict())
+    else:
+        say(compiled)
+
+
+def _find_epsilon(
+    read: Spec,
+    compiled: Plan,
+    target: str,
+    n: int,
+    prior: str | None,
+    n_prior: str | None,
+    simulations: int | None,
+    seed: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon  # noqa: PLC0415 - as above
+
+    needed = smallest_epsilon(
+        read,
+        target,
+        n=n,
+        prior=prior,
+        n_prior=n_prior,
+        simulations=simulations,
+        rng=seed,
+        progress=None if as_json else output.Progress("planning", "posteriors"),
+    )
+    if as_json:
+        output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
+    else:
+        say(f"{compiled}\n\n{needed}")
+
+
+def _compare(
+    read: Spec,
+    compiled: Plan,
+    n: list[int],
+    truth: float | dict[str, float],
+    method: str,
+    n_prior: str | None,
+    simulations: int | None,
+    seed: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    from suffice.pipeline.planning.beside_sample import beside_sample  # noqa: PLC0415 - as above
+
+    found = beside_sample(
+        read,
+        n=n,
+        truth=truth,
+        method=method,
+        n_prior=n_prior,
+        simulations=simulations,
+        rng=seed,
+        progress=None if as_json else output.Progress("comparing", "sizes"),
+    )
+    if as_json:
+        document = [comparison.to_dict() for comparison in found]
+        output.print_json({**compiled.to_dict(), "beside": {"seed": seed, "statistics": document}})
+    else:
+        say("\n\n".join(map(str, (compiled, *found))))
+
+
+def _check_combination(
+    target: str | None,
+    beside: str | None,
+    simulating: dict[str, object],
+    of_target: dict[str, object],
+    of_beside: dict[str, object],
+) -> None:
+    """Refuse options whose question is not asked.
+
+    Raises
+    ------
+    UsageError
+    """
+    if target is not None and beside is not None:
+        message = "--target and --beside are two questions: ask one at a time"
+        raise UsageError(message)
+    if beside not in {None, SAMPLE}:
+        message = f"--beside {beside}: a Laplace release is compared with a {SAMPLE}: write --beside {SAMPLE}"
+        raise UsageError(message)
+    asked = {
+        "--target": (target, of_target),
+        "--beside": (beside, of_beside),
+        "--target or --beside": (target if beside is None else beside, simulating),
+    }
+    for question, (given, options) in asked.items():
+        idle = [f"--{name}" for name, value in options.items() if value is not None]
+        if given is None and idle:
+            message = f"{', '.join(idle)}: of use with {question} alone: give that too"
+            raise UsageError(message)
+
+
+def _sizes(text: str | None, question: str, most: int) -> list[int]:
+    """Read --n: integers, with commas between them."""
+    if text is None:
+        message = f"{question} needs --n: the records that a cell is expected to have"
+        raise UsageError(message)
+    sizes = text.split(",")
+    if not all(re.fullmatch(r"\s*[1-9][0-9]{0,12}\s*", size, re.ASCII) for size in sizes) or not all(
+        int(size) <= _MOST_RECORDS for size in sizes
+    ):
+        message = f"--n {text}: write numbers of records in 1..{_MOST_RECORDS}, as 10,100,1000"
+        raise UsageError(message)
+    if len(sizes) > most:
+        message = f"--n {text}: {question} takes at most {most} of them"
+        raise UsageError(message)
+    return [int(size) for size in sizes]
+
+
+def _truths(texts: list[str] | None) -> float | dict[str, float]:
+    """Read --truth: one number, or one for each statistic."""
+    if texts is None:
+        message = f"--beside {SAMPLE} needs --truth: the parameter that data are drawn with"
+        raise UsageError(message)
+    truths: dict[str, float] = {}
+    for text in texts:
+        statistic, equals, value = text.rpartition("=")
+        try:
+            truth = float(value)
+        except ValueError:
+            message = f"--truth {text}: write a number, or STATISTIC=NUMBER"
+            raise UsageError(message) from None
+        if not equals and len(texts) == 1:
+            return truth
+        if not equals or statistic in truths:
+            message = f"--truth {text}: of several, write each once, as STATISTIC=NUMBER"
+            raise UsageError(message)
+        truths[statistic] = truth
+    return truths
+
+
+def _warn_of_units(spec: Spec) -> None:
+    """Warn of files whose units cannot be told to be equal: from schemas, where the source is in sight."""
+    if spec.privacy.column_unit is None:
+        return
+    from suffice.pipeline import sources  # noqa: PLC0415
+    from suffice.pipeline.sources.schema_check import unit_warnings  # noqa: PLC0415
+
+    try:
+        texts = unit_warnings(spec, sources.schema(sources.pin(spec)))
+    except UsageError:
+        texts = ("no schema: the source is not in sight, so the types of its unit column were not compared",)
+    for text in texts:
+        warnings.warn(text, SufficeWarning, stacklevel=2)

@@ -1,0 +1,173 @@
+"""``suffice release`` and ``suffice show``: make a release, and say what one is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import messages, output, trust, windows
+from suffice.cli.options import (
+    DEFAULT_LEDGER,
+    DEFAULT_STORE,
+    PUBLISH_TIMEOUT,
+    AllowOpenOption,
+    AllowWithdrawnOption,
+    AsOfOption,
+    ClusterOption,
+    JsonOption,
+    LedgerOption,
+    PublicKeyOption,
+    PublishTimeoutOption,
+    ReleaseArgument,
+    SpecArgument,
+    StoreOption,
+    WaitOption,
+    WitnessOption,
+    open_for_reading,
+)
+from suffice.cli.terminal import say
+from suffice.cli.withdrawn import note_withdrawn
+from suffice.monitoring.counting import counting_refusals
+from suffice.profile.settings import settings
+
+if TYPE_CHECKING:
+    from suffice.pipeline.pooling.release import Release
+
+_UNIT_BOUND = ("max_rows", "unit_nulls")
+
+
+def release(
+    spec: SpecArgument,
+    window: Annotated[
+        str, typer.Option("--window", metavar="W", help="A window label, as 2013-01, or latest-complete.")
+    ] = "all",
+    amendment: Annotated[
+        int, typer.Option("--amendment", metavar="N", help="Release the window again, as its N-th amendment.")
+    ] = 0,
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    cluster: ClusterOption = "threads",
+    witness: WitnessOption = None,
+    as_of: AsOfOption = None,
+    *,
+    new_attempt: Annotated[
+        bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
+    ] = False,
+    publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
+    wait: WaitOption = False,
+    allow_open: AllowOpenOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Charge the ledger, compute exact statistics, add noise once, publish."""
+    with counting_refusals():
+        settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
+        from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+        from suffice.releasing import carry_out  # noqa: PLC0415
+
+        loaded = load_spec(spec)
+        with messages.about_release(
+            loaded, window=window, amendment=amendment, as_of=as_of, allow_open=allow_open, ledger=ledger
+        ):
+            outcome = carry_out(
+                loaded,
+                store=store,
+                ledger=ledger,
+                cluster=cluster,
+                window=window,
+                amendment=amendment,
+                as_of=as_of,
+                allow_open=allow_open,
+                new_attempt=new_attempt,
+                publish_timeout=publish_timeout,
+                wait=wait,
+                witness=witness,
+                progress=messages.progress(),
+                notice=messages.notice,
+            )
+    note_withdrawn(outcome.release, warned=True)
+    document = {
+        **_release_document(outcome.release),
+        "status": outcome.status,
+        "remaining_epsilon": outcome.remaining_epsilon,
+    }
+    if as_json:
+        output.print_json(document)
+        return
+    if outcome.status == "already_published":
+        say("already published: the data were not read again, nothing was charged")
+    _print_release(document)
+    say(f"remaining epsilon  {outcome.remaining_epsilon}")
+
+
+def show(
+    release: ReleaseArgument,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    allow_withdrawn: AllowWithdrawnOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a release: what, for whom, at what price, signed by whom, which files."""
+    document = _release_document(
+        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn), public_keys
+    )
+    if as_json:
+        output.print_json(document)
+    else:
+        _print_release(document)
+
+
+def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
+    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+
+    return {
+        "name": release.name,
+        "dataset": release.dataset,
+        "window": release.window,
+        **windows.window_fields(release),
+        "release_id": release.release_id,
+        "uri": release.uri,
+        "epsilon": format_epsilon(release.epsilon),
+        "neighboring": str(release.neighboring),
+        "unit": release.unit,
+        **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
+        "status": "published",
+        **trust.signature_fields(release.manifest, public_keys),
+        "files": [
+            {
+                **file,
+                "path": f"{release.uri}/{file['path']}",
+                "rows_of": (plan := release.plan_of(file["statistic"])).rows_of,
+                "mechanism": "discrete_laplace" if plan.sample is None else "exponential",
+            }
+            for file in release.files
+        ],
+    }
+
+
+def _print_release(document: dict[str, Any]) -> None:
+    fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
+    for field in (*fields, *_UNIT_BOUND, "status"):
+        if field in document:
+            say(f"{field:<18} {document[field]}")
+    if "closed" in document:
+        when = "after" if document["closed"] else "before"
+        say(
+            f"{'closed':<18} released {when} its window ended at {document['window_ended']}, as of "
+            f"{document['released']}: rows that came later are not in it"
+        )
+    if document.get("amends"):
+        say(f"{'amends':<18} release {document['amends']}, as amendment {document['amendment']}")
+    if document.get("amended_by"):
+        say(f"{'amended by':<18} release {document['amended_by']}, which replaces it")
+    if document["signed_by"] is None:
+        say(f"{'signed by':<18} nobody")
+    else:
+        say(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
+    for file in document["files"]:
+        name, digest = Path(file["path"]).name, file["sha256"][:16]
+        of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
+        of += "; draws of a posterior sample" if file["mechanism"] == "exponential" else ""
+        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...{of}")

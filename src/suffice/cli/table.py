@@ -1,0 +1,145 @@
+"""``suffice table``: a statistic's unbiased estimates with the noise of each, or the draws of a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suffice.cli import output
+from suffice.cli.files import OverwriteOption, new_file
+from suffice.cli.options import (
+    DEFAULT_STORE,
+    AllowWithdrawnOption,
+    JsonOption,
+    OutOption,
+    PlotOption,
+    PublicKeyOption,
+    ReleaseArgument,
+    StatisticArgument,
+    StoreOption,
+    WhereOption,
+    open_for_reading,
+    parse_pairs,
+)
+from suffice.cli.terminal import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from suffice.data_files.source import Source
+    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.released.sample import ReleasedSample
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+
+
+def table(
+    release: ReleaseArgument,
+    statistic: StatisticArgument,
+    where: WhereOption = None,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    allow_withdrawn: AllowWithdrawnOption = False,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a statistic's unbiased estimates and the standard deviations of their noise; a sample's draws."""
+    output.check_out(out, overwrite=overwrite)
+    output.check_picture(plot, overwrite=overwrite)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    cells = parse_pairs("--where", where)
+    found = (
+        _sample(opened, opened.samples(statistic, cells))
+        if statistic in opened.sampled
+        else _estimates(opened, opened.statistic(statistic).where(cells))
+    )
+    if out is not None:
+        from suffice.data_files.tables import columns_of  # noqa: PLC0415 - each command imports what it needs
+
+        output.write_table(columns_of(found.rows), out, found.source, overwrite=overwrite)
+    if plot is not None:
+        from suffice.plots.style import footer_of  # noqa: PLC0415
+
+        footer = footer_of(found.source, [opened])
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            found.draw(written, title=f"{opened.label}: {statistic}", footer=footer)
+    if as_json:
+        output.print_json(
+            {
+                "source": found.source.document(),
+                "statistic": statistic,
+                "family": found.plan.family,
+                "rows_of": found.plan.rows_of,
+                **found.stated,
+                "rows": found.rows,
+            }
+        )
+        return
+    if out is None:
+        output.print_rows(found.rows)
+        found.say_more()
+        output.print_rows_of(found.plan.rows_of, found.what)
+    output.print_written(out, plot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """A statistic's table, whichever mechanism made it, and how the rest of the output speaks of it."""
+
+    plan: StatisticPlan
+    source: Source
+    rows: list[dict[str, Any]]
+    stated: dict[str, Any]
+    draw: Callable[..., None]
+    say_more: Callable[[], None]
+    what: str
+
+
+def _estimates(release: Release, chosen: NoisyStatistic) -> _Table:
+    from suffice.data_files.source import table_source  # noqa: PLC0415 - as above
+
+    def draw(path: Path, **texts: str) -> None:
+        from suffice.plots.tables import plot_table  # noqa: PLC0415 - the plot extra
+
+        plot_table(chosen, path, **texts)
+
+    return _Table(
+        plan=chosen.plan,
+        source=table_source(release, chosen.plan.name),
+        rows=chosen.table(),
+        stated={"saturated": chosen.n_saturated},
+        draw=draw,
+        say_more=lambda: output.print_saturation(chosen),
+        what="quantities",
+    )
+
+
+def _sample(release: Release, chosen: ReleasedSample) -> _Table:
+    from suffice.data_files.source import sample_source  # noqa: PLC0415 - as above
+    from suffice.pipeline.declaration.exact_numbers import format_number  # noqa: PLC0415
+
+    source, drawn = sample_source(release, chosen), chosen.sample
+
+    def draw(path: Path, **texts: str) -> None:
+        from suffice.plots.samples import plot_sample  # noqa: PLC0415 - the plot extra
+
+        plot_sample(chosen, path, **texts)
+
+    return _Table(
+        plan=chosen.plan,
+        source=source,
+        rows=chosen.table(),
+        stated={
+            "prior": drawn.prior,
+            "grid": drawn.grid,
+            "within": [format_number(end) for end in drawn.within],
+            "temperature": format_number(drawn.temperature),
+        },
+        draw=draw,
+        say_more=lambda: say(f"\nprior: {drawn.prior}\n{source.notes[0]}"),
+        what="parameters",
+    )

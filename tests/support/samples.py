@@ -1,0 +1,94 @@
+"""Statistics that are released as samples, their laws and their losses, computed here once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.declaration.sample_entry import sample_entry
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.sampled import tables_of
+from suffice.pipeline.spec.spec import Spec, load_spec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.statistics.sample_plan import SamplePlan
+    from suffice.pipeline.statistics.sample_scores import ScoreTables
+    from suffice.typing import Floats
+
+WITHIN = {"probability": ["0.2", "0.8"], "mean": ["-1", "4"]}
+"""By parameter; ends of positive ones are 0.2 and 8."""
+
+
+def drawn(column: str = "flag", **sample: Any) -> dict[str, Any]:
+    """Return a bernoulli statistic of which draws are released."""
+    entry = {"draws": "2", "within": ["0.2", "0.8"], "grid": "33", "prior": "Beta(2, 1)", **sample}
+    return {"family": "bernoulli", "column": column, "sample": entry}
+
+
+def sampled_spec(
+    statistics: dict[str, Any], *, epsilon: str = "1", neighboring: str = "add_or_remove_one", **others: Any
+) -> Spec:
+    """Return a spec of these statistics, over data that are not there."""
+    return load_spec(
+        {
+            "name": "n",
+            "dataset": "d",
+            "source": {"parquet": "absent/"},
+            "privacy": {"epsilon": epsilon, "neighboring": neighboring},
+            "statistics": statistics,
+            **others,
+        }
+    )
+
+
+def sample_of(plan: Plan, position: int = 0) -> SamplePlan:
+    """Return the sample of a statistic that has one."""
+    sample = plan.statistics[position].sample
+    assert sample is not None
+    return sample
+
+
+def bernoulli_sample(
+    within: list[str], *, neighboring: str = "add_or_remove_one", public: bool = False, **sample: Any
+) -> tuple[SamplePlan, ScoreTables]:
+    """Return plan and tables of one draw on 1,025 points under a flat prior at epsilon 1."""
+    entry = drawn(within=within, **{"draws": "1", "grid": "1025", "prior": "Beta(1, 1)", **sample})
+    nulls = {"nulls": {"value": "0"}} if public else {}
+    spec = sampled_spec({"flag": {**entry, **nulls}}, neighboring=neighboring)
+    statistic = spec.statistics["flag"]
+    stated = sample_entry(statistic)
+    assert stated is not None
+    return sample_of(compile_plan(spec)), tables_of(statistic, stated)
+
+
+def log_law(scores: Floats, scale: float, log_prior: Floats | float = 0.0) -> Floats:
+    """Return log probabilities along the last axis: of the exponential mechanism, as a softmax."""
+    weights = scores / scale + log_prior
+    highest = weights.max(axis=-1, keepdims=True)
+    total: Floats = weights - highest - np.log(np.exp(weights - highest).sum(axis=-1, keepdims=True))
+    return total
+
+
+def permute_and_flip(scores: Floats, scale: float) -> Floats:
+    """Return the law of the largest of scores with exponential noise, by quadrature of its density."""
+    relative = (scores - scores.max()) / scale
+    noise = np.linspace(0.0, 45.0, 200_001)
+    densities = np.zeros(len(scores))
+    log_below = np.zeros(len(noise))
+    below: list[NDArray[np.float64]] = []
+    for score in relative:
+        share = -np.expm1(-np.maximum(noise - score, 0.0))
+        below.append(share)
+        with np.errstate(divide="ignore"):
+            log_below += np.log(share)
+    for position, score in enumerate(relative):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            others = np.exp(log_below - np.log(below[position]))
+        others[below[position] == 0.0] = 0.0
+        density = np.exp(-(noise - score)) * others * (noise >= score)
+        densities[position] = np.trapezoid(density, noise)
+    return densities / densities.sum()
