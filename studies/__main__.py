@@ -36,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     except SufficeError as error:
         print(error, file=sys.stderr)
         return error.exit_status
+    except BrokenPipeError:  # nobody reads on
+        return 1
     except OSError:
         print(f"--out {chosen.out}: nothing can be written there.", file=sys.stderr)
         return 2

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DRAWS, DELTA = 100, 0.05
 RATES = (np.arange(4000) + 0.5) / 4000.0
-SHOWN = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+SHOWN = (0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 2.0, 4.0, 7.0, 10.0)
 CONCLUSION = (
     "Lemma 2 holds, with much room: for two cells the worst exact chance is far below delta. Theorem 3 is "
     "a necessary condition and reads as a sufficient one: at rho = .1, more than four times its "
@@ -155,11 +155,11 @@ def run(out: Path, seed: int, size: Size) -> Result:
             draw_line(axis, SHOWN, [value for value, _ in found], label, series)
         logarithmic(axis, x=True)
         draw_limit(axis, least, f"Theorem 3: 'can', rho = {least:.4f}", across=False)
-        draw_limit(axis, 1.0 - DELTA, "1 - delta")
-        axis.set_ylim(0.0, 1.12)
+        draw_limit(axis, 1.0 - DELTA, "1 - delta", at_left=True)
+        axis.set_ylim(0.0, 1.18)
         axis.set_xlabel("rho")
         axis.set_ylabel("power")
-        axis.legend(loc="center left")
+        axis.legend(loc="center left", bbox_to_anchor=(0.2, 0.55))
     curves: dict[str, tuple[float, ...]] = {"rho": SHOWN}
     for records, found in powers.items():
         curves[f"power, {records} records"] = tuple(value for value, _ in found)

@@ -128,18 +128,18 @@ def run(out: Path, seed: int, size: Size) -> Result:
     ) as axes:
         for place, (axis, (counts, (distance, change))) in enumerate(zip(axes, found.items(), strict=True)):
             axis.scatter(distance, change, s=5, color=COLOURS[place], alpha=0.5, linewidths=0)
-            top = int(np.argmax(change))
+            top = int(np.argmin(distance))
             axis.scatter(distance[top], change[top], s=42, color=COLOURS[3], marker="D", zorder=3)
             note_at(
                 axis,
                 float(distance[top]),
                 float(change[top]),
                 f"r = BI(x): {change[top]:.5f}",
-                offset=(9, -3),
+                offset=(6, 9),
             )
             axis.set_title(f"x = {counts}")
             axis.set_xlabel("H(BI(x), r)")
-            axis.set_ylim(0.0, 0.105)
+            axis.set_ylim(0.0, 0.11)
         axes[0].set_ylabel("largest change of the score")
     curves = {f"{name} at {counts}": tuple(values[place]) for counts, values in found.items()
               for place, name in enumerate(("distance", "change"))}  # fmt: skip

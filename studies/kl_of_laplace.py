@@ -26,7 +26,7 @@ SENSITIVITY = 2.0
 SHOWN = (10, 100, 1000, 10_000, 100_000)
 REACH = 40
 """Noise beyond it has a chance of 2e-9."""
-NODES = 201
+NODES = 61
 CONCLUSION = (
     "Reproduced: the divergence goes to 0, and N times it goes to Var(Z) (p^2 + (1 - p)^2) / (2 p (1 - "
     "p)). The proof's Lemma 8 lacks a square: the divergence is gamma' H gamma / 2 for noise gamma, which "

@@ -45,7 +45,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     # A sweep updates each latent variable and theta, each for epsilon 1.
     latent, shared = (Variable(change=0.5, is_of_one_record=own) for own in (True, False))
     sweep = sweep_cost([latent] * 5 + [shared], 1.0)
-    anneal = annealing_cost(LEVELS)
+    anneal = annealing_cost(LEVELS, n_points=5)
     findings = [
         Finding(quantity="4.1: 200 sweeps of the OPS-HMM, in epsilon", ours=SWEEPS * sweep, paper="400"),
         Finding(

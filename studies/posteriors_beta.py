@@ -120,7 +120,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             axis.plot(POINTS, exact, color="black", linewidth=1.8)
             axis.axvline(0.3, color="#9aa3ad", linewidth=1.0, linestyle=":")
             axis.set_title(name)
-            axis.set_ylim(0.0, 10.0)
+            axis.set_ylim(0.0, 7.0)
             axis.set_xlim(0.0, 1.0)
             axis.set_xlabel("p")
             axis.set_yticks([])

@@ -110,7 +110,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     ]
     findings += [
         Finding(
-            quantity=f"mean error of E(y | z), {queries:,} queries by draws, epsilon 1, {source}",
+            quantity=f"mean error of E(y given z), {queries:,} queries by draws, epsilon 1, {source}",
             ours=value,
             error=error,
             verdict=Verdict.ADDED,
@@ -120,7 +120,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     ]
     findings.append(
         Finding(
-            quantity=f"mean error of E(y | z), any number of queries, one Laplace release, {source}",
+            quantity=f"mean error of E(y given z), any number of queries, one Laplace release, {source}",
             ours=released[0],
             error=released[1],
             verdict=Verdict.ADDED,
@@ -140,7 +140,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         logarithmic(axis, x=True, y=True)
         axis.set_xlabel("queries")
         axis.set_ylabel("mean error of an answer")
-        axis.legend(loc="center left")
+        axis.legend(loc="center right")
     curves = {
         "queries": QUERIES,
         "draws": tuple(value for value, _ in drawn),

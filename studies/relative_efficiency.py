@@ -114,7 +114,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         path,
         title="A tempered draw never catches up",
         subtitle=f"N E(estimate - p)^2 / (p (1 - p)), p = {TRUTH}, epsilon {EPSILON:g}; dashed: limits",
-        footer=f"Foulds et al. 2016, Table 1, Theorems 4 and 5, Remark 1; {repeats:,} repeats.",
+        footer=f"Foulds et al. 2016, Table 1; {repeats:,} repeats.",
         width=6.4,
         height=3.8,
     ) as (axis,):

@@ -51,7 +51,7 @@ class Finding:
     ours : float
         An integer is shown as it is.
     paper : str
-        The number as printed, or the claim; empty where there is none.
+        The number as printed, or the claim; empty where there is none, as of curves without numbers.
     error : float or None
         The Monte Carlo standard error of `ours`; None where no chance enters.
     verdict : Verdict
@@ -73,7 +73,9 @@ class Finding:
         """Return the texts of `COLUMNS`."""
         error = "exact" if self.error is None else f"{self.error:.1g}"
         ours = f"{self.ours:,}" if isinstance(self.ours, int) else f"{self.ours:#.{self.digits}g}".rstrip(".")
-        return (self.quantity, self.paper, ours, error, self.verdict.value, self.note)
+        is_unprinted = self.verdict is Verdict.AGREES and not self.paper
+        verdict = "no number printed" if is_unprinted else self.verdict.value
+        return (self.quantity, self.paper, ours, error, verdict, self.note)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,4 +164,4 @@ def _draw(path: Path, curves: dict[str, tuple[float, ...]], crossings: list[int]
             axis.set_title(words)
             axis.set_xlabel("records N")
             axis.set_ylim(0.002, 1.0)
-        axes[0].legend(loc="lower left")
+        axes[0].legend(loc="upper right")
