@@ -95,6 +95,7 @@ def test_components_and_quantities_are_of_noisy_statistics_alone() -> None:
         ({"prior": "Beta(100000, 1)"}, "density is 0 at the grid's point 0.2"),
         ({"prior": "Independent(mean=Normal(0, 1), sd=HalfNormal(1))"}, "not of one number"),
         ({"prior": "__import__('os')"}, "not known"),
+        ({"prior": f"Mixture({', '.join(['1, Beta(2, 3)'] * 80)})"}, "at most 1000 characters"),
         ({"seed": "1"}, "unknown key"),
     ],
 )
