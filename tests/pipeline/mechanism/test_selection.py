@@ -6,6 +6,7 @@ import dataclasses
 import math
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def test_a_range_that_opendps_map_cannot_take_is_refused_before_a_charge(end: st
 
 
 def share_of_the_better(measurement: Any, size: int) -> float:
-    return sum(measurement([0, -1000]) == 0 for _ in range(size)) / size
+    return float(np.mean([measurement([0, -1000]) == 0 for _ in range(size)]))
 
 
 def test_of_two_candidates_one_scale_apart_the_better_wins_as_the_exponential_mechanism_says() -> None:
@@ -276,7 +277,7 @@ def test_totals_scores_and_draws_are_overwritten_however_it_ends(
             raise MemoryError
 
     blocks = privatize(ExactTotals(sums), spec, compile_plan(spec))
-    monkeypatch.setattr(sampling.np, "zeros", zeros)
+    monkeypatch.setattr(sampling, "np", SimpleNamespace(zeros=zeros, rint=np.rint, int64=np.int64))
     monkeypatch.setattr(ScoreTables, "scores", scores)
     monkeypatch.setattr(Selector, "draw_into", draw_into)
     if end == "closed":
