@@ -74,8 +74,8 @@ class StepCost(NotARelease):
     def caveats(self) -> tuple[str, ...]:
         """What a step is."""
         return (
-            f"a step of {self.rule} is ({self.epsilon:g}, {self.delta:.3g})-private on this grid, for at most "
-            f"{self.most_records} records",
+            f"a step of {self.rule} is ({self.epsilon:g}, {self.delta:.3g})-private on this grid",
+            f"enumerated for at most {self.most_records} records",
         )
 
     @property
