@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -33,9 +34,20 @@ from studies.robustness_checks import (
     worst_share_of_theorem,
 )
 from suffice.errors import UsageError
+from support.page_blocks import read_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ASSUMPTION_1 = lipschitz("exponential", {"rate": (0.0, 1.0)}, "absolute")
 ASSUMPTION_2 = concentration("exponential", {"rate": 1.0}, "absolute")
+
+
+def test_the_example_of_the_page(repository: Path) -> None:
+    (block,) = read_page(repository / "docs" / "papers.md").blocks
+    names: dict[str, float] = {}
+    exec(block.text, names)  # noqa: S102 - the page's own example
+    assert names["epsilon"] == pytest.approx(1.2)
 
 
 def test_constants() -> None:
