@@ -91,4 +91,5 @@ def permute_and_flip(scores: Floats, scale: float) -> Floats:
         others[below[position] == 0.0] = 0.0
         density = np.exp(-(noise - score)) * others * (noise >= score)
         densities[position] = np.trapezoid(density, noise)
-    return densities / densities.sum()
+    law: Floats = densities / densities.sum()
+    return law

@@ -150,7 +150,7 @@ def test_where_the_number_of_records_is_public_slopes_alone_count() -> None:
     assert made.range_sensitivity(REPLACE, records=1, n_cells=1, n_is_public=True) == 16
     for change in ({"records": 2}, {"n_cells": 2}):
         with pytest.raises(ValueError, match="N is public"):
-            made.range_sensitivity(REPLACE, **{"records": 1, "n_cells": 1, "n_is_public": True, **change})
+            made.range_sensitivity(REPLACE, n_is_public=True, **{"records": 1, "n_cells": 1, **change})
     with pytest.raises(ValueError, match="N is public"):
         made.range_sensitivity(ADD, records=1, n_cells=1, n_is_public=True)
 
