@@ -13,6 +13,7 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
+from suffice.errors import SpecError
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
@@ -65,6 +66,30 @@ def test_the_largest_scale_has_a_map_that_float64_resolves() -> None:
     """The scale is above the range over epsilon by one part in 2^46."""
     bound = LARGEST_SAMPLE_SCALE - 2
     exponential_mechanism(scale=LARGEST_SAMPLE_SCALE - 1, range_sensitivity=bound, epsilon=Fraction(1))
+
+
+@pytest.mark.parametrize("digits", [10, 15, 18, 25])
+def test_an_epsilon_of_many_digits_leaves_the_map_its_room(digits: int) -> None:
+    """A share that puts the range over epsilon just below an integer: the draw would be refused, charged."""
+    statistics: dict[str, Any] = {"flag": drawn("f"), "other": {"family": "bernoulli", "column": "o"}}
+    bound = sample_of(compile_plan(sampled_spec(statistics))).range_sensitivity
+    of_flag = Fraction(2 * bound, 4 * bound + 1)  # of epsilon 1, for two draws
+    share = math.ceil(of_flag / (1 - of_flag) * 10**digits)
+    statistics["flag"]["share"] = f"{share // 10**digits}.{share % 10**digits:0{digits}d}"
+    spec = sampled_spec(statistics)
+    CellSampler.of(compile_plan(spec).statistics[0], spec.statistics["flag"])
+
+
+@pytest.mark.parametrize(("end", "refused"), [("4e12", False), ("5e12", True)])
+def test_a_range_that_opendps_map_cannot_take_is_refused_before_a_charge(end: str, *, refused: bool) -> None:
+    sample = {"draws": "1", "within": ["1", end], "grid": "3", "prior": "Gamma(1, 1e-12)"}
+    statistics = {"flag": {"family": "poisson", "column": "n", "upper": "9", "sample": sample}}
+    spec = sampled_spec(statistics, epsilon="1000000")
+    if refused:
+        with pytest.raises(SpecError, match="more than 2\\^42 nats"):
+            compile_plan(spec)
+    else:
+        CellSampler.of(compile_plan(spec).statistics[0], spec.statistics["flag"])
 
 
 def share_of_the_better(measurement: Any, size: int) -> float:
