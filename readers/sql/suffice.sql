@@ -35,8 +35,9 @@ SELECT
     json_extract_string(entry, '$.name') AS statistic,
     json_extract_string(entry, '$.family') AS family,
     json_extract_string(entry, '$.epsilon') AS epsilon,
+    json_extract_string(entry, '$.mechanism') AS mechanism,
     CAST(json_extract_string(entry, '$.scale') AS DOUBLE) AS scale,
-    json_array_length(entry, '$.components') AS n_components,
+    coalesce(json_array_length(entry, '$.components'), CAST(json_extract_string(entry, '$.draws') AS BIGINT)) AS n_components,
     coalesce(CAST(json_extract_string(manifest, '$.n') AS DOUBLE), 0) AS public_n,
     json_extract(entry, '$.quantities') AS quantities,
     json_extract_string(file, '$.sha256') AS sha256,
@@ -62,10 +63,32 @@ CROSS JOIN (
         ELSE error('the data file has another size or SHA-256 than the manifest states') END
 ) AS stated;
 
+-- The draws of a posterior sample, in the parameter's unit. Computed in doubles. Of noisy statistics it ends in
+-- 'Column "draw" ... not found': suffice_table has those.
+CREATE OR REPLACE MACRO suffice_samples(directory, of_statistic) AS TABLE
+SELECT
+    held.* EXCLUDE (cell, draw, value),
+    stated.parameter,
+    held.draw,
+    stated.first + CAST(held.value AS DOUBLE) * (stated.last - stated.first) / (stated.grid - 1) AS value
+FROM suffice_values(directory, of_statistic) AS held
+CROSS JOIN (
+    SELECT
+        json_extract_string(entry, '$.parameter') AS parameter,
+        CAST(json_extract_string(entry, '$.grid') AS BIGINT) AS grid,
+        suffice_number(json_extract_string(entry, '$.within[0]')) AS first,
+        suffice_number(json_extract_string(entry, '$.within[1]')) AS last
+    FROM (SELECT unnest(json_extract(manifest, '$.statistics[*]')) AS entry FROM suffice_manifest(directory))
+    WHERE json_extract_string(entry, '$.name') = of_statistic
+) AS stated
+ORDER BY held.cell, held.draw;
+
 -- Unbiased estimates of every quantity in every cell, with the standard deviation of their noise. Computed in doubles.
 CREATE OR REPLACE MACRO suffice_table(directory, of_statistic) AS TABLE
 WITH entry AS (
-    SELECT * FROM suffice_statistics(directory) WHERE statistic = of_statistic
+    SELECT * FROM suffice_statistics(directory)
+    WHERE CASE WHEN statistic <> of_statistic THEN FALSE WHEN mechanism = 'discrete_laplace' THEN TRUE
+        ELSE error('it is a posterior sample: suffice_samples has its draws') END
 ), quantities AS (
     SELECT scale, public_n, unnest(json_extract(quantities, '$[*]')) AS quantity FROM entry
 ), numbered AS (
