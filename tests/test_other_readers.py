@@ -131,6 +131,21 @@ def test_macros_give_the_tables_of_a_vector(connection: duckdb.DuckDBPyConnectio
                 assert abs(ours["estimate"] - theirs["estimate"]) <= room
 
 
+def test_macros_give_the_draws_of_samples(connection: duckdb.DuckDBPyConnection) -> None:
+    folder = VECTORS / "valid" / "samples"
+    stated = json.loads((folder / "expected.json").read_text())["samples"]
+    assert len(stated) == 2
+    for statistic, expected in stated.items():
+        found = rows(connection, "FROM suffice_samples($1, $2)", str(folder / "release"), statistic)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours.pop("value"), theirs.pop("value"), rtol=1e-12)
+            assert ours == theirs
+    with pytest.raises(duckdb.Error, match="released as noisy statistics"):
+        rows(connection, "FROM suffice_samples($1, 'cancelled')", str(folder / "release"))
+    with pytest.raises(duckdb.Error):
+        rows(connection, "FROM suffice_table($1, 'cancelled_drawn')", str(folder / "release"))
+
+
 def test_intervals_hold_the_exact_totals_at_least_as_often_as_they_say(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -70,14 +70,14 @@ CROSS JOIN (
 -- Draws of a posterior sample, in the parameter's unit. Computed in doubles.
 CREATE OR REPLACE MACRO suffice_samples(directory, of_statistic) AS TABLE
 SELECT
-    held.* EXCLUDE (value),
+    held.* EXCLUDE (value, file_row_number),
     json_extract_string(stated.entry, '$.parameter') AS parameter,
     suffice_number(json_extract_string(stated.entry, '$.within[0]'))
         + held.value * (
             suffice_number(json_extract_string(stated.entry, '$.within[1]'))
             - suffice_number(json_extract_string(stated.entry, '$.within[0]'))
         ) / (CAST(json_extract_string(stated.entry, '$.grid') AS BIGINT) - 1) AS value
-FROM read_parquet(directory || '/' || of_statistic || '.parquet') AS held
+FROM read_parquet(directory || '/' || of_statistic || '.parquet', file_row_number = TRUE) AS held
 CROSS JOIN (
     SELECT one.entry
     FROM (
@@ -91,7 +91,8 @@ CROSS JOIN (
             THEN error('it was released as noisy statistics: FROM suffice_table')
         WHEN listed.sha256 = sha256(file.content) AND listed.size = file.size THEN TRUE
         ELSE error('the data file has another size or SHA-256 than the manifest states') END
-) AS stated;
+) AS stated
+ORDER BY held.file_row_number;
 
 -- Unbiased estimates of every quantity in every cell, with the standard deviation of their noise. Computed in doubles.
 CREATE OR REPLACE MACRO suffice_table(directory, of_statistic) AS TABLE
