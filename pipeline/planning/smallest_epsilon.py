@@ -265,6 +265,12 @@ def _generative_model(
         message = f"target {target}: the spec has no statistic {target.statistic!r}: it has {known}"
         raise UsageError(message)
     (statistic,) = chosen
+    if statistic.sample is not None:
+        message = (
+            f"target {target}: {target.statistic} states a sample, of which no epsilon gives an interval: "
+            "leave its sample out, or ask what its draws are worth with --beside sample"
+        )
+        raise UsageError(message)
     private = statistic.design is not Design.MINIMAL
     entry = canonical(spec.statistics[statistic.name])
     cell = NoisyStatistic(
