@@ -15,6 +15,7 @@ from suffice.flows.running import Verdict, carried_out, scheduled_time
 from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
+from suffice.profile.settings import settings
 from suffice.rehearsing import rehearse
 from suffice.storage.ledger.charge import label
 
@@ -49,12 +50,12 @@ def rehearse_release(release: ReleaseParameters) -> str:
 def _rehearsed(asked: ReleaseParameters, run: Run) -> Verdict:
     try:
         asked.require_no_password()
-        spec = load_spec(asked.spec)
+        places = settings(store=asked.store, ledger=asked.ledger, cluster=asked.cluster, spec_path=asked.spec)
         done = rehearse(
-            spec,
-            store=asked.store,
-            ledger=asked.ledger,
-            cluster=asked.cluster,
+            load_spec(asked.spec),
+            store=places.store,
+            ledger=places.ledger,
+            cluster=places.cluster,
             window=asked.window,
             as_of=moment(scheduled_time(), datetime.now(UTC)),
             allow_open=asked.allow_open,

@@ -18,6 +18,7 @@ import datetime as dt
 import importlib.util
 import os
 import secrets
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,7 @@ def certificates_in(directory: Path, *, days: int | None = None, renew: bool = F
     Parameters
     ----------
     directory : Path
-        Made, for its owner alone, where it does not exist.
+        Made, for its owner alone, where it does not exist. Nobody else may be able to write in it.
     days : int, optional
         How long what is made lasts, 1 to 3650; 365 where left out; never longer than its authority.
     renew : bool
@@ -166,6 +167,7 @@ def _make(directory: Path, days: int) -> None:
     except (OSError, ValueError):
         message = f"{directory}: DIR cannot be made here: name a folder that is there, or whose parents are"
         raise UsageError(message) from None
+    _refuse_shared(directory)
     begin = dt.datetime.now(dt.UTC) - _HOSTS_DISAGREE
     authority = issuing.new_authority(begin, dt.timedelta(days=MOST_DAYS) + _HOSTS_DISAGREE)
     written: list[Path] = []
@@ -181,10 +183,22 @@ def _make(directory: Path, days: int) -> None:
         raise
 
 
+def _refuse_shared(directory: Path) -> None:
+    """Refuse to write where others can: they could put an authority of their own in the place of this one."""
+    try:
+        mode = directory.stat().st_mode
+    except (OSError, ValueError):
+        return  # what is read or written there next says what is wrong
+    if os.name == "posix" and mode & (stat.S_IWGRP | stat.S_IWOTH):
+        message = f"{directory}: others can write in this folder: name another, or `chmod go-w` it first"
+        raise UsageError(message)
+
+
 def _renew(directory: Path, days: int) -> None:
     """Replace every role's certificate and key by new ones of the same authority."""
     from suffice.pipeline.cluster import issuing  # noqa: PLC0415 - needs an extra
 
+    _refuse_shared(directory)
     certificate_path, key_path = _files(directory, AUTHORITY)
     certificate = _read_certificate(certificate_path)
     key = issuing.read_key(_read(key_path))

@@ -267,8 +267,8 @@ def _generative_model(
     (statistic,) = chosen
     if statistic.sample is not None:
         message = (
-            f"target {target}: {target.statistic} states a sample, of which no epsilon gives an interval: "
-            "leave its sample out, or ask what its draws are worth with --beside sample"
+            f"target {target}: {statistic.name} is released as a posterior sample, which gives no intervals: "
+            "leave its sample out, or hold the two against each other with suffice plan --beside sample"
         )
         raise UsageError(message)
     private = statistic.design is not Design.MINIMAL

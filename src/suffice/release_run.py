@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import (
+    ChargeInProgressError,
     LedgerError,
     MissingExtraError,
     ReleaseInterruptedError,
@@ -32,7 +33,7 @@ from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.patience import Patience
 from suffice.storage.operations.failures import clean_up, give_back, published_by_another, spend
-from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere
+from suffice.storage.operations.markers import may_have_drawn, put_marker
 from suffice.storage.operations.publishing import publish_patiently
 from suffice.storage.operations.settling import settle
 from suffice.storage.operations.spooling import spool_files, spool_sizes
@@ -146,8 +147,9 @@ class ReleaseRun:
                     raise spent_error(charge)
                 return settled, status
             with held(self.ledger, charge):
-                if charge.epoch > 1:  # taken over from a run that died before it drew, here or elsewhere
-                    refuse_marked_elsewhere(self.ledger, self.store, charge)
+                if charge.epoch > 1 and may_have_drawn(self.ledger, self.store, charge):
+                    message = f"{charge.label} was begun and left by another run just now: run again"
+                    raise ChargeInProgressError(message)
                 return self._release(charge, spool, pin, splits, add), PUBLISHED
 
     def _adding(
@@ -185,8 +187,10 @@ class ReleaseRun:
             new_attempt=self.new_attempt,
             plan_of=self.ledger.plan,
         )
-        if charge is None or decision in {Decision.START, Decision.TAKE_OVER}:
+        if charge is None or decision is Decision.START:
             return None, ""
+        if decision is Decision.TAKE_OVER and not may_have_drawn(self.ledger, self.store, charge):
+            return None, ""  # to be gone on with
         if decision is Decision.ALREADY_PUBLISHED:
             return charge, ALREADY_PUBLISHED
         self.store.check_create_only()

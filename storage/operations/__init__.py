@@ -11,7 +11,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "disclosure": ("disclosure", "to_yaml"),
     "failures": ("clean_up", "give_back", "published_by_another", "spend"),
     "known_stores": ("ask", "find_for_release", "open_for_release"),
-    "markers": ("put_marker", "refuse_marked_elsewhere", "refuse_newer", "refuse_older_ledger"),
+    "markers": ("may_have_drawn", "put_marker", "refuse_newer", "refuse_older_ledger"),
     "publishing": ("publish_patiently",),
     "reconciliation": ("reconcile",),
     "recovery": ("Action", "Report", "recover"),

@@ -47,8 +47,8 @@ _OF_NOISE = (
     "lattice units ({}). No floating-point number gets noise."
 )
 _OF_SAMPLES = (
-    "The exponential mechanism on a public grid of a parameter, by OpenDP's noisy maximum with Gumbel noise; "
-    "scores are log likelihoods as exact integers ({})."
+    "The exponential mechanism on a public grid of a parameter, by OpenDP's noisy maximum, drawn by "
+    "rejection without rounding; scores are log likelihoods as exact integers ({})."
 )
 
 

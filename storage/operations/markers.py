@@ -101,22 +101,24 @@ def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
     refuse_newer(ledger, store.uri, markers_after(store.objects, store.uri, known))
 
 
-def refuse_marked_elsewhere(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
-    """Refuse to end or go on with a reserved charge that a run of another copy of the ledger may have drawn.
+def may_have_drawn(ledger: Ledger, store: ReleaseStore, charge: Charge) -> bool:
+    """Tell whether a reserved charge may have been drawn that another run left: its marker stands.
 
-    A copy that was made while a run read its data has the same reservation. Only the ledger of that run
-    knows that its marker stands, so that only there a run that died before its draw gives epsilon back.
+    This ledger may be a copy that was made after its run put the marker. So the run may have gone on and
+    drawn, though all that the ledger says is that it was about to; unknown means spent.
 
     Raises
     ------
     LedgerCorruptError
-        Where the charge's own marker stands, and this ledger never put it.
+        Where this ledger never put the marker: it is an older copy for certain.
     StoreError
         Where the store cannot be read.
     """
     key = marker_key(charge.reserved_sequence)
-    if not charge.marked and read_marker(store.objects, store.uri, key) == marker_of(ledger, charge):
+    stands = read_marker(store.objects, store.uri, key) == marker_of(ledger, charge)
+    if stands and not charge.marked:
         raise _newer(store.uri, key)
+    return stands
 
 
 def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:

@@ -15,7 +15,7 @@ from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.objects.patience import ONCE
 from suffice.storage.operations.describing import describe_published
-from suffice.storage.operations.markers import refuse_marked_elsewhere
+from suffice.storage.operations.markers import may_have_drawn
 from suffice.storage.operations.publishing import (
     elsewhere,
     foreign,
@@ -47,8 +47,9 @@ def settle(
     """Take over a charge that its run has left, and carry it to its end.
 
     What is staged is published. What entered ``drawing`` and is complete in this host's spool is staged and
-    published. What entered ``drawing`` otherwise gets its tombstone and is abandoned, its epsilon spent. What
-    never drew is abandoned, its epsilon returned.
+    published. What entered ``drawing`` otherwise gets its tombstone and is abandoned, its epsilon spent; so
+    does what is reserved and has its marker in the store. What certainly never drew is abandoned, its
+    epsilon returned.
 
     Parameters
     ----------
@@ -98,8 +99,8 @@ def settle(
         put_files(store, None, charge)  # none is put: all of them stand there, or another host has them
     charge = ledger.take_over(charge)  # it may have moved on since it was found
     try:
-        if charge.state is ChargeState.RESERVED:
-            refuse_marked_elsewhere(ledger, store, charge)
+        if charge.state is ChargeState.RESERVED and may_have_drawn(ledger, store, charge):
+            charge = ledger.enter_drawing(charge)
         return _end(ledger, store, charge, spool if here else None, patience)
     except BaseException:
         with suppress(LedgerError):

@@ -67,8 +67,8 @@ before its commit, a file written and not yet linked to its name)."""
 
 FREE = tuple(POINTS)[: tuple(POINTS).index("after reserve")]
 """Where nothing is charged yet."""
-RETURNED = ("after reserve", "before drawing", "inside drawing")
-"""Where a charge stands, and is returned."""
+RETURNED = ("after reserve",)
+"""Where a charge stands without a marker, and is returned."""
 PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after the files") :]
 """Where the release is fixed, in the spool or by the ledger too, and is published."""
 SPENT = tuple(point for point in POINTS if point not in {*FREE, *RETURNED, *PUBLISHED})
@@ -325,6 +325,7 @@ def redraw_on_rerun() -> None:
             link(hidden, path)
 
     replace_function(release_run, "decide_rerun", decide)
+    replace_function(release_run, "may_have_drawn", lambda *_: False)
     replace_function(sql_ledger, "decide_rerun", decide)
     replace_function(sql_ledger, "claim", claim)
     replace_function(sql_ledger.SqlLedger, "mark", mark)

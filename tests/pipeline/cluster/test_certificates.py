@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import os
 import shutil
 import ssl
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dask
 import distributed
@@ -166,6 +168,20 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
             certificates_in(directory)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o1777])
+def test_a_folder_that_others_can_write_is_refused(own: Path, tmp_path: Path, mode: int) -> None:
+    """Whoever can write there could put in an authority of their own."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    for folder, more in ((shared, {}), (own, {"renew": True})):
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        folder.chmod(mode)
+        with pytest.raises(UsageError, match="others can write in this folder"):
+            certificates_in(folder, **more)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 def test_what_was_begun_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = issuing.new_certificate
 
@@ -227,6 +243,52 @@ def test_who_has_none_is_kept_out(tls_address: str, tmp_path: Path, monkeypatch:
             open_cluster(address, certificates=folder),
         ):
             pass
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("end", ["scheduler", "worker"])
+@pytest.mark.parametrize("who", ["of the authority", "of another authority", "no certificate", "plain"])
+def test_each_end_asks_for_a_certificate(
+    tls_address: str, made: Path, tmp_path: Path, end: str, who: str
+) -> None:
+    """Asked by Dask's own means, without what this project looks at first."""
+    own = tls_context(made, made)
+    if end == "scheduler":
+        address = tls_address
+    else:
+        workers = asyncio.run(asked(tls_address, own))["workers"]
+        (address,) = workers
+    if who == "of the authority":
+        assert asyncio.run(asked(address, own))["type"].lower() == end
+        return
+    certificates_in(tmp_path / "other")
+    context = {
+        "of another authority": tls_context(made, tmp_path / "other"),
+        "no certificate": tls_context(made, None),
+        "plain": None,
+    }[who]
+    with pytest.raises(OSError, match=r"while trying to connect|in <T(LS|CP)"):
+        asyncio.run(asked(address if context else address.replace("tls://", "tcp://"), context))
+
+
+def tls_context(authority: Path, shown: Path | None) -> ssl.SSLContext:
+    """Return what trusts an authority, and shows a client's certificate of a folder."""
+    context = ssl.create_default_context(cafile=authority / "ca.pem")
+    context.check_hostname = False
+    if shown is not None:
+        context.load_cert_chain(shown / "client.pem", shown / "client.key")
+    return context
+
+
+async def asked(address: str, context: ssl.SSLContext | None) -> dict[str, Any]:
+    """Ask an end of a cluster who it is."""
+    more = {} if context is None else {"ssl_context": context, "require_encryption": True}
+    comm = await distributed.comm.connect(address, timeout=2, **more)
+    try:
+        await comm.write({"op": "identity", "reply": True})
+        return dict(await comm.read())
+    finally:
+        comm.abort()
 
 
 def test_a_clients_files_are_looked_at_first(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from support.making import mapping
 from support.releases import make_plan
 from support.samples import drawn, sample_of, sampled_spec
 
-NOT_SAMPLED = {
+NOT_SAMPLED: dict[str, dict[str, Any]] = {
     "categorical": {"column": "k", "categories": ["a", "b"]},
     "normal": {"column": "x", "lower": "0", "upper": "1"},
     "rows_per_unit": {"upper": "40"},
@@ -95,6 +95,7 @@ def test_components_and_quantities_are_of_noisy_statistics_alone() -> None:
         ({"prior": "Beta(100000, 1)"}, "density is 0 at the grid's point 0.2"),
         ({"prior": "Independent(mean=Normal(0, 1), sd=HalfNormal(1))"}, "not of one number"),
         ({"prior": "__import__('os')"}, "not known"),
+        ({"prior": f"Mixture({', '.join(['1, Beta(2, 3)'] * 80)})"}, "at most 1000 characters"),
         ({"seed": "1"}, "unknown key"),
     ],
 )
@@ -115,9 +116,16 @@ def test_what_decides_the_result_has_no_default(missing: str) -> None:
 
 def test_a_prior_may_be_infinite_at_an_end_of_its_support_but_not_on_the_grid() -> None:
     entry = {"family": "exponential", "column": "x", "upper": "10"}
-    sample = {"draws": "1", "within": ["0.5", "4"], "grid": "9"}
-    ends = {"family": "normal_known_variance", "column": "x", "variance": "1", "lower": "0", "upper": "4"}
-    assert sampled_spec({"x": {**entry, "sample": {**sample, "prior": "Gamma(0.5, 1)"}}})
+    sample: dict[str, Any] = {"draws": "1", "within": ["0.5", "4"], "grid": "9"}
+    ends: dict[str, Any] = {
+        "family": "normal_known_variance",
+        "column": "x",
+        "variance": "1",
+        "lower": "0",
+        "upper": "4",
+    }
+    spec = sampled_spec({"x": {**entry, "sample": {**sample, "prior": "Gamma(0.5, 1)"}}})
+    assert sample_of(compile_plan(spec)).prior == "Gamma(0.5, 1)"
     with pytest.raises(SpecError, match="density is infinite at the grid's point 0"):
         sampled_spec({"x": {**ends, "sample": {**sample, "within": ["0", "4"], "prior": "Gamma(0.5, 1)"}}})
 

@@ -13,10 +13,11 @@ from suffice.errors import LedgerCorruptError
 from suffice.storage.ledger.export import export_lines, read_export
 from suffice.storage.ledger.ledger import utc_now
 from suffice.storage.ledger.opening import create_ledger, open_ledger
-from suffice.storage.operations.markers import put_marker, refuse_marked_elsewhere, refuse_older_ledger
+from suffice.storage.operations.markers import may_have_drawn, put_marker, refuse_older_ledger
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.settling import settle
 from suffice.storage.operations.verify_ledger import compare_with_store
+from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.release_store import open_store
 from support.paid import Books, copy_database, open_books, pay, restore_database, steps
 from support.releases import flip_bit
@@ -287,15 +288,35 @@ def test_a_copy_from_before_the_marker_returns_no_epsilon(tmp_path: Path, copied
         assert older.account("passengers").reserved == charge.epsilon
         taken = older.take_over(older.find("passengers", "a", "all") or charge)
         with pytest.raises(LedgerCorruptError, match="older copy"):
-            refuse_marked_elsewhere(older, books.store, taken)
+            may_have_drawn(older, books.store, taken)
         with pytest.raises(LedgerCorruptError, match="older copy"):
             put_marker(older, books.store, taken)
 
 
-def test_a_run_that_died_between_its_marker_and_its_draw_gets_its_epsilon_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("drew", [True, False])
+def test_a_copy_from_between_the_marker_and_the_draw_spends(tmp_path: Path, drew: bool) -> None:
+    """Whether the original drew, which has published nothing, or died first: nobody can tell."""
     books = open_books(tmp_path)
     charge = pay(books, "a", until="reserved")
     put_marker(books.ledger, books.store, charge)
+    copy = tmp_path / "copy.db"
+    copy_database(books.database, copy)
+    if drew:
+        charge = books.ledger.enter_drawing(charge)
+    with open_ledger(f"sqlite:///{copy}", clock=lambda: utc_now() + timedelta(hours=1)) as older:
+        (recovered,) = recover(older, lambda _: books.store).charges
+        assert (recovered.after, recovered.spent, recovered.returned) == ("abandoned", charge.epsilon, 0)
+        account = older.account("passengers")
+        assert (account.spent, account.reserved) == (charge.epsilon, 0)
+        assert problems(Books(directory=tmp_path, ledger=older, store=books.store)) == ()
+    manifest = books.store.read_manifest("a", "all", charge.release_id)
+    assert manifest is not None
+    assert is_tombstone(manifest)  # what the original drew can no longer be published
+
+
+def test_a_run_that_died_before_its_marker_stood_gets_its_epsilon_back(tmp_path: Path) -> None:
+    books = open_books(tmp_path)
+    charge = books.ledger.mark(pay(books, "a", until="reserved"))
     with open_ledger(f"sqlite:///{books.database}", clock=lambda: utc_now() + timedelta(hours=1)) as later:
         ended = settle(later, books.store, charge)
         assert (ended.state, ended.drew) == ("abandoned", False)
