@@ -147,6 +147,9 @@ def test_a_table_has_the_draws(store: Path, suffice: Runner, tmp_path: Path) -> 
     release = package.open_release("alone", store=str(store))
     sample = release.samples("drawn", {"origin": "EWR"})
     assert sample.values.shape == (2, 3)
+    assert repr(sample).startswith(
+        "ReleasedSample('drawn': 3 draws of probability in each of 2 cells, prior "
+    )
     assert np.all((sample.values >= 0.2) & (sample.values <= 0.8))
     words = ("table", "alone", "drawn", "--where", "origin=EWR", "--store", str(store))
     document = suffice.json(*words)
