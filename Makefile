@@ -11,7 +11,7 @@ PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.13 python3 python)
 # Tests start a hundred processes: each would compile our modules again where nobody may keep what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint docs bench audit clean help
+.PHONY: demo check test lint docs bench studies audit clean help
 .NOTPARALLEL:
 
 demo: $(VENV)/installed-demo # the whole main job on real flight records, in demo/
@@ -42,6 +42,9 @@ bench: $(VENV)/installed-bench # our times beside others', on the same files; be
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/push_down.py 1000000
 
+studies: $(VENV)/installed-demo # the papers' results beside ours: pictures and tables, in build/studies
+	$(BIN)/python -m studies all
+
 audit: $(VENV)/installed-dev # the long statistical audits
 	$(BIN)/python -m pytest -m audit
 
@@ -49,7 +52,7 @@ clean: # remove what the other targets made
 	rm -rf .venv .venv-* build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 help: # this list
-	@awk -F ':.*# ' '/^[a-z]+:.*# / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*# ' '/^[a-z]+:.*# / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/installed-demo: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo]'

@@ -75,7 +75,7 @@ def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
             found = [test for test, text in test_files.items() if name in text]
         case ("pipeline" | "storage" as top, *folders, _) if folders:
             found = _innermost(top, folders, test_files)
-        case ("flows" | "benchmarks" as top, *_):
+        case ("flows" | "benchmarks" | "studies" as top, *_):
             found = _below(["tests", top], test_files)
     return found
 

@@ -107,6 +107,12 @@ STUDIES = (
         data="simulated",
     ),
     Study(
+        name="mistakes",
+        paper="all three",
+        result="mistakes that no code may copy",
+        data="enumeration, quadrature",
+    ),
+    Study(
         name="query_model",
         paper=DIMITRAKAKIS,
         result="Algorithm 1, Example 1: a conditional expectation by a draw",

@@ -72,12 +72,12 @@ def draw_line(
     )
 
 
-def draw_limit(axis: Axes, value: float, label: str, *, across: bool = True) -> None:
+def draw_limit(axis: Axes, value: float, label: str, *, across: bool = True, at_left: bool = False) -> None:
     """Draw what a quantity tends to, or what is claimed, as a dashed line with its name."""
     if across:
         axis.axhline(value, color=LIMIT, linestyle=(0, (5, 3)), linewidth=1.2)
-        place, beside = axis.get_yaxis_transform(), (0.99, value)
-        sides, offset = ("right", "bottom"), (0, 2)
+        place, beside = axis.get_yaxis_transform(), (0.01 if at_left else 0.99, value)
+        sides, offset = ("left" if at_left else "right", "bottom"), (0, 2)
     else:
         axis.axvline(value, color=LIMIT, linestyle=(0, (5, 3)), linewidth=1.2)
         place, beside = axis.get_xaxis_transform(), (value, 0.98)

@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 import suffice
+from support.making import mapping
 from support.manifest_mutants import changed, sealed
+from support.releases import flip_bit, make_plan, publish
+from support.samples import drawn
 
 VECTORS = Path(__file__).parent / "vectors"
 VALID = sorted(path.name for path in (VECTORS / "valid").iterdir())
@@ -195,3 +198,35 @@ def test_an_unknown_statistic_is_refused_with_the_name_of_its_file(
     assert "cancelled" in {
         row["statistic"] for row in rows(connection, "FROM suffice_statistics($1)", folder)
     }
+
+
+def test_macros_read_draws_of_a_sample_and_nothing_else_of_it(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    plan = make_plan(statistics={**mapping("")["statistics"], "drawn": drawn("cancelled")})
+    values = {each.name: np.full((plan.n_cells, each.n_values), 7, object) for each in plan.statistics}
+    values["drawn"] = np.arange(plan.n_cells * 2).reshape(-1, 2).astype(object)
+    folder = publish(tmp_path, plan, values)
+    sample = suffice.open_release(folder).samples("drawn")
+    found = rows(connection, "FROM suffice_samples($1, 'drawn')", str(folder))
+    expected = sample.table()
+    assert [{**row, "value": None} for row in found] == [{**row, "value": None} for row in expected]
+    np.testing.assert_allclose([row["value"] for row in found], sample.values.ravel(), rtol=1e-15)
+    scales = {
+        row["statistic"]: row["scale"] for row in rows(connection, "FROM suffice_statistics($1)", str(folder))
+    }
+    assert scales.pop("drawn") is None, "it is no scale of noise"
+    assert None not in scales.values()
+    for query in (
+        "suffice_table($1, 'drawn')",
+        "suffice_values($1, 'drawn')",
+        "suffice_intervals($1, 'drawn', 0.9)",
+    ):
+        with pytest.raises(duckdb.Error, match="it is a posterior sample"):
+            rows(connection, f"FROM {query}", str(folder))
+    with pytest.raises(duckdb.Error, match="released as noisy statistics"):
+        rows(connection, "FROM suffice_samples($1, 'cancelled')", str(folder))
+    data = folder / "drawn.parquet"
+    data.write_bytes(flip_bit(data.read_bytes(), 400))
+    with pytest.raises(duckdb.Error):
+        rows(connection, "FROM suffice_samples($1, 'drawn')", str(folder))

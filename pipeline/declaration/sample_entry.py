@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, PlainValidator
 
-from suffice.pipeline.declaration.fields import ColumnSpec, SpecModel, Text, read_bound
-from suffice.pipeline.declaration.scalars import read_integer
+from suffice.pipeline.declaration.fields import ColumnSpec, SpecModel, read_bound
+from suffice.pipeline.declaration.scalars import read_integer, read_text
 
 if TYPE_CHECKING:
     from suffice.pipeline.declaration.fields import StatisticSpec
 
 MOST_DRAWS = 1000
 FEWEST_POINTS, MOST_POINTS = 3, 4097
+LONGEST_PRIOR = 1000
 
 
 def _draws(value: int) -> int:
@@ -29,6 +30,14 @@ def _points(value: int) -> int:
         message = f"grid lies in {FEWEST_POINTS}..{MOST_POINTS}: it is a number of points, not {value}"
         raise ValueError(message)
     return value
+
+
+def _prior(value: object) -> str:
+    text = read_text(value)
+    if len(text) > LONGEST_PRIOR:
+        message = f"the prior of a sample is a text of at most {LONGEST_PRIOR} characters, not {len(text)}"
+        raise ValueError(message)
+    return text
 
 
 def _interval(value: object) -> tuple[Fraction, Fraction]:
@@ -60,7 +69,7 @@ class SampleEntry(SpecModel):
     draws: Annotated[int, PlainValidator(read_integer), AfterValidator(_draws)]
     within: Annotated[tuple[Fraction, Fraction], PlainValidator(_interval)]
     grid: Annotated[int, PlainValidator(read_integer), AfterValidator(_points)]
-    prior: Text | None = None
+    prior: Annotated[str | None, PlainValidator(_prior)] = None
 
 
 class SampledColumnSpec(ColumnSpec):

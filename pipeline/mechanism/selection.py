@@ -1,8 +1,9 @@
-"""The other module that draws: OpenDP's Gumbel noisy maximum, which is the exponential mechanism exactly.
+"""The other module that draws: OpenDP's noisy maximum, which is the exponential mechanism exactly.
 
-Where independent standard Gumbel variables times t are added to scores, the index of the largest sum has the
-probability ``exp(score / t)`` over the sum of all. Everything that `noise` says of its generator holds here:
-there is no seed, and nothing else may draw.
+An index has the probability ``exp(score / t)`` over the sum of all, as that of the largest of sums with
+independent standard Gumbel variables times t. OpenDP draws it by rejection: a uniform index is accepted with
+probability ``exp((score - highest) / t)``. How many it proposes depends on the scores, so the run time does.
+Everything that `noise` says of its generator holds here: there is no seed, and nothing else may draw.
 """
 
 from __future__ import annotations
@@ -93,9 +94,9 @@ def _zero_concentrated_loss(measurement: Measurement, range_sensitivity: int) ->
 
 
 def _measurement(scale: int) -> Measurement:
-    # The measure decides on the noise: for pure privacy it would be exponential, and the law that of
-    # permute-and-flip, which is no posterior's. Of Gumbel noise OpenDP states zero-concentrated privacy only;
-    # that the law is epsilon-private is our proof.
+    # The measure decides on the law: for pure privacy it would be that of permute-and-flip, which is no
+    # posterior's. Of the exponential mechanism OpenDP states zero-concentrated privacy only; that it is
+    # epsilon-private is our proof.
     opendp.mod.enable_features("contrib")
     domain = opendp.domains.vector_domain(opendp.domains.atom_domain(T="i64"))
     return opendp.measurements.make_noisy_max(

@@ -234,8 +234,9 @@ def feature_names(release: Release, statistics: Sequence[str] | None) -> list[st
     kinds = " or ".join(FAMILIES_OF_FEATURES)
     if statistics is None:
         if not fitting:
-            families = ", ".join(f"{name} is {one.plan.family}" for name, one in release.statistics.items())
-            message = f"{release.label} has no {kinds} statistic: {families}"
+            others = [f"{name} is {one.plan.family}" for name, one in release.statistics.items()]
+            others += [f"{name} is a posterior sample" for name in release.sampled]
+            message = f"{release.label} has no {kinds} statistic: {', '.join(others)}"
             raise UsageError(message)
         return fitting
     names = [statistics] if isinstance(statistics, str) else list(statistics)

@@ -16,6 +16,7 @@ from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for
 from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.released.sample import ReleasedSample, no_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,6 +83,8 @@ def require_statistic(statistic: object) -> None:
     ------
     UsageError
     """
+    if isinstance(statistic, ReleasedSample):
+        raise no_statistics(statistic.plan.name)
     if not isinstance(statistic, NoisyStatistic):
         message = (
             "a likelihood is of a released statistic, as release.statistic('cancelled') returns it, not of "

@@ -232,7 +232,7 @@ def _truths(sampled: Sequence[StatisticPlan], truth: float | Mapping[str, float]
     if not names:
         message = (
             "no statistic of the spec states a sample, so there is nothing to compare: give one a sample, "
-            "as sample: {within: [0.005, 0.5]}"
+            "as sample: {draws: 1, within: [0.005, 0.5], grid: 1025}"
         )
         raise UsageError(message)
     given = dict(truth) if isinstance(truth, Mapping) else dict.fromkeys(names, truth)

@@ -161,11 +161,9 @@ class Release:
 
     def _require(self, name: str) -> None:
         if name in self.sampled:
-            message = (
-                f"{name} is a posterior sample: there are no statistics in it, so no other posterior follows "
-                f"from it; its draws: suffice table, or release.samples({name!r})"
-            )
-            raise UsageError(message)
+            from suffice.pipeline.released.sample import no_statistics  # noqa: PLC0415 - numpy is slow to import
+
+            raise no_statistics(name)
         if name not in self.statistics:
             known = ", ".join([*self.statistics, *self.sampled])
             message = f"the release has no statistic {name!r}: it has {known}"

@@ -16,6 +16,7 @@ from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.infer import require_way_of_clipping
 from suffice.pipeline.posterior.posterior import MODELLED
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.released.sample import ReleasedSample, no_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,6 +97,8 @@ def roll_up(statistic: NoisyStatistic, *columns: str) -> RolledUp:
     UsageError
         Where no column is named, or one is no group; where another thing than a statistic is given.
     """
+    if isinstance(statistic, ReleasedSample):
+        raise no_statistics(statistic.plan.name)
     if not isinstance(statistic, NoisyStatistic):
         message = 'roll_up takes a statistic of a release, as release.statistic("cancelled"), then columns'
         raise UsageError(message)

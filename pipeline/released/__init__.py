@@ -10,7 +10,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "noise_distribution": ("NoisyTotals", "log_laplace"),
     "noise_interval": ("noise_half_width",),
     "noisy_statistic": ("NoisyStatistic",),
-    "sample": ("ReleasedSample",),
+    "sample": ("ReleasedSample", "no_statistics"),
     "text_table": ("text_table",),
     "where": ("no_such_key", "wanted_keys"),
     "withdrawal": ("Withdrawal",),

@@ -63,6 +63,14 @@ class ReleasedSample:
         """The draws, shape (n_cells, n_draws), in the parameter's unit."""
         return self.sample.values()[self.indices]
 
+    def take(self, cells: NDArray[np.int64]) -> ReleasedSample:
+        """Return the given cells, in the given order."""
+        return dataclasses.replace(
+            self,
+            indices=self.indices[cells],
+            groups={column: [keys[cell] for cell in cells.tolist()] for column, keys in self.groups.items()},
+        )
+
     def where(self, where: Mapping[str, object] | None) -> ReleasedSample:
         """Keep the cells whose keys equal the given ones as text.
 
@@ -84,12 +92,7 @@ class ReleasedSample:
                 f"{column}={key}" for column, key in where.items()
             )
             raise UsageError(message)
-        cells = np.flatnonzero(keep).tolist()
-        return dataclasses.replace(
-            self,
-            indices=self.indices[keep],
-            groups={column: [keys[cell] for cell in cells] for column, keys in self.groups.items()},
-        )
+        return self.take(np.flatnonzero(keep))
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row per cell and draw: group keys, parameter, draw (from 0), value."""
@@ -103,3 +106,12 @@ class ReleasedSample:
             for cell, values in enumerate(self.values.tolist())
             for draw, value in enumerate(values)
         ]
+
+
+def no_statistics(name: str) -> UsageError:
+    """Return the error of whoever asks a sample for what follows from statistics alone."""
+    message = (
+        f"{name} is a posterior sample: there are no statistics in it, so no other posterior follows "
+        f"from it; its draws: suffice table, or release.samples({name!r})"
+    )
+    return UsageError(message)

@@ -12,6 +12,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.priors.on_points import canonical_prior, log_prior_on_points
 from suffice.pipeline.statistics.sample_plan import (
+    LARGEST_RANGE,
     LARGEST_SAMPLE_SCALE,
     SamplePlan,
     grid_points,
@@ -140,7 +141,7 @@ def compile_sample(
     Raises
     ------
     SpecError
-        Where the data would hardly count any more.
+        Where the data would hardly count any more, or a unit moves scores beyond 64 bits.
     """
     entry = sample_entry(statistic)
     if entry is None:
@@ -148,9 +149,12 @@ def compile_sample(
     sensitivity = tables_of(statistic, entry).range_sensitivity(
         neighboring, records=records, n_cells=n_cells, n_is_public=n_is_public
     )
+    place = f"statistics.{name}.sample"
+    if sensitivity > LARGEST_RANGE:
+        rule = "one unit could move the log likelihood by more than 2^42 nats"
+        raise SpecError(place, rule, "narrow within, or lower the bounds of the column")
     scale = smallest_scale(sensitivity, entry.draws, epsilon)
     if scale > LARGEST_SAMPLE_SCALE:
-        place = f"statistics.{name}.sample"
         rule = f"its temperature {format_number(scale >> 20)} is above 2^26: the data would hardly count"
         raise SpecError(place, rule, "narrow within, draw less often, or give it more epsilon")
     return SamplePlan(

@@ -53,6 +53,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "normal_sums": ("NormalSums",),
     "sample_plan": (
+        "LARGEST_RANGE",
         "LARGEST_SAMPLE_SCALE",
         "SCORE_BITS",
         "SamplePlan",

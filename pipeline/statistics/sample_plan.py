@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 SCORE_BITS = 20
 """Scores, their range and the scale are integers in units of 2**-20 nats."""
 LARGEST_SAMPLE_SCALE = 1 << 46
-"""Up to here float64 resolves that OpenDP's map of a scale, which is rounded up, is below epsilon."""
+"""Above, the data would hardly count."""
+MAP_MARGIN = Fraction(1, 1 << 48)
+"""Part of epsilon that is left for OpenDP's map, which float64 rounds up by less than `2**-49` of itself."""
+LARGEST_RANGE = 1 << 62
+"""OpenDP's map takes its double in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +91,9 @@ def grid_values(within: tuple[Fraction, Fraction], grid: int) -> Floats:
 
 
 def smallest_scale(range_sensitivity: int, draws: int, epsilon: Fraction) -> int:
-    r"""Return the least scale, at least 2**20, at which all draws lose less than epsilon.
+    r"""Return the least scale, at least 2**20, at which all draws lose less than epsilon, in float64 too.
 
-    .. math:: \max\bigl(2^{20}, \lfloor q \Delta / \varepsilon \rfloor + 1\bigr)
+    .. math:: \max\bigl(2^{20}, \lfloor q \Delta / (1 - 2^{-48}) \varepsilon \rfloor + 1\bigr)
 
     Parameters
     ----------
@@ -101,4 +105,4 @@ def smallest_scale(range_sensitivity: int, draws: int, epsilon: Fraction) -> int
         Of all draws together, in nats.
     """
     # proof: sample-range
-    return max(1 << SCORE_BITS, math.floor(draws * range_sensitivity / epsilon) + 1)
+    return max(1 << SCORE_BITS, math.floor(draws * range_sensitivity / (epsilon * (1 - MAP_MARGIN))) + 1)

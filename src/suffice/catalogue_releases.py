@@ -13,6 +13,7 @@ from suffice.errors import ReleaseCorruptError, SufficeError
 from suffice.pages.keyed_table import keyed_files
 from suffice.pages.release_facts import release_facts
 from suffice.pages.release_page import Banner, Link, release_page
+from suffice.pages.sample_view import sample_view
 from suffice.pages.site_pages import Entry, series_path
 from suffice.pages.statistic_view import statistic_view
 from suffice.storage.releases.descriptions import DESCRIPTIONS
@@ -122,10 +123,16 @@ class ReleasePages:
             key = f"{one.name}/{one.edition}/{one.release_id}/{file['path']}"
             files[file["path"]] = _checked_file(self.store, key, file)
         seed = int(hashlib.sha256(manifest).hexdigest()[:12], 16)
-        views = [statistic_view(release, name, seed=seed) for name in release.statistics]
+        names = [file["statistic"] for file in release.files]
+        views = [
+            sample_view(release.sampled[name])
+            if name in release.sampled
+            else statistic_view(release, name, seed=seed)
+            for name in names
+        ]
         facts = release_facts(release, manifest, views)
         extra = [
-            *(file for name in release.statistics for file in keyed_files(release, name)),
+            *(file for name in names for file in keyed_files(release, name)),
             *((name, _BESIDE[name], data) for name, data in beside.items() if name != MANIFEST),
         ]
         page = release_page(

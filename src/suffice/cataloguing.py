@@ -124,7 +124,7 @@ def catalogue(
             site, entries, budgets, publications, [f"{what}: {why}." for what, why in run.not_shown.items()]
         ),
         "search.html": search_page(site, entries, publications),
-        "reading.html": reading_page(site, entries[-1] if entries else None),
+        "reading.html": reading_page(site, entries),
         "feed.xml": atom_feed(site, entries),
         "feed.json": json_feed(site, entries),
     }

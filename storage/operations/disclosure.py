@@ -39,6 +39,17 @@ _INPUT = {
 }
 
 
+_LAPLACE = "discrete_laplace"
+_OF_NOISE = (
+    "The Laplace mechanism on exact integer sums: discrete Laplace noise from OpenDP's exact sampler, in "
+    "lattice units ({}). No floating-point number gets noise."
+)
+_OF_SAMPLES = (
+    "The exponential mechanism on a public grid of a parameter, by OpenDP's noisy maximum, drawn by "
+    "rejection without rounding; scores are log likelihoods as exact integers ({})."
+)
+
+
 def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return a draft of a registry entry.
 
@@ -101,10 +112,18 @@ def _basic(manifest: Mapping[str, Any], release: str) -> dict[str, Any]:
     return {
         "name": release,
         "data_product_type": "Summary statistics",
-        "description": f"Noisy sufficient statistics of the data set {manifest['dataset']}: {statistics}"
+        "description": f"{_what(manifest)} of the data set {manifest['dataset']}: {statistics}"
         + (f", by {by}, in {manifest['cells']} cells." if by else "."),
         "publication_date": manifest["created"][:10],
     }
+
+
+def _what(manifest: Mapping[str, Any]) -> str:
+    """Say what the statistics are, by the mechanisms that made them."""
+    made = {entry["mechanism"] for entry in manifest["statistics"]}
+    if made == {_LAPLACE}:
+        return "Noisy sufficient statistics"
+    return "Noisy sufficient statistics and posterior samples" if _LAPLACE in made else "Posterior samples"
 
 
 def _unprotected(manifest: Mapping[str, Any]) -> str:
@@ -137,7 +156,7 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def _accounting(manifest: Mapping[str, Any]) -> dict[str, str]:
     charged = f"entry {manifest['drawing_sequence']} of ledger {manifest['ledger_id']}"
     return {
-        "post_processing": "None: noisy statistics are released as they were drawn, also negative ones.",
+        "post_processing": "None: what is released is as it was drawn, also negative numbers.",
         "composition": "Statistics compose by addition to the release's epsilon, and releases of one "
         "data set to what its account has spent. The epsilon was charged durably before noise was drawn "
         f"({charged}).",
@@ -145,18 +164,25 @@ def _accounting(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _implementation(manifest: Mapping[str, Any]) -> dict[str, str]:
+    noisy = [entry for entry in manifest["statistics"] if entry["mechanism"] == _LAPLACE]
     scales = "; ".join(
         f"{entry['name']}: L1 sensitivity {entry['l1_sensitivity']}, scale {entry['scale']}"
-        for entry in manifest["statistics"]
+        for entry in noisy
     )
+    draws = "; ".join(
+        f"{entry['name']}: {entry['draws']} draws of {entry['grid']} points, range of the scores "
+        f"{entry['range_sensitivity']}, scale {entry['scale']}, in 2^-20 nats"
+        for entry in manifest["statistics"]
+        if entry["mechanism"] != _LAPLACE
+    )
+    mechanisms = [_OF_NOISE.format(scales)] if noisy else []
+    mechanisms += [_OF_SAMPLES.format(draws)] if draws else []
     versions = ", ".join(f"{package} {version}" for package, version in manifest["versions"].items())
     return {
         "preprocessing_and_hyperparameter_tuning": "Values are clipped to public bounds and rounded to a "
         "public lattice. Keys, categories and bounds are stated in the spec, and may not come from the data. "
         + _INPUT[manifest["input_verified"]],
-        "mechanisms": "The Laplace mechanism on exact integer sums: discrete Laplace noise from OpenDP's "
-        f"exact sampler, in lattice units ({scales}). No floating-point number gets noise. Not hardened "
-        f"against observers of time. Versions: {versions}.",
+        "mechanisms": f"{' '.join(mechanisms)} Not hardened against observers of time. Versions: {versions}.",
     }
 
 

@@ -77,7 +77,7 @@ def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
                         }
                         for column, kind, meaning in _columns(statistic, manifest)
                     ],
-                    "primaryKey": [*manifest.plan.groups, "component"],
+                    "primaryKey": [*manifest.plan.groups, _within_cell(statistic)],
                 },
                 "suffice": _law(statistic),
             }
@@ -124,7 +124,7 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
                 "description": _meaning(statistic),
                 "key": [
                     {"@id": _field_id(statistic.name, column)}
-                    for column in (*manifest.plan.groups, "component")
+                    for column in (*manifest.plan.groups, _within_cell(statistic))
                 ],
                 "field": [
                     {
@@ -158,7 +158,17 @@ def _parts(manifest: Manifest) -> Iterator[tuple[FileEntry, StatisticPlan]]:
 def _title(manifest: Manifest) -> str:
     of = "" if manifest.window == ALL else f", {manifest.window}"
     again = f", amendment {manifest.amendment}" if manifest.amendment else ""
-    return f"{manifest.name}{of}{again}: noisy statistics of {manifest.dataset}"
+    what = "posterior samples" if _is_sampled(manifest) else "noisy statistics"
+    return f"{manifest.name}{of}{again}: {what} of {manifest.dataset}"
+
+
+def _is_sampled(manifest: Manifest) -> bool:
+    return all(statistic.sample is not None for statistic in manifest.plan.statistics)
+
+
+def _within_cell(statistic: StatisticPlan) -> str:
+    """Return the column that tells the rows of a cell apart."""
+    return "component" if statistic.sample is None else "draw"
 
 
 def _description(manifest: Manifest) -> str:
@@ -168,11 +178,27 @@ def _description(manifest: Manifest) -> str:
     return (
         f"Differentially private statistics of the data set {manifest.dataset}, made once: with {other} in "
         "the data, the probability of any outcome changes by a factor of at most exp(epsilon), epsilon = "
-        f"{format_epsilon(manifest.epsilon)} for the whole release. Every value carries discrete Laplace "
-        "noise of the scale that its file states, so counts may be negative and sums need not add up. Every "
-        "combination of group keys has its rows, empty or not. The manifest, manifest.json, states the exact "
-        "maps from components to quantities. No licence is stated there."
+        f"{format_epsilon(manifest.epsilon)} for the whole release. {' '.join(_laws(manifest))} Every "
+        "combination of group keys has its rows, empty or not. The manifest, manifest.json, states "
+        f"{'what was drawn' if _is_sampled(manifest) else 'the exact maps from components to quantities'}. "
+        "No licence is stated there."
     )
+
+
+def _laws(manifest: Manifest) -> Iterator[str]:
+    """Say how the files' values came about."""
+    sampled = [statistic.name for statistic in manifest.plan.statistics if statistic.sample is not None]
+    if not _is_sampled(manifest):
+        besides = f" but those of {', '.join(sampled)}" if sampled else ""
+        yield (
+            f"Every value{besides} carries discrete Laplace noise of the scale that its file states, so "
+            "counts may be negative and sums need not add up."
+        )
+    if sampled:
+        yield (
+            f"The files of {', '.join(sampled)} hold draws of a posterior, made flatter as privacy asks for, "
+            "and no statistics."
+        )
 
 
 def _facts(data: bytes, manifest: Manifest) -> dict[str, str]:
@@ -202,6 +228,15 @@ def _created(manifest: Manifest) -> str:
 def _meaning(statistic: StatisticPlan) -> str:
     of = f" of {', '.join(statistic.columns)}" if statistic.columns else ""
     counted = f" They are of {statistic.rows_of}." if statistic.rows_of else ""
+    if statistic.sample is not None:
+        drawn = statistic.sample
+        lower, upper = map(format_number, drawn.within)
+        return (
+            f"Draws of the {drawn.parameter}{of}, family {statistic.family}: one row for each cell and draw."
+            f"{counted} Each is one of {drawn.grid} equally spaced points of {lower}..{upper}, drawn by the "
+            f"exponential mechanism from the posterior under the prior {drawn.prior}, at temperature "
+            f"{format_number(drawn.temperature)}."
+        )
     return (
         f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and component."
         f"{counted} The noise on each value is discrete Laplace, independent, of scale "
@@ -212,6 +247,22 @@ def _meaning(statistic: StatisticPlan) -> str:
 def _law(statistic: StatisticPlan) -> dict[str, Any]:
     """Return the law of the noise, as the manifest states it."""
     total = statistic.partition_total
+    if statistic.sample is not None:
+        drawn = statistic.sample
+        return {
+            "family": statistic.family,
+            "columns": list(statistic.columns),
+            "mechanism": "exponential",
+            "parameter": drawn.parameter,
+            "draws": drawn.draws,
+            "grid": drawn.grid,
+            "within": [format_number(end) for end in drawn.within],
+            "prior": drawn.prior,
+            "range_sensitivity": str(drawn.range_sensitivity),
+            "scale": str(drawn.scale),
+            "temperature": format_number(drawn.temperature),
+            "epsilon": format_number(statistic.epsilon),
+        }
     return {
         "family": statistic.family,
         "columns": list(statistic.columns),
@@ -227,6 +278,10 @@ def _columns(statistic: StatisticPlan, manifest: Manifest) -> Iterator[tuple[str
     """Give name, type and meaning of each column of a file."""
     for name, domain in manifest.plan.groups.items():
         yield name, "integer" if domain.kind is DomainKind.RANGE else "string", f"Key of the cell: {name}."
+    if statistic.sample is not None:
+        yield "draw", "integer", "Which draw of the cell it is, counted from 0."
+        yield "value", "integer", "The point of the grid that was drawn, counted from 0."
+        return
     yield "component", "string", "Which component of the statistic the value is of."
     yield "value", "integer", "The component's sum over the rows of the cell, in lattice units, plus noise."
     total = statistic.partition_total
@@ -241,6 +296,9 @@ def _listed(column: str, statistic: StatisticPlan, manifest: Manifest) -> dict[s
     """Return the constraints of a column whose values the manifest lists, unless there are very many."""
     if column == "component" and len(statistic.components) <= MOST_LISTED:
         return {"enum": list(statistic.components)}
+    if statistic.sample is not None and column in {"draw", "value"}:
+        most = statistic.sample.draws if column == "draw" else statistic.sample.grid
+        return {"minimum": "0", "maximum": str(most - 1)}
     domain: Domain | None = manifest.plan.groups.get(column)
     if domain is None:
         return {}

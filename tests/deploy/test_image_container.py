@@ -121,10 +121,15 @@ def test_nothing_is_in_it_that_must_not_be(image: Image, repository: Path) -> No
     assert (ran.returncode, ran.stdout) == (0, "nothing that must not be there\n")
 
 
-def test_it_starts_and_is_healthy(image: Image) -> None:
+def test_it_starts(image: Image) -> None:
     ran = image.run(*image.config["Cmd"])
     assert ran.returncode == 0, ran.stderr
     assert "Usage" in ran.stdout
+
+
+def test_it_is_healthy_where_it_can_write(image: Image) -> None:
+    if "Healthcheck" not in image.config:
+        pytest.skip("OCI's format has no health check: build without FORMAT=oci")
     kind, *words = image.config["Healthcheck"]["Test"]
     assert kind == "CMD"
     assert image.run(*words).returncode == 0

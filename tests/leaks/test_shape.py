@@ -135,8 +135,8 @@ def test_releases_of_neighbours_have_the_same_names_sizes_and_manifests(tmp_path
     for values in mixed.values():
         values[0, 0] = -(10**39)
     shapes, manifests, contents = [], [], []
-    for number, values in enumerate((empty, full, mixed)):
-        directory = publish(tmp_path / str(number), plan, values)
+    for number, of_statistics in enumerate((empty, full, mixed)):
+        directory = publish(tmp_path / str(number), plan, of_statistics)
         paths = sorted(directory.iterdir())
         shapes.append([(path.name, path.stat().st_size, path.stat().st_mode) for path in paths])
         contents.append({path.read_bytes() for path in paths})

@@ -29,7 +29,8 @@ export function readPage(text) {
     nIsPublic: declared.n !== null,
     mostRows: declared.max_total_rows,
     groups: declared.groups.map(group),
-    statistics: declared.statistics,
+    // A posterior sample has no statistics to start from.
+    statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
     manifestBytes: new TextEncoder().encode(manifest),
     pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
     file: (name) => fromBase64(files[name]),

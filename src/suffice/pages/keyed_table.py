@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.data_files.source import ESTIMATES, ReleaseSource, Source
+from suffice.data_files.source import ESTIMATES, ReleaseSource, Source, sample_source
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.released.sample import ReleasedSample
     from suffice.pipeline.statistics.block import Quantity
 
 MOST_COLUMNS = 200
@@ -29,6 +30,8 @@ def keyed_files(release: Release, name: str) -> list[tuple[str, str, bytes]]:
     list of (str, str, bytes)
         Name, description and content; empty where there would be too many columns.
     """
+    if name in release.sampled:
+        return _sample_files(release, release.sampled[name])
     statistic = release.statistic(name)
     quantities = statistic.plan.quantities
     if len(quantities) * 2 + len(statistic.groups) > MOST_COLUMNS:
@@ -40,11 +43,29 @@ def keyed_files(release: Release, name: str) -> list[tuple[str, str, bytes]]:
             label = f"{label} "
         columns[label] = statistic.estimates(quantity)
         columns[f"{label} noise_sd"] = [statistic.plan.quantity_noise_sd(quantity)] * len(statistic.values)
-    table = table_of(columns)
     source = Source(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=name)
-    path = f"{name}.csv"
+    return _files(name, columns, source, "unbiased estimates, one row a cell: to join with maps")
+
+
+def _sample_files(release: Release, sample: ReleasedSample) -> list[tuple[str, str, bytes]]:
+    """Return a sample's draws side by side, one row a cell."""
+    n_draws = sample.sample.draws
+    if n_draws + len(sample.groups) > MOST_COLUMNS:
+        return []
+    columns: dict[str, Any] = dict(sample.groups)
+    for draw in range(n_draws):
+        label = f"{sample.parameter} draw {draw}"
+        while label in columns:  # a group column may be called so
+            label = f"{label} "
+        columns[label] = sample.values[:, draw]
+    what = "draws of the posterior, one row a cell: to join with maps"
+    return _files(sample.plan.name, columns, sample_source(release, sample), what)
+
+
+def _files(name: str, columns: dict[str, Any], source: Source, what: str) -> list[tuple[str, str, bytes]]:
+    table, path = table_of(columns), f"{name}.csv"
     return [
-        (path, "unbiased estimates, one row a cell: to join with maps", csv_bytes(table)),
+        (path, what, csv_bytes(table)),
         (f"{path}-metadata.json", f"what {path} is, and where it is from", csv_metadata(table, source, path)),
     ]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pages.charts import common_scale, ranked, row, row_axis, series
+from suffice.pages.charts import common_scale, points, ranked, row, row_axis, series
 from suffice.pages.numbers import number
 from suffice.pages.rendering import markup
-from suffice.pages.statistic_view import POSTERIOR
+from suffice.pages.scale import Scale
+from suffice.pages.statistic_view import POSTERIOR, SAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +70,8 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     ordered : sequence of str
         The groups whose keys have an order: numbers and periods.
     """
+    if view.kind == SAMPLE:
+        return _points(view)
     labelled = [
         (cell, entry, interval)
         for cell, entries in enumerate(view.intervals)
@@ -96,6 +99,22 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     title = f"{view.name}: {len(intervals)} intervals of {view.shown_of}, ranked"
     band = ranked(intervals, title=title, description=_span(intervals))
     return Picture(band=band, caption=_caption(view, ", from the lowest to the highest"))
+
+
+def _points(view: StatisticView) -> Picture:
+    """Return the draws of a sample, a row for each cell."""
+    drawn = [value for draws in view.draws for value in draws]
+    x = Scale.enclosing(min(drawn), max(drawn), about=5.0)
+    rows = tuple(
+        ForestRow(
+            label=view.cell_label(cell) or view.shown_of,
+            chart=points(draws, x),
+            middle=number(sum(draws) / len(draws)),
+            interval=f"{number(min(draws))} to {number(max(draws))}",
+        )
+        for cell, draws in enumerate(view.draws)
+    )
+    return Picture(axis=row_axis(x), forest=rows, caption=_caption(view, ""))
 
 
 def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
@@ -167,6 +186,12 @@ def _span(intervals: Sequence[Interval]) -> str:
 
 
 def _caption(view: StatisticView, along: str) -> str:
+    if view.kind == SAMPLE:
+        shown = f" Shown: {view.selection}." if view.selection else ""
+        return (
+            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.name}, a circle each. They are of a "
+            f"flatter law than the data's posterior, and their spread is no interval of it.{shown}"
+        )
     what = (
         "Light bars hold 95 % of the posterior probability, dark ones 50 %; circles are medians."
         if view.kind == POSTERIOR

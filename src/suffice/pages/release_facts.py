@@ -12,7 +12,7 @@ from suffice.pipeline.spec.editions import edition
 from suffice.pipeline.spec.terms import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from suffice.pages.statistic_view import StatisticView
     from suffice.pipeline.pooling.release import Release
@@ -59,10 +59,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "withdrawn": release.withdrawn.to_dict() if release.withdrawn else None,
         "versions": dict(content["versions"]),
         "window_of": _window(release),
-        "groups": {
-            column: len(dict.fromkeys(keys))
-            for column, keys in next(iter(release.statistics.values())).groups.items()
-        },
+        "groups": {column: len(dict.fromkeys(keys)) for column, keys in _groups(release).items()},
         "cells": views[0].n_cells if views else 0,
         "files": [
             {name: file[name] for name in ("statistic", "path", "size", "sha256", "rows")}
@@ -80,15 +77,21 @@ def ordered_groups(release: Release) -> list[str]:
     ]
 
 
+def _groups(release: Release) -> Mapping[str, list[str | int]]:
+    """Return the key of each cell, by group column: all statistics have the same cells."""
+    if release.statistics:
+        return next(iter(release.statistics.values())).groups
+    return next(iter(release.sampled.values())).groups
+
+
 def _words(release: Release) -> list[str]:
     """Return the group columns, the keys and the categories that search finds a release by."""
-    statistics = release.statistics.values()
-    keys = [str(key) for of in next(iter(statistics)).groups.values() for key in dict.fromkeys(of)]
-    categories = [
-        quantity.category for one in statistics for quantity in one.plan.quantities if quantity.category
-    ]
-    columns = [column for one in statistics for column in one.plan.columns]
-    groups = list(next(iter(statistics)).groups)
+    of_cells = _groups(release)
+    plans = [release.plan_of(file["statistic"]) for file in release.files]
+    keys = [str(key) for of in of_cells.values() for key in dict.fromkeys(of)]
+    categories = [quantity.category for plan in plans for quantity in plan.quantities if quantity.category]
+    columns = [column for plan in plans for column in plan.columns]
+    groups = list(of_cells)
     return list(dict.fromkeys([*groups, *columns, *categories, *keys]))[:MOST_WORDS]
 
 
@@ -108,7 +111,7 @@ def _window(release: Release) -> dict[str, Any] | None:
 
 
 def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
-    plan = release.statistic(view.name).plan
+    plan = release.plan_of(view.name)
     bounds = [plan.parameters.lower, plan.parameters.upper]
     followed = [
         {
@@ -125,7 +128,8 @@ def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
         "family": view.family,
         "columns": list(plan.columns),
         "epsilon": format_epsilon(plan.epsilon),
-        "scale": float(plan.scale),
+        "mechanism": "discrete_laplace" if plan.sample is None else "exponential",
+        "scale": float(plan.scale if plan.sample is None else plan.sample.temperature),
         "components": len(plan.components),
         "bounds": None if None in bounds else [float(bound) for bound in bounds if bound is not None],
         "kind": view.kind,

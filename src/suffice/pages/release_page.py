@@ -13,7 +13,7 @@ from suffice.pages.numbers import number
 from suffice.pages.pictures import picture
 from suffice.pages.release_facts import ordered_groups
 from suffice.pages.rendering import render
-from suffice.pages.statistic_view import POSTERIOR
+from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.releases.citation import citation
@@ -156,18 +156,20 @@ def release_page(
         here="",
         crumbs=[("Data", "index.html"), (series.label, series.path)],
         facts=facts,
-        lead=_lead(facts),
+        lead=_lead(facts, views),
         protects=_protects(facts),
         banners=banners,
         neighbours=neighbours,
         signature_note=signature_note,
         statistics=[_statistic(release, view, position, ordered) for position, view in enumerate(views)],
-        explorer=_explorer(release, files, uri) if embedded else None,
+        explorer=_explorer(release, files, uri) if embedded and release.statistics else None,
         explorer_note=(
             f"The data files have {number(data_size / 2**20, 3)} MB: too much for a page to carry. Open the "
             "release in Python, R or JavaScript instead."
             if data_size > LARGEST_EMBEDDED
             else ""
+            if release.statistics
+            else "A posterior sample is not explored: there are no statistics in it to start from."
         ),
         downloads=list(_downloads(facts, files, extra_files)),
         lines=_lines(views, uri),
@@ -178,14 +180,21 @@ def release_page(
     )
 
 
-def _lead(facts: Mapping[str, Any]) -> str:
+def _lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
     names = [statistic["name"] for statistic in facts["statistics"]]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     cells = f" in each of {facts['cells']:,} cells" if facts["cells"] > 1 else ""
     window = "" if facts["window"] == "all" else f" for {facts['window']}"
+    sampled = [view.name for view in views if view.kind == SAMPLE]
+    if len(sampled) == len(views):
+        return (
+            f"Posterior samples of {listed}{cells}{window}, drawn once under differential privacy, from a "
+            "posterior that is flatter than that of the data."
+        )
+    besides = f" Of {', '.join(sampled)} posterior samples were drawn instead." if sampled else ""
     return (
         f"Sufficient statistics of {listed}{cells}{window}, released once under differential privacy: every "
-        "number carries noise of a stated distribution, and posteriors take it into account."
+        f"number carries noise of a stated distribution, and posteriors take it into account.{besides}"
     )
 
 
@@ -199,7 +208,7 @@ def _protects(facts: Mapping[str, Any]) -> str:
 def _statistic(
     release: Release, view: StatisticView, position: int, ordered: Sequence[str]
 ) -> dict[str, Any]:
-    plan = release.statistic(view.name).plan
+    plan = release.plan_of(view.name)
     rows = table_rows(view.rows)
     more = f", the first {len(rows)} of {len(view.rows):,}" if len(rows) < len(view.rows) else ""
     heading = ", ".join(view.keys[0]) if view.keys and view.keys[0] else view.shown_of
@@ -210,19 +219,28 @@ def _statistic(
         "sentence": _sentence(release, view),
         "rows": rows,
         "n_rows": f"{len(rows):,}",
-        "caption": f"{view.name}: {'posterior' if view.kind == POSTERIOR else 'unbiased estimates'}{more}",
+        "caption": f"{view.name}: {_TABLES[view.kind]}{more}",
         "key_heading": heading,
         "facts": {
             **view.facts,
             "epsilon of this statistic": format_epsilon(plan.epsilon),
-            "noise": f"discrete Laplace of scale {number(plan.scale)} lattice units on each of "
-            f"{len(plan.components)} components",
+            **(
+                {
+                    "noise": f"discrete Laplace of scale {number(plan.scale)} lattice units on each of "
+                    f"{len(plan.components)} components"
+                }
+                if plan.sample is None
+                else {}
+            ),
         },
     }
 
 
+_TABLES = {POSTERIOR: "posterior", NOISE: "unbiased estimates", SAMPLE: "draws"}
+
+
 def _sentence(release: Release, view: StatisticView) -> str:
-    plan = release.statistic(view.name).plan
+    plan = release.plan_of(view.name)
     columns = ", ".join(plan.columns)
     parameters = plan.parameters
     of = f"Of column {columns}" if len(plan.columns) == 1 else f"Of columns {columns}"
@@ -238,7 +256,9 @@ def _sentence(release: Release, view: StatisticView) -> str:
 
 def _a_parameter(view: StatisticView) -> str:
     name = view.shown_of.replace("_", " ")
-    if view.kind != POSTERIOR:
+    if view.kind == SAMPLE:
+        return f"draws of the {name}"
+    if view.kind == NOISE:
         return f"estimates of the {name}"
     cells = " of each cell" if view.n_cells > 1 else ""
     entries = " and category" if len(view.entries) > 1 else ""
@@ -266,7 +286,7 @@ def _downloads(
         what = (
             "the manifest: what was released, at what price, with which noise"
             if name == "manifest.json"
-            else f"noisy components, {rows[name]:,} rows"
+            else f"noisy components or draws, {rows[name]:,} rows"
         )
         yield {
             "path": name,
@@ -292,21 +312,20 @@ def size_text(size: int) -> str:
 
 
 def _lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:
-    name = views[0].name
+    shown = next((view for view in views if view.kind != SAMPLE), views[0])
+    name = shown.name
     place, statistic = shlex.quote(uri), shlex.quote(name)
+    lines = [f"suffice show {place}", f"suffice table {place} {statistic}"]
+    if shown.kind == SAMPLE:
+        opening = f"import suffice\n\nrelease = suffice.open_release({uri!r})\n"
+        return {"cli": "\n".join(lines), "python": f"{opening}print(release.samples({name!r}).values)"}
     return {
-        "cli": "\n".join(
-            [
-                f"suffice show {place}",
-                f"suffice table {place} {statistic}",
-                f"suffice posterior {place} {statistic}",
-            ]
-        ),
+        "cli": "\n".join([*lines, f"suffice posterior {place} {statistic}"]),
         "python": (
             f"import suffice\n\nrelease = suffice.open_release({uri!r})\n"
             f"posterior = release.posterior({name!r})\n"
-            f"print(posterior.credible_interval({views[0].shown_of!r}))"
-            if views[0].kind == POSTERIOR
+            f"print(posterior.credible_interval({shown.shown_of!r}))"
+            if shown.kind == POSTERIOR
             else f"import suffice\n\nrelease = suffice.open_release({uri!r})\nprint(release.table({name!r}))"
         ),
     }
@@ -320,15 +339,30 @@ def _limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterato
         f"is about as likely, within a factor of e to the {facts['epsilon']}. That is the whole guarantee; "
         "it is no promise about groups, or about what others know from elsewhere."
     )
-    yield "Single estimates may be impossible, such as a negative count: noise is added, and nothing cut off."
-    if any(view.kind == POSTERIOR for view in views):
+    kinds = {view.kind for view in views}
+    if kinds != {SAMPLE}:
+        yield (
+            "Single estimates may be impossible, such as a negative count: noise is added, and nothing is "
+            "cut off."
+        )
+    if SAMPLE in kinds:
+        yield (
+            "Draws of a sample are further apart than draws of the data's own posterior, the more so the "
+            "hotter they are: their spread is no credible interval. They rest on one prior and one interval, "
+            "for good."
+        )
+    if POSTERIOR in kinds:
         yield (
             "Intervals hold their parameter with the stated probability if the model of the records is "
             "right, on average over the prior. The prior is an assumption: move it in the explorer and see."
         )
-    if any(view.kind != POSTERIOR for view in views):
+    if NOISE in kinds:
         yield "Noise intervals show what privacy added, and nothing of sampling or of missing data."
-    yield "Each interval stands alone: with many cells, some intervals miss. Differences need draws of both."
+    if kinds != {SAMPLE}:
+        yield (
+            "Each interval stands alone: with many cells, some intervals miss. Differences need draws of "
+            "both."
+        )
     clipped = [view.name for view in views if FAMILIES[view.family].outside is not None]
     if clipped:
         yield (

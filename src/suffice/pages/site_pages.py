@@ -13,11 +13,12 @@ from suffice.pages.charts import Interval
 from suffice.pages.pictures import panels_of
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render
+from suffice.pages.statistic_view import SAMPLE
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from suffice.pages.budget import Budget
 
@@ -186,10 +187,12 @@ def search_page(site: Site, entries: Sequence[Entry], publications: Sequence[Lin
     return _render("search.html", site, root="", here="search.html", crumbs=(), index=index)
 
 
-def reading_page(site: Site, example: Entry | None) -> str:
-    """Return the page on how to read a release, with lines for an example of this catalogue."""
+def reading_page(site: Site, entries: Sequence[Entry]) -> str:
+    """Return the page on how to read a release, with lines for an example: the last with noisy statistics."""
+    example = next((entry for entry in reversed(entries) if any(_noisy(entry))), None)
     folder = example.path.removesuffix("/index.html") if example else "releases/NAME/WINDOW/ID"
-    first = example.facts["statistics"][0] if example else {"name": "STATISTIC", "family": "bernoulli"}
+    first = next(_noisy(example), None) if example else None
+    first = first or {"name": "STATISTIC", "family": "bernoulli"}
     statistic = str(first["name"])
     return _render(
         "reading.html",
@@ -223,6 +226,11 @@ def reading_page(site: Site, example: Entry | None) -> str:
             f"FROM suffice_intervals('{folder}', '{statistic}', 0.95);"
         ),
     )
+
+
+def _noisy(entry: Entry) -> Iterator[dict[str, Any]]:
+    """Give the statistics of a release that are no samples."""
+    return (one for one in entry.facts["statistics"] if one["kind"] != SAMPLE)
 
 
 def _render(template: str, site: Site, **context: Any) -> str:

@@ -28,7 +28,7 @@ MOST_INTERVALS = 240
 MOST_SLOW_CELLS = 48
 """Cells whose posterior is worked out where each takes a grid over a mean and a variance; of more, half."""
 
-POSTERIOR, NOISE = "posterior", "noise"
+POSTERIOR, NOISE, SAMPLE = "posterior", "noise", "sample"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,9 @@ class StatisticView:
     Attributes
     ----------
     name, family : str
-    kind : {"posterior", "noise"}
-        What the intervals are: of a parameter given the release, or of the noise around an estimate.
+    kind : {"posterior", "noise", "sample"}
+        What the intervals are: of a parameter given the release, or of the noise around an estimate; of a
+        released sample there are draws in their place.
     shown_of : str
         The parameter or quantity that the picture shows.
     entries : tuple of str
@@ -50,6 +51,8 @@ class StatisticView:
         Of the statistic in all.
     intervals : list of list of Interval
         Of every shown cell, entry by entry.
+    draws : list of list of float
+        Of every shown cell of a sample; else empty.
     rows : list of dict
         The table behind the picture.
     facts : dict of str to str
@@ -74,6 +77,7 @@ class StatisticView:
     facts: dict[str, str]
     warnings: tuple[str, ...] = ()
     selection: str = ""
+    draws: list[list[float]] = field(default_factory=list, repr=False)
     densities: str = field(default="", repr=False)
 
     def cell_label(self, cell: int) -> str:

@@ -6,12 +6,14 @@ import dataclasses
 import math
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import opendp.prelude as dp
 import pytest
 
+from suffice.errors import SpecError
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
@@ -66,8 +68,32 @@ def test_the_largest_scale_has_a_map_that_float64_resolves() -> None:
     exponential_mechanism(scale=LARGEST_SAMPLE_SCALE - 1, range_sensitivity=bound, epsilon=Fraction(1))
 
 
+@pytest.mark.parametrize("digits", [10, 15, 18, 25])
+def test_an_epsilon_of_many_digits_leaves_the_map_its_room(digits: int) -> None:
+    """A share that puts the range over epsilon just below an integer: the draw would be refused, charged."""
+    statistics: dict[str, Any] = {"flag": drawn("f"), "other": {"family": "bernoulli", "column": "o"}}
+    bound = sample_of(compile_plan(sampled_spec(statistics))).range_sensitivity
+    of_flag = Fraction(2 * bound, 4 * bound + 1)  # of epsilon 1, for two draws
+    share = math.ceil(of_flag / (1 - of_flag) * 10**digits)
+    statistics["flag"]["share"] = f"{share // 10**digits}.{share % 10**digits:0{digits}d}"
+    spec = sampled_spec(statistics)
+    CellSampler.of(compile_plan(spec).statistics[0], spec.statistics["flag"])
+
+
+@pytest.mark.parametrize(("end", "refused"), [("4e12", False), ("5e12", True)])
+def test_a_range_that_opendps_map_cannot_take_is_refused_before_a_charge(end: str, *, refused: bool) -> None:
+    sample = {"draws": "1", "within": ["1", end], "grid": "3", "prior": "Gamma(1, 1e-12)"}
+    statistics = {"flag": {"family": "poisson", "column": "n", "upper": "9", "sample": sample}}
+    spec = sampled_spec(statistics, epsilon="1000000")
+    if refused:
+        with pytest.raises(SpecError, match="more than 2\\^42 nats"):
+            compile_plan(spec)
+    else:
+        CellSampler.of(compile_plan(spec).statistics[0], spec.statistics["flag"])
+
+
 def share_of_the_better(measurement: Any, size: int) -> float:
-    return sum(measurement([0, -1000]) == 0 for _ in range(size)) / size
+    return float(np.mean([measurement([0, -1000]) == 0 for _ in range(size)]))
 
 
 def test_of_two_candidates_one_scale_apart_the_better_wins_as_the_exponential_mechanism_says() -> None:
@@ -251,7 +277,7 @@ def test_totals_scores_and_draws_are_overwritten_however_it_ends(
             raise MemoryError
 
     blocks = privatize(ExactTotals(sums), spec, compile_plan(spec))
-    monkeypatch.setattr(sampling.np, "zeros", zeros)
+    monkeypatch.setattr(sampling, "np", SimpleNamespace(zeros=zeros, rint=np.rint, int64=np.int64))
     monkeypatch.setattr(ScoreTables, "scores", scores)
     monkeypatch.setattr(Selector, "draw_into", draw_into)
     if end == "closed":

@@ -76,7 +76,7 @@ outputs = [
     sample_dirichlet(counts, epsilon=1.0, least=0.1, rng=rng),
     laplace_beta_bernoulli(counts, counts, epsilon=1.0, rng=rng),
     step_cost(1.0, rule="barker", n_points=5, most_records=3),
-    draw_chain(1, 2, n_steps=5, cost=step_cost(1.0, rule="metropolis", n_points=5), n_points=5, rng=rng),
+    draw_chain(1, 2, n_steps=5, cost=step_cost(1.0, rule="metropolis", n_points=5), rng=rng),
     private_gibbs([0], lambda *_: np.zeros(2), variables=[Variable(change=1.0, is_of_one_record=True)],
                   n_sweeps=2, rng=rng),
     random_scan(1.0, 1, 2),

@@ -1,0 +1,214 @@
+"""Every study at its smallest size: files, exact numbers, and the page that shows them."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+
+from studies.__main__ import main
+from studies.catalogue import STUDIES, Study, module_of
+from studies.page import page, table_line
+from studies.result import COLUMNS, NOT_A_RELEASE, Result, Row, Size, read_rows
+from support.real_data import REAL_DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NAMES = [study.name for study in STUDIES]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
+    """Run a study once, with a seed that nobody chose."""
+    out = tmp_path_factory.mktemp("studies")
+    kept: dict[str, Result] = {}
+
+    def run(name: str) -> Result:
+        if name not in kept:
+            (study,) = (study for study in STUDIES if study.name == name)
+            kept[name] = module_of(study).run(out, secrets.randbits(32), Size.SMALLEST)
+        return kept[name]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def papers(repository: Path) -> str:
+    return (repository / "docs" / "papers.md").read_text(encoding="utf-8")
+
+
+def cells_of(line: str) -> list[str]:
+    return line[1:-1].split(" | ")
+
+
+def rows_of_page(text: str, study: Study) -> list[dict[str, str]]:
+    section = text.split(f"\n## {study.name}\n")[1].split("\n## ", maxsplit=1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    return [
+        dict(
+            zip(COLUMNS, (cell.strip().replace("\\|", "|") for cell in line[1:-1].split(" | ")), strict=True)
+        )
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_writes_its_files_and_the_exact_numbers_of_the_page(
+    name: str, found: Callable[[str], Result], papers: str
+) -> None:
+    if name == "query_model" and not (REAL_DATA / "adult").exists():
+        pytest.skip("adult is not there")
+    result = found(name)
+    picture, table, curves = result.files
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    for path in (table, curves):
+        assert path.read_text(encoding="utf-8").startswith(f"# {NOT_A_RELEASE}\n")
+        assert len(read_rows(path)) > 0
+    assert read_rows(table) == [dict(zip(COLUMNS, own.cells(), strict=True)) for own in result.rows]
+    quantities = [own.quantity for own in result.rows]
+    assert len(set(quantities)) == len(quantities)
+    lines = set(papers.splitlines())
+    for own, row in zip(result.rows, read_rows(table), strict=True):
+        if own.error is None:
+            assert table_line(row) in lines
+        else:
+            assert f"| {own.quantity} | {own.paper} |" in papers
+
+
+def test_the_page_is_made_of_its_own_rows(papers: str) -> None:
+    assert page({study.name: rows_of_page(papers, study) for study in STUDIES}) == papers
+
+
+def test_no_conclusion_is_missing_and_no_text_is_a_formula() -> None:
+    for study in STUDIES:
+        assert len(module_of(study).CONCLUSION) > 80
+    row = Row(quantity="q", ours=0.1 + 0.2, digits=3)
+    assert row.cells() == ("q", "", "0.300", "exact", "no number printed", "")
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in NAMES)
+    assert main(["nothing"]) == 2
+    assert "no study 'nothing'" in capsys.readouterr().err
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert main(["adversary", "--out", str(blocked)]) == 2
+    assert "nothing can be written" in capsys.readouterr().err
+    assert main(["adversary", "--size", "smallest", "--out", str(tmp_path / "out")]) == 0
+    assert "limit 2 log 9: 4.39445" in capsys.readouterr().out
+
+
+def ours(result: Result, quantity: str) -> float:
+    return result[quantity].ours
+
+
+def test_the_greedy_adversary(found: Callable[[str], Result]) -> None:
+    result = found("adversary")
+    expected = (2.197, 2.631, 2.932, 3.414, 3.748, 4.005, 4.215, 4.300, 4.346, 4.375, 4.385)
+    losses = [own.ours for own in result.rows if own.quantity.startswith("loss at N")]
+    assert losses == pytest.approx(expected, abs=5e-4)
+    assert ours(result, "limit 2 log 9") == pytest.approx(4.39445, abs=5e-6)
+    assert ours(result, "records of the rarer symbol, of 1,000") == 0
+
+
+def test_the_divergence_of_laplace(found: Callable[[str], Result]) -> None:
+    """The sums are within 1.2 % of 9.28, 11.41, 10.96, 10.87, 10.90, which were simulated."""
+    result = found("kl_of_laplace")
+    scaled = [own.ours for own in result.rows if own.quantity.startswith("N E[KL] at")]
+    assert scaled == pytest.approx((9.28, 11.41, 10.96, 10.87, 10.90), rel=0.012)
+    assert ours(result, "limit of N E[KL]") == pytest.approx(10.82, abs=5e-3)
+    assert ours(result, "Var(Z), scale 2") == pytest.approx(7.835, abs=5e-4)
+
+
+def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
+    result = found("sample_error")
+    replaced = "a record replaced, as in the paper"
+    expected = {
+        "non-private": (0.284, 0.147, 0.104, 0.0339, 0.0107, 0.0034),
+        "OPS": (0.402, 0.388, 0.378, 0.248, 0.0663, 0.0187),
+        "Laplace": (0.424, 0.389, 0.356),
+    }
+    for method, numbers in expected.items():
+        for records, number in zip((1, 5, 10, 100, 1000, 10_000), numbers, strict=False):
+            own = result[f"{method}, N = {records:,}, {replaced}"]
+            assert own.error is None
+            assert own.ours == pytest.approx(number, abs=0.004)
+    for records, number in ((100, 0.117), (1000, 0.0217), (10_000, 0.0039)):
+        own = result[f"Laplace, N = {records:,}, {replaced}"]
+        assert own.error is not None
+        assert abs(own.ours - number) < 7 * own.error + 0.0005
+    assert ours(result, f"least N at which Laplace errs less than OPS, {replaced}") == 6
+    assert ours(result, "least N at which Laplace errs less than OPS, a record added or removed") == 3
+    # 27 simulated means: none is 7 standard errors away by chance (1e-10).
+    assert ours(result, "largest distance of a simulated mean from its sum, in standard errors") < 7.0
+
+
+def test_relative_efficiency(found: Callable[[str], Result]) -> None:
+    """Within 7 standard errors of the limits (a chance of 1e-11); a wrong temperature is far outside."""
+    result = found("relative_efficiency")
+    limits = {
+        "non-private draw": 2.0,
+        "Laplace draw": 2.0,
+        "Laplace mean": 1.0,
+        "OPS draw, a0 = 0.2": 3.7726,
+        "OPS draw, a0 = 0.05": 6.8889,
+    }
+    for name, limit in limits.items():
+        own = result[f"ARE of {name}"]
+        assert own.error is not None
+        assert abs(own.ours - limit) < 7 * own.error + 0.01
+    control = result["ARE of OPS draw, a0 = 0.05"]
+    assert control.error is not None
+    assert abs(control.ours - limits["OPS draw, a0 = 0.2"]) > 7 * control.error
+    assert ours(result, "T, a0 = 0.2, epsilon 1") == pytest.approx(2.772589, abs=5e-7)
+    assert ours(result, "T, a0 = 0.05, epsilon 0.1") == pytest.approx(58.88878, abs=5e-6)
+
+
+def test_the_notes(found: Callable[[str], Result]) -> None:
+    local = found("hellinger_local")
+    assert ours(local, "beta, 100 outcomes (n = 100)") == pytest.approx(0.069940710811, abs=1e-12)
+    assert ours(local, "beta, 120 outcomes (n = 120)") == pytest.approx(0.067779110017, abs=1e-12)
+    assert ours(local, "beta, 150 outcomes (n = 150)") == pytest.approx(0.065308796422, abs=1e-12)
+    assert ours(local, "beta, 5,151 outcomes (|R| at n = 100)") == pytest.approx(0.041399909267, abs=1e-12)
+    assert ours(local, "local sensitivity at (34, 33, 33), n = 100") == pytest.approx(0.08209, abs=5e-6)
+    assert ours(local, "local sensitivity at (50, 30, 20), n = 100") == pytest.approx(0.09405, abs=5e-6)
+    assert ours(local, "global sensitivity, DL(7, 4, 5)") == pytest.approx(0.233629480709, abs=1e-12)
+    assert ours(local, "H of Dir(3, 8, .) and Dir(4, 7, .)") == pytest.approx(0.239992747797, abs=1e-12)
+    assert ours(local, "largest excess over the change at r = BI(x), all x of 12 records") < 1e-12
+    four = found("hellinger_mechanisms")
+    losses = [own.ours for own in four.rows if own.quantity.startswith("certified")]
+    assert losses == pytest.approx((0.40158, 0.77865, 0.50466, 0.26007, 0.36780, 0.31357), abs=1.1e-5)
+    ratios = {own.quantity: own.ours for own in four.rows if " over Laplace" in own.quantity}
+    assert len(ratios) == 6
+    for quantity, ratio in ratios.items():
+        low, high = (2.2, 3.3) if "best candidate" in quantity else (3.5, 15.0)
+        assert low < ratio < high
+
+
+def test_costs_of_chains(found: Callable[[str], Result]) -> None:
+    result = found("mcmc_costs")
+    assert ours(result, "4.1: 200 sweeps of the OPS-HMM, in epsilon") == 400.0
+    assert ours(result, "4.1: random scan, 2 Delta = 6, Q / N = .1, the paper's price") == pytest.approx(1.2)
+    assert ours(result, "4.1: the same, were the places secret") == pytest.approx(3.72, abs=5e-3)
+    assert ours(result, "4.1: the same, places public as they are") == 6.0
+    for name, delta, loss in ((".5", 0.150, 0.4966), ("1", 0.238, 1.0)):
+        assert ours(result, f"C.1: delta of a Metropolis step, epsilon {name}") == pytest.approx(
+            delta, abs=5e-4
+        )
+        barker = ours(result, f"C.1: Barker's largest log ratio, epsilon {name}")
+        assert barker == pytest.approx(loss, abs=1e-3)
+
+
+def test_queries_by_draws(found: Callable[[str], Result]) -> None:
+    """A draw for a hundred queries errs more than for one, and a release less than a single draw."""
+    errors = [own.ours for own in found("query_model").rows if own.quantity.startswith("mean error")]
+    assert errors == sorted(errors[:4]) + errors[4:]
+    assert errors[4] < errors[0] / 10
+    assert ours(found("query_model"), "2 L rho of a hundred queries") == pytest.approx(
+        200 * 4.382027, rel=1e-6
+    )
