@@ -63,7 +63,7 @@ TWO_ENDS: Schema = {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 
 SAMPLE = closed(
     {
         **each(TEXT, "parameter prior"),
-        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale"),
+        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale candidates"),
         "within": TWO_ENDS,
         **each(EXACT, "temperature epsilon_unused"),
     }
