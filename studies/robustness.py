@@ -70,8 +70,8 @@ CONCLUSION = (
     "Theorems 1(i) and 2(i), Remark 1 and Lemmas 3 and 7 hold. Theorems 1(ii) and 2(ii) are false as "
     "stated: their proof integrates against the prior where the posterior stands, and exponential data "
     "with one record of 1 among zeros break the claim from 16 records on. Lemma 4 needs s >= 1/L for s >= "
-    "L, Lemmas 5 and 6 fail (6 holds for the precision), and the constant of Lemma 1 is L, not L n: the "
-    "sum stands in the metric already."
+    "L, Lemmas 5 and 6 fail (6 holds for the precision). Lemma 1 holds with L where it has L n: the sum "
+    "stands in the metric already. Theorem 3: see `distinguishing`."
 )
 
 
