@@ -103,6 +103,38 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "limit 2 log 9: 4.39445" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["adversary", "--seed", "-1"], "at least 0"),
+        (["adversary", "--seed", "one"], "at least 0"),
+        (["adversary", "mistakes", "--processes", "0"], "at least 1"),
+        (["adversary", "--full", "--size", "smallest"], "not allowed with"),
+        (["--full"], "which studies"),
+    ],
+)
+def test_bad_options_are_refused(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_name_that_is_nearly_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["Sample-error"]) == 2
+    assert "Did you mean sample_error?" in capsys.readouterr().err
+
+
+def test_data_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult" / "adult.parquet").write_text("no table")
+    monkeypatch.setenv("SUFFICE_SHARED_DATA", str(tmp_path))
+    assert main(["query_model", "--size", "smallest", "--out", str(tmp_path)]) != 0
+    assert capsys.readouterr().err.startswith("adult.parquet: cannot be read")
+
+
 def ours(result: Result, quantity: str) -> float:
     return result[quantity].ours
 
