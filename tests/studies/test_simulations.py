@@ -110,10 +110,10 @@ def test_answers_by_draws_are_those_of_a_tempered_dirichlet(
     """T = 2 log(73) queries; drawn here by rejection. A tenth of the queries is the control."""
     counts = np.array(LIKE_ADULT).reshape(4, 2)
     temperature = 2.0 * math.log(73.0) * (queries if is_like else queries / 10)
-    drawn = rng.dirichlet(1.0 + counts.ravel() / temperature, size=60_000)
+    drawn = rng.dirichlet(1.0 + counts.ravel() / temperature, size=200_000)
     drawn = drawn[(drawn >= 1.0 / 80.0).all(axis=1)]
     errors = np.abs(answers(drawn) - counts[:, 1] / counts.sum(axis=1)).mean(axis=1)
-    found, error = errors_of_draws(counts, queries, 1_000, rng)
+    found, error = errors_of_draws(counts, queries, 16_000, rng)
     allowed = 7 * math.hypot(error, errors.std() / math.sqrt(len(errors)))
     assert (abs(found - errors.mean()) < allowed) == is_like
 
