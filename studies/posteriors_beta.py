@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from studies.mechanisms.posterior_sampling import range_of_change
 from studies.plotting import picture
-from studies.result import Result, Row, Verdict, conclude
+from studies.result import Claim, Result, Row, Verdict, conclude
 from studies.truncated_beta import log_density
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from suffice.plots.style import COLOURS
@@ -34,6 +34,12 @@ CONCLUSION = (
     "are about as narrow as the posterior and lie beside it, so many of their intervals miss what the "
     "posterior holds. The noise-aware posteriors of the same releases are wider by what the noise hides."
 )
+
+
+def released(draws: int, rng: np.random.Generator) -> Counts:
+    """Return both counts with discrete Laplace noise, (draws, 2): a replaced record moves them by 2."""
+    noise = discrete_laplace(2.0 / EPSILON, (draws, 2), rng)
+    return np.array([SUCCESSES, RECORDS - SUCCESSES]) + noise
 
 
 def noise_aware_density(noisy: Counts, points: Floats) -> Floats:
@@ -60,7 +66,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     del size
     rng = np.random.default_rng(seed)
     counts = np.array([SUCCESSES, RECORDS - SUCCESSES])
-    noisy = counts + discrete_laplace(2.0 / EPSILON, (DRAWN, 2), rng)
+    noisy = released(DRAWN, rng)
     plug_in = [stats.beta.pdf(POINTS, *(np.maximum(own, 0) + 1.0)) for own in noisy]
     aware = [noise_aware_density(own, POINTS) for own in noisy]
     exact = stats.beta.pdf(POINTS, *(counts + 1.0))
@@ -71,9 +77,22 @@ def run(out: Path, seed: int, size: Size) -> Result:
     centres = [float((max(own[0], 0) + 1.0) / (np.maximum(own, 0).sum() + 2.0)) for own in noisy]
     error = float(np.std(centres)) / np.sqrt(2.0 * (DRAWN - 1))
     rows = [
-        Row(quantity="temperature T", ours=TEMPERATURE, paper="2.7", digits=7, note="cut off in the paper"),
+        Row(
+            quantity="temperature T",
+            ours=TEMPERATURE,
+            paper="2.7",
+            claim=Claim(low=2.7, high=2.8),
+            digits=7,
+            note="cut off in the paper",
+        ),
         Row(quantity="spread of the posterior", ours=spreads["posterior"], digits=4),
-        Row(quantity="spread of the OPS posterior", ours=spreads["OPS"], paper="flatter", digits=4),
+        Row(
+            quantity="spread of the OPS posterior",
+            ours=spreads["OPS"],
+            paper="flatter",
+            claim=Claim(low=spreads["posterior"]),
+            digits=4,
+        ),
         Row(
             quantity="spread of the thirty Laplace posteriors' means",
             ours=float(np.std(centres)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import secrets
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ import pytest
 from studies.__main__ import main
 from studies.catalogue import STUDIES, Study, module_of
 from studies.page import page, table_line
-from studies.result import COLUMNS, NOT_A_RELEASE, Result, Row, Size, Verdict, read_rows
+from studies.result import COLUMNS, NOT_A_RELEASE, Claim, Result, Row, Size, Verdict, read_rows, tight
 from support.real_data import REAL_DATA
 
 if TYPE_CHECKING:
@@ -89,6 +91,44 @@ def test_no_conclusion_is_missing_and_no_text_is_a_formula() -> None:
     assert row.cells() == ("q", "", "0.300", "exact", "no number printed", "")
 
 
+def test_a_verdict_follows_from_the_number() -> None:
+    claim = Claim(low=0.0, high=1.0, if_not=Verdict.WRONG)
+    for own, value, error, verdict in (
+        (claim, 1.0, None, Verdict.AGREES),
+        (claim, 1.001, None, Verdict.WRONG),
+        (claim, -0.001, None, Verdict.WRONG),
+        (claim, math.nan, None, Verdict.WRONG),
+        (claim, 1.49, 0.1, Verdict.AGREES),
+        (claim, 1.51, 0.1, Verdict.WRONG),
+        (tight(2.0), 1.999, None, Verdict.AGREES),
+        (tight(2.0), 1.9, None, Verdict.LOOSE),
+        (tight(2.0), 2.001, None, Verdict.WRONG),
+    ):
+        row = Row(quantity="q", ours=value, error=error, paper="printed", claim=own)
+        assert row.judged is verdict
+        assert row.cells()[4] == verdict.value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_verdict_is_written_by_hand(name: str, found: Callable[[str], Result]) -> None:
+    """What a paper says comes with a claim, and a number beyond it gets another verdict."""
+    for row in found(name).rows:
+        claim = row.claim
+        if claim is None:
+            assert row.verdict is Verdict.ADDED or (row.verdict is Verdict.AGREES and not row.paper)
+            continue
+        assert row.paper
+        assert math.isfinite(claim.low) or math.isfinite(claim.high)
+        slack = 1.0 if row.error is None else 6.0 * row.error
+        for end, sign, verdict in (
+            (claim.low, -1.0, claim.if_below or claim.if_not),
+            (claim.high, 1.0, claim.if_not),
+        ):
+            if math.isfinite(end):
+                beyond = dataclasses.replace(row, ours=end + sign * (abs(end) + slack))
+                assert beyond.judged is verdict is not Verdict.AGREES
+
+
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     listed = capsys.readouterr().out
@@ -155,6 +195,12 @@ def test_the_divergence_of_laplace(found: Callable[[str], Result]) -> None:
     assert scaled == pytest.approx((9.28, 11.41, 10.96, 10.87, 10.90), rel=0.012)
     assert ours(result, "limit of N E[KL]") == pytest.approx(10.82, abs=5e-3)
     assert ours(result, "Var(Z), scale 2") == pytest.approx(7.835, abs=5e-4)
+
+
+def test_thirty_private_posteriors(found: Callable[[str], Result]) -> None:
+    names = list(read_rows(found("posteriors_beta").files[-1])[0])
+    for kind in ("plug-in", "noise-aware"):
+        assert sum(name.startswith(kind) for name in names) == 30
 
 
 def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
@@ -234,7 +280,7 @@ def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -
         assert ours(local, f"Figure {figure}: data sets of {n} records with local sensitivity {name}") == sets
         row = local[f"Figure {figure}: largest smooth sensitivity of these, n = {n}"]
         assert row.ours == pytest.approx(smooth, abs=5e-5)
-        assert row.verdict is Verdict.DIFFERS
+        assert row.judged is Verdict.DIFFERS
         assert row.ours < float(row.paper) - 1e-3
     tail = next(own for own in found("hellinger_mechanisms").rows if "the largest error" in own.quantity)
     assert tail.ours == pytest.approx(1.0 - (1.0 - 0.05 / 3.0) ** 3)
@@ -247,8 +293,8 @@ def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) ->
         for own in found(name).rows:
             limit = own.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
             if own.paper.startswith("<= ") and limit.replace(".", "").isdigit():
-                bounds.append(own.verdict)
-                assert (own.ours > float(limit)) == (own.verdict is Verdict.WRONG), own.quantity
+                bounds.append(own.judged)
+                assert (own.ours > float(limit)) == (own.judged is Verdict.WRONG), own.quantity
     assert {Verdict.WRONG, Verdict.LOOSE, Verdict.AGREES} <= set(bounds)
 
 
