@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import secrets
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from studies import adversary
 from studies.__main__ import main
 from studies.catalogue import STUDIES, Study, module_of
 from studies.page import page, table_line
@@ -172,7 +178,40 @@ def test_data_that_cannot_be_read(
     (tmp_path / "adult" / "adult.parquet").write_text("no table")
     monkeypatch.setenv("SUFFICE_SHARED_DATA", str(tmp_path))
     assert main(["query_model", "--size", "smallest", "--out", str(tmp_path)]) != 0
-    assert capsys.readouterr().err.startswith("adult.parquet: cannot be read")
+    assert capsys.readouterr().err.startswith("query_model: adult.parquet: cannot be read")
+    # In the middle of others it is named, and they go on.
+    assert main(["query_model", "adversary", "--size", "smallest", "--out", str(tmp_path)]) != 0
+    told = capsys.readouterr()
+    assert told.err.startswith("query_model: adult.parquet: cannot be read")
+    assert "limit 2 log 9: 4.39445" in told.out
+
+
+def test_a_study_that_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> Result:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(adversary, "run", fail)
+    assert main(["adversary", "mistakes", "--size", "smallest", "--out", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert "ZeroDivisionError" in told.err
+    assert told.err.endswith("adversary: failed, as told above.\n")
+    assert told.out.startswith("mistakes: ")
+
+
+@pytest.mark.audit
+def test_all_can_be_stopped(tmp_path: Path) -> None:
+    """Ctrl-C ends all processes with a line, long before the studies would end."""
+    command = [sys.executable, "-m", "studies", "all", "--full", "--out", str(tmp_path)]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not list(tmp_path.iterdir()):
+        assert running.poll() is None
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert told == f"Stopped. What was written stays in {tmp_path}.\n"
 
 
 def ours(result: Result, quantity: str) -> float:
