@@ -158,9 +158,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
         axis.legend(loc="center right")
     curves = {
         "queries": QUERIES,
-        "draws": tuple(value for value, _ in drawn),
-        "draws, standard error": tuple(error for _, error in drawn),
-        "release": (released[0],) * len(QUERIES),
-        "release, standard error": (released[1],) * len(QUERIES),
+        "mean error, a draw for each query": tuple(value for value, _ in drawn),
+        "mean error, a draw for each query, standard error": tuple(error for _, error in drawn),
+        "mean error, one Laplace release": (released[0],) * len(QUERIES),
+        "mean error, one Laplace release, standard error": (released[1],) * len(QUERIES),
     }
     return conclude(out, "query_model", rows, pictures=[path], curves=curves)
