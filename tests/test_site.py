@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +20,9 @@ from suffice.flows.endings import Ending
 from suffice.profile.model import DeploymentProfile
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import ChargeState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -71,6 +76,33 @@ def test_every_command_and_option_is_in_the_reference() -> None:
     assert r"`--cluster threads\|local\|ADDRESS`" in release
     root = made["docs/reference/commands/index.md"]
     assert all(f"]({Path(name).name})" in root for name in made if not name.endswith("index.md"))
+
+
+def test_messages_name_pages_by_their_titles() -> None:
+    """A wheel has none of these files; and a title that no page has helps nobody."""
+    titles = {
+        line.removeprefix("# ")
+        for path in pages()
+        for line in (REPOSITORY / path).read_text(encoding="utf-8").splitlines()[:1]
+    }
+    named = set()
+    for path in (path for folder in CODE for path in (REPOSITORY / folder).rglob("*.py")):
+        program = path.read_text(encoding="utf-8")
+        if not re.search(r"\b(docs|deploy)/|\.md\b|documentation", program):
+            continue
+        for text in _texts(ast.parse(program)):
+            assert not re.search(r"\b(docs|deploy)/|\.md\b", text), f"{path}: {text}"
+            named |= set(re.findall(r'documentation\'s page "([^"]+)"', text))
+    assert len(named) > 5
+    assert named <= titles
+
+
+def _texts(module: ast.Module) -> Iterator[str]:
+    """Give every text of a program but those that stand alone: documentation of the code."""
+    alone = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value
 
 
 @pytest.mark.parametrize(
