@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import suffice
+from scripts.site.__main__ import build
 from scripts.site.api import GROUPS
 from scripts.site.commands import command_pages, escaped
 from scripts.site.contents import contents
@@ -118,6 +119,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "source"
     lay_out(folder)
     return folder
+
+
+def test_a_builder_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("scripts.site.__main__.NEEDED", ("sys", "no_such_theme", "no_such_builder"))
+    with pytest.raises(SystemExit, match=r"not installed: no_such_theme, no_such_builder: .*'\.\[docs\]'"):
+        build(tmp_path / "site")
+    assert not (tmp_path / "site").exists()
 
 
 def test_the_list_of_pages_names_each_once(source: Path) -> None:
