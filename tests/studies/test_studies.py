@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import os
 import secrets
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from studies import adversary
 from studies.__main__ import main
 from studies.catalogue import STUDIES, Study, module_of
 from studies.page import page, table_line
-from studies.result import COLUMNS, NOT_A_RELEASE, Result, Row, Size, read_rows
+from studies.result import COLUMNS, NOT_A_RELEASE, Claim, Result, Row, Size, Verdict, read_rows, tight
 from support.real_data import REAL_DATA
 
 if TYPE_CHECKING:
@@ -89,6 +97,44 @@ def test_no_conclusion_is_missing_and_no_text_is_a_formula() -> None:
     assert row.cells() == ("q", "", "0.300", "exact", "no number printed", "")
 
 
+def test_a_verdict_follows_from_the_number() -> None:
+    claim = Claim(low=0.0, high=1.0, if_not=Verdict.WRONG)
+    for own, value, error, verdict in (
+        (claim, 1.0, None, Verdict.AGREES),
+        (claim, 1.001, None, Verdict.WRONG),
+        (claim, -0.001, None, Verdict.WRONG),
+        (claim, math.nan, None, Verdict.WRONG),
+        (claim, 1.49, 0.1, Verdict.AGREES),
+        (claim, 1.51, 0.1, Verdict.WRONG),
+        (tight(2.0), 1.999, None, Verdict.AGREES),
+        (tight(2.0), 1.9, None, Verdict.LOOSE),
+        (tight(2.0), 2.001, None, Verdict.WRONG),
+    ):
+        row = Row(quantity="q", ours=value, error=error, paper="printed", claim=own)
+        assert row.judged is verdict
+        assert row.cells()[4] == verdict.value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_verdict_is_written_by_hand(name: str, found: Callable[[str], Result]) -> None:
+    """What a paper says comes with a claim, and a number beyond it gets another verdict."""
+    for row in found(name).rows:
+        claim = row.claim
+        if claim is None:
+            assert row.verdict is Verdict.ADDED or (row.verdict is Verdict.AGREES and not row.paper)
+            continue
+        assert row.paper
+        assert math.isfinite(claim.low) or math.isfinite(claim.high)
+        slack = 1.0 if row.error is None else 6.0 * row.error
+        for end, sign, verdict in (
+            (claim.low, -1.0, claim.if_below or claim.if_not),
+            (claim.high, 1.0, claim.if_not),
+        ):
+            if math.isfinite(end):
+                beyond = dataclasses.replace(row, ours=end + sign * (abs(end) + slack))
+                assert beyond.judged is verdict is not Verdict.AGREES
+
+
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     listed = capsys.readouterr().out
@@ -101,6 +147,71 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "nothing can be written" in capsys.readouterr().err
     assert main(["adversary", "--size", "smallest", "--out", str(tmp_path / "out")]) == 0
     assert "limit 2 log 9: 4.39445" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["adversary", "--seed", "-1"], "at least 0"),
+        (["adversary", "--seed", "one"], "at least 0"),
+        (["adversary", "mistakes", "--processes", "0"], "at least 1"),
+        (["adversary", "--full", "--size", "smallest"], "not allowed with"),
+        (["--full"], "which studies"),
+    ],
+)
+def test_bad_options_are_refused(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_name_that_is_nearly_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["Sample-error"]) == 2
+    assert "Did you mean sample_error?" in capsys.readouterr().err
+
+
+def test_data_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult" / "adult.parquet").write_text("no table")
+    monkeypatch.setenv("SUFFICE_SHARED_DATA", str(tmp_path))
+    assert main(["query_model", "--size", "smallest", "--out", str(tmp_path)]) != 0
+    assert capsys.readouterr().err.startswith("query_model: adult.parquet: cannot be read")
+    # In the middle of others it is named, and they go on.
+    assert main(["query_model", "adversary", "--size", "smallest", "--out", str(tmp_path)]) != 0
+    told = capsys.readouterr()
+    assert told.err.startswith("query_model: adult.parquet: cannot be read")
+    assert "limit 2 log 9: 4.39445" in told.out
+
+
+def test_a_study_that_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> Result:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(adversary, "run", fail)
+    assert main(["adversary", "mistakes", "--size", "smallest", "--out", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert "ZeroDivisionError" in told.err
+    assert told.err.endswith("adversary: failed, as told above.\n")
+    assert told.out.startswith("mistakes: ")
+
+
+@pytest.mark.audit
+def test_all_can_be_stopped(tmp_path: Path) -> None:
+    """Ctrl-C ends all processes with a line, long before the studies would end."""
+    command = [sys.executable, "-m", "studies", "all", "--full", "--out", str(tmp_path)]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not list(tmp_path.iterdir()):
+        assert running.poll() is None
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert told == f"Stopped. What was written stays in {tmp_path}.\n"
 
 
 def ours(result: Result, quantity: str) -> float:
@@ -123,6 +234,12 @@ def test_the_divergence_of_laplace(found: Callable[[str], Result]) -> None:
     assert scaled == pytest.approx((9.28, 11.41, 10.96, 10.87, 10.90), rel=0.012)
     assert ours(result, "limit of N E[KL]") == pytest.approx(10.82, abs=5e-3)
     assert ours(result, "Var(Z), scale 2") == pytest.approx(7.835, abs=5e-4)
+
+
+def test_thirty_private_posteriors(found: Callable[[str], Result]) -> None:
+    names = list(read_rows(found("posteriors_beta").files[-1])[0])
+    for kind in ("plug-in", "noise-aware"):
+        assert sum(name.startswith(kind) for name in names) == 30
 
 
 def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
@@ -190,13 +307,47 @@ def test_the_notes(found: Callable[[str], Result]) -> None:
         assert low < ratio < high
 
 
+def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -> None:
+    """Data sets have the local ones, and none of these has the smooth one beside it."""
+    local = found("hellinger_local")
+    for figure, n, sets, smooth in (
+        ("3a", 100, 165, 0.0850),
+        ("3b", 120, 18, 0.0945),
+        ("4", 150, 18, 0.0945),
+    ):
+        name = "0.08" if n == 100 else "0.0945"
+        assert ours(local, f"Figure {figure}: data sets of {n} records with local sensitivity {name}") == sets
+        row = local[f"Figure {figure}: largest smooth sensitivity of these, n = {n}"]
+        assert row.ours == pytest.approx(smooth, abs=5e-5)
+        assert row.judged is Verdict.DIFFERS
+        assert row.ours < float(row.paper) - 1e-3
+    tail = next(own for own in found("hellinger_mechanisms").rows if "the largest error" in own.quantity)
+    assert tail.ours == pytest.approx(1.0 - (1.0 - 0.05 / 3.0) ** 3)
+
+
+def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) -> None:
+    """Upper bounds that are larger than need be hold; a bound that is called wrong is exceeded."""
+    bounds = []
+    for name in ("mistakes", "robustness", "mcmc_costs", "hellinger_mechanisms", "kl_of_laplace"):
+        for own in found(name).rows:
+            limit = own.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
+            if own.paper.startswith("<= ") and limit.replace(".", "").isdigit():
+                bounds.append(own.judged)
+                assert (own.ours > float(limit)) == (own.judged is Verdict.WRONG), own.quantity
+    assert {Verdict.WRONG, Verdict.LOOSE, Verdict.AGREES} <= set(bounds)
+
+
 def test_costs_of_chains(found: Callable[[str], Result]) -> None:
     result = found("mcmc_costs")
     assert ours(result, "4.1: 200 sweeps of the OPS-HMM, in epsilon") == 400.0
     assert ours(result, "4.1: random scan, 2 Delta = 6, Q / N = .1, the paper's price") == pytest.approx(1.2)
     assert ours(result, "4.1: the same, were the places secret") == pytest.approx(3.72, abs=5e-3)
     assert ours(result, "4.1: the same, places public as they are") == 6.0
+    proposition = "Proposition 3: delta that draws near an exact law need, over (1 + e^epsilon) delta"
+    assert ours(result, proposition) == pytest.approx(0.5)
     for name, delta, loss in ((".5", 0.150, 0.4966), ("1", 0.238, 1.0)):
+        rejected = f"Theorem C.1: chance of a rejection, the theorem's delta, epsilon {name}"
+        assert delta < ours(result, rejected) < 1.0
         assert ours(result, f"C.1: delta of a Metropolis step, epsilon {name}") == pytest.approx(
             delta, abs=5e-4
         )
