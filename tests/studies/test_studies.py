@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from studies import adversary
 from studies.__main__ import main
 from studies.catalogue import STUDIES, Study, module_of
-from studies.page import page, table_line
+from studies.page import heading, page, table_line
 from studies.result import COLUMNS, NOT_A_RELEASE, Claim, Result, Row, Size, Verdict, read_rows, tight
 from support.real_data import REAL_DATA
 
@@ -53,7 +54,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def rows_of_page(text: str, study: Study) -> list[dict[str, str]]:
-    section = text.split(f"\n## {study.name}\n")[1].split("\n## ", maxsplit=1)[0]
+    section = text.split(f"\n{heading(study)}\n")[1].split("\n## ", maxsplit=1)[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")][1:]
     return [
         dict(
@@ -84,6 +85,15 @@ def test_a_study_writes_its_files_and_the_exact_numbers_of_the_page(
             assert table_line(row) in lines
         else:
             assert f"| {own.quantity} | {own.paper} |" in papers
+
+
+def test_every_figure_and_every_study_stands_in_the_index(papers: str) -> None:
+    index = papers.split("## By the papers' own numbers\n")[1].split("\n## ", maxsplit=1)[0]
+    assert all(f"`{name}`" in index for name in NAMES)
+    of_foulds, _, others = index.partition("Dimitrakakis et al. 2014")
+    figures = [line.split("|")[1] for line in of_foulds.splitlines() if line.startswith("| Figures")]
+    assert sorted(map(int, re.findall(r"\d+", " ".join(figures)))) == list(range(1, 14))
+    assert re.findall(r"Lemma \d", others) == ["Lemma 2", "Lemma 8"]
 
 
 def test_the_page_is_made_of_its_own_rows(papers: str) -> None:
