@@ -45,7 +45,7 @@ CONCLUSION = (
     "carry slips: beta stands for n where the text has n + 1, and the proof needs the number of "
     "candidates; Figure 4 reprints the beta of n = 120 for n = 150; the global sensitivity pairs counts "
     "of which one is -1; no data set has the local and the smooth sensitivity that are printed, which are "
-    "equal for nearly all; delta = .8 is not privacy. With prior exponents alpha, as the text writes the "
+    "equal for nine in ten; delta = .8 is not privacy. With prior exponents alpha, as the text writes the "
     "density, the posteriors would be others: a Dirichlet density has alpha - 1."
 )
 
@@ -87,7 +87,7 @@ def rows_of_printed() -> list[Row]:
                 ours=float(scales[kept].max()),
                 paper=smooth,
                 claim=near(float(smooth), 0.5 * 10.0 ** (2 - len(smooth))),
-                note="smooth is local for nearly all data sets",
+                note="smooth is local for nine data sets in ten",
                 digits=4,
             ),
         ]

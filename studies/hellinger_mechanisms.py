@@ -197,8 +197,10 @@ def run(out: Path, seed: int, size: Size) -> Result:
             shown_as = [("Hellinger distance", hell, hell_error)]
             if own.figure == "4":
                 shown_as.append(("L1 distance", apart, apart_error))
+            is_one_count = name == "Laplace" and len(own.counts) == 2
+            note = "noise of scale 1 / epsilon on one count, n public" if is_one_count else ""
             rows += [
-                Row(quantity=what.format(measure, name), ours=value, error=error, digits=3)
+                Row(quantity=what.format(measure, name), ours=value, error=error, note=note, digits=3)
                 for measure, value, error in shown_as
             ]
         laplace, spread = distances["Laplace"][0], distances["Laplace"][2] or 0.0

@@ -30,8 +30,8 @@ LEVELS = (0.0, 0.25, 0.5, 1.0)
 CONCLUSION = (
     "The prices of updates, sweeps and paths hold; an unconverged OPS-HMM costs 400 epsilon, as the paper "
     "says. 4 Delta Q / N of random scans is false twice: it is not a bound of the amplified loss, and "
-    "with values public there is no amplification. Metropolis needs a delta of .15 to .24, which is no "
-    "privacy, and less than the chance of a rejection, which Theorem C.1 takes for it; Barker's rule "
+    "with values public there is no amplification. Metropolis needs a delta of .15 at epsilon .5, .24 at 1: "
+    "no privacy, and less than the chance of a rejection, which Theorem C.1 takes for it; Barker's rule "
     "needs none at the same temperature. Proposition 3 holds with half of its delta. Noise on the log "
     "weights of annealing costs less than on normalised ones."
 )
