@@ -225,6 +225,7 @@ def test_a_study_that_fails_is_named(
     assert told.out.startswith("mistakes: ")
 
 
+@pytest.mark.audit
 def test_a_seed_decides_what_is_simulated(tmp_path: Path) -> None:
     study = module_of(study_named("posteriors_beta"))
     first, again, other = (study.run(tmp_path, seed, Size.SMALLEST).rows for seed in (1, 1, 2))
