@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = [study.name for study in STUDIES]
-PARTLY = {"hellinger_mechanisms", "mcmc_costs", "war_logs", "war_logs_held_out"}
-"""Those that leave out rows at the smallest size."""
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +48,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
 @pytest.fixture(scope="module")
 def papers(repository: Path) -> str:
     return (repository / "docs" / "papers.md").read_text(encoding="utf-8")
+
+
+PARTLY = {"hellinger_mechanisms", "mcmc_costs", "war_logs", "war_logs_held_out"}
+"""Those that leave out rows at the smallest size."""
 
 
 def rows_of_page(text: str, study: Study) -> list[dict[str, str]]:
