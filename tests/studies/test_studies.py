@@ -20,7 +20,7 @@ from studies.__main__ import main
 from studies.catalogue import STUDIES, Study, module_of, study_named
 from studies.page import heading, page
 from studies.page import main as write_page
-from studies.result import COLUMNS, NOT_A_RELEASE, Claim, Result, Row, Size, Verdict, read_rows, tight
+from studies.result import COLUMNS, NOT_A_RELEASE, Claim, Result, Row, Size, Verdict, near, read_rows, tight
 from support.real_data import REAL_DATA
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ def test_a_verdict_follows_from_the_number() -> None:
         (claim, math.nan, None, Verdict.WRONG),
         (claim, 1.49, 0.1, Verdict.AGREES),
         (claim, 1.51, 0.1, Verdict.WRONG),
+        (near(0.0699407108115, 5e-14), 0.06994071081149, None, Verdict.AGREES),
+        (near(0.0699407108115, 5e-14), 0.0699407108120, None, Verdict.DIFFERS),
         (tight(2.0), 1.999, None, Verdict.AGREES),
         (tight(2.0), 1.9, None, Verdict.LOOSE),
         (tight(2.0), 2.001, None, Verdict.WRONG),
