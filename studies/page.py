@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,10 +52,17 @@ def table_line(row: Mapping[str, str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    """Write the page from the folder of a run."""
-    folder, target = map(Path, sys.argv[1:])
-    target.write_text(page({own.name: read_rows(folder / f"{own.name}.csv") for own in STUDIES}), "utf-8")
+def main(arguments: list[str] | None = None) -> None:
+    """Write the page from the folder of a run; the exit status is 2 where there is none."""
+    parser = argparse.ArgumentParser(prog="python -m studies.page", description="Write the page of a run.")
+    parser.add_argument("folder", type=Path, help="where `python -m studies all` wrote, build/studies")
+    parser.add_argument("page", type=Path, help="docs/papers.md")
+    chosen = parser.parse_args(arguments)
+    try:
+        rows_of = {own.name: read_rows(chosen.folder / f"{own.name}.csv") for own in STUDIES}
+    except FileNotFoundError as missing:
+        parser.error(f"{chosen.folder}: no run of all studies; {Path(missing.filename).name} is not there")
+    chosen.page.write_text(page(rows_of), "utf-8")
 
 
 if __name__ == "__main__":

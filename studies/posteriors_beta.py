@@ -56,11 +56,9 @@ def noise_aware_density(noisy: Counts, points: Floats) -> Floats:
 
 def mass_within(noisy: Counts, level: float = 0.95) -> Floats:
     """Return how much of the posterior lies in the central intervals of the plug-in posteriors, (draws,)."""
-    plug_in = stats.beta(*(np.maximum(noisy, 0) + 1.0).T)
-    exact = stats.beta(SUCCESSES + 1.0, RECORDS - SUCCESSES + 1.0)
-    high, low = (
-        np.asarray(exact.cdf(plug_in.ppf(end))) for end in ((1.0 + level) / 2.0, (1.0 - level) / 2.0)
-    )
+    plug_in = (np.maximum(noisy, 0) + 1.0).T
+    ends = [stats.beta.ppf(share, *plug_in) for share in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)]
+    low, high = stats.beta.cdf(np.array(ends), SUCCESSES + 1.0, RECORDS - SUCCESSES + 1.0)
     found: Floats = high - low
     return found
 

@@ -63,7 +63,7 @@ class Claim:
 
     def verdict_on(self, ours: float, error: float | None) -> Verdict:
         """Return the verdict; a number with chance may be five standard errors beyond."""
-        slack = 1e-9 * abs(ours) if error is None else 5.0 * error
+        slack = 1e-12 * abs(ours) if error is None else 5.0 * error
         if ours < self.low - slack:
             return self.if_below or self.if_not
         return Verdict.AGREES if ours <= self.high + slack else self.if_not
