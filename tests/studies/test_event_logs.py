@@ -1,7 +1,8 @@
-"""Event logs: the shape of the crashes, of generated logs, and what is written of them."""
+"""Event logs: the shape of the crashes and of generated logs, their release, states and scores."""
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from studies.event_log_models import EXACT, exact_table, table_draws
+from studies.event_log_release import released_table
+from studies.event_log_scores import score, score_of_emissions
+from studies.event_log_states import distance_of_emissions, matching, share_alike, share_covered, states_of
 from studies.event_logs import FILES, Kind, crash_log, event_log, generated_log
+from suffice.pipeline.models.state_draws import StateDraws
+from suffice.storage.ledger.opening import open_ledger
 from support.real_data import real_data
 
 if TYPE_CHECKING:
@@ -59,3 +66,60 @@ def test_what_is_written_has_the_counts_of_the_log(tmp_path: Path) -> None:
         for region, time, value in zip(rows["region"], rows["time"], rows[name], strict=True):
             found[log.regions.index(region), log.times.index(time), names.index(value)] += 1
         assert np.array_equal(found, counts)
+
+
+def test_event_logs_are_released_once(tmp_path: Path) -> None:
+    """The noisy counts come from a release with a charge of its own; the same run finds it again."""
+    log = generated_log("few", np.random.default_rng(secrets.randbits(32)), shape=(3, 4), n_categories=(3, 2))
+    first = released_table(log, "few", 5, tmp_path)
+    again = released_table(log, "few", 5, tmp_path)
+    for one, two in zip(first.counts, again.counts, strict=True):
+        assert np.array_equal(one, two)
+    assert first.scales == pytest.approx((2 / 5, 2 / 5))
+    with open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        account = ledger.account("few")
+    assert account.spent == account.granted == 5
+    # A noise of scale .4 is beyond 40 with a chance of 1e-43 a count; 20 counts.
+    for noisy, exact in zip(first.counts, log.counts, strict=True):
+        assert np.abs(noisy - exact).max() < 40
+
+
+def test_states_are_matched_whatever_their_numbers() -> None:
+    """Draws whose states are numbered the other way give the same numbers as the reference."""
+    log = generated_log("many", np.random.default_rng(1), shape=(3, 4), n_categories=(4, 2))
+    table = exact_table(log.counts, np.ones(log.shape, dtype=bool))
+    settings = {"n_states": 2, "n_sweeps": 20, "n_draws": 10, "n_restarts": 1}
+    draws = table_draws(table, EXACT, **settings, rng=np.random.default_rng(2))
+    turned = dataclasses.replace(
+        draws,
+        states=1 - draws.states,
+        transitions=np.concatenate([draws.transitions[:, :, :1], draws.transitions[:, :, :0:-1]], axis=2)[
+            ..., ::-1
+        ],
+        emissions=tuple(each[:, :, ::-1] for each in draws.emissions),
+    )
+    reference = states_of(draws, 0, None, is_one_sample=False)
+    other = states_of(turned, 0, reference, is_one_sample=False)
+    assert share_alike(other.most_frequent, reference.most_frequent) == 1.0
+    assert distance_of_emissions(other, reference) == pytest.approx(0.0, abs=1e-12)
+    assert other.transitions == pytest.approx(reference.transitions)
+    assert share_covered(reference, reference) == 1.0
+    assert list(matching([each[::-1] for each in reference.emissions], reference.emissions)) == [1, 0]
+
+
+def test_scores_of_held_out_events() -> None:
+    """One state's score of known emissions is the sum over events of log chances, a feature at a time."""
+    counts = (np.array([[[3, 1], [2, 2]]]), np.array([[[4, 0], [1, 3]]]))
+    held_out = np.array([[False, True]])
+    theta = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
+    draws = StateDraws(
+        states=np.zeros((1, 1, 1, 2), dtype=np.int8),
+        transitions=np.ones((1, 1, 2, 1)),
+        emissions=tuple(each[None, None, None] for each in theta),
+        expected_rows=None,
+        log_joint=np.zeros((1, 1)),
+        trace=np.zeros((1, 1)),
+    )
+    expected = (2 * np.log(0.75) + 2 * np.log(0.25) + 4 * np.log(0.5)) / 4
+    assert score_of_emissions(counts, held_out, draws, 0) == pytest.approx(expected)
+    assert score(counts, held_out, draws, 0) == pytest.approx(expected)
