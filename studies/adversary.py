@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from studies.truncated_beta import log_mass
 
 if TYPE_CHECKING:
@@ -69,20 +69,20 @@ def run(out: Path, seed: int, size: Size) -> Result:
     balanced = [loss_of_replacing(records // 2, records // 2) for records in SHOWN]
     added = [loss_of_adding(records, 0) for records in SHOWN]
     chosen = [losses[records] for records in SHOWN]
-    findings = [
-        Finding(quantity=f"loss at N = {records:,}", ours=value, digits=4)
+    rows = [
+        Row(quantity=f"loss at N = {records:,}", ours=value, digits=4)
         for records, value in zip(SHOWN, chosen, strict=True)
     ]
-    findings += [
-        Finding(quantity="limit 2 log 9", ours=LIMIT, paper="2 sup |log p(x') - log p(x)|"),
-        Finding(
+    rows += [
+        Row(quantity="limit 2 log 9", ours=LIMIT, paper="2 sup |log p(x') - log p(x)|"),
+        Row(
             quantity="records of the rarer symbol, of 1,000",
             ours=min(successes, failures),
             paper="greedy",
             note="the greedy adversary repeats one symbol",
         ),
-        Finding(quantity="loss of balanced data, N = 1,000", ours=balanced[-1], verdict=Verdict.ADDED),
-        Finding(
+        Row(quantity="loss of balanced data, N = 1,000", ours=balanced[-1], verdict=Verdict.ADDED),
+        Row(
             quantity="loss of adding a record to 1,000 equal ones",
             ours=added[-1],
             verdict=Verdict.ADDED,
@@ -107,4 +107,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
         axis.set_ylabel("loss, nats")
         axis.legend(loc="lower right")
     curves = {"records": SHOWN, "greedy": chosen, "balanced": balanced, "added": added}
-    return conclude(out, "adversary", findings, pictures=[path], curves=curves)
+    return conclude(out, "adversary", rows, pictures=[path], curves=curves)

@@ -24,7 +24,7 @@ class Bound:
     rests_on: str
 
     def guaranteed(self) -> float:
-        """Return the value for use as a privacy parameter.
+        """Return the value of a guarantee; only such a value may enter a privacy parameter.
 
         Raises
         ------

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special, stats
 
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from studies.robustness import distinguishability, le_cam, lipschitz
 
 if TYPE_CHECKING:
@@ -108,22 +108,22 @@ def run(out: Path, seed: int, size: Size) -> Result:
     at = SHOWN.index(0.1)
     bound = le_cam(("gamma", 1.0, 1.0), [0.0] * 5, [1.0, 0.0, 0.0, 0.0, 0.0]).value
     guessed, error = error_of_guessing(1.0, 5, repeats, rng)
-    findings = [
-        Finding(
+    rows = [
+        Row(
             quantity="Lemma 2: worst chance of the error, two cells, n = 100",
             ours=worst_chance(),
             paper="<= .05",
             digits=3,
         ),
-        Finding(quantity="Theorem 3: rho, L = 1, n = 100, delta .05", ours=least, digits=4),
-        Finding(
+        Row(quantity="Theorem 3: rho, L = 1, n = 100, delta .05", ours=least, digits=4),
+        Row(
             quantity="largest L1 distance at that rho",
             ours=largest_distance(least),
             paper=f"<= {threshold():.4f}",
             note="so the test cannot tell them apart: necessary",
             digits=3,
         ),
-        Finding(
+        Row(
             quantity="power of the best test at rho = .1, one record",
             ours=powers[1][at][0],
             error=powers[1][at][1],
@@ -132,8 +132,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
             note="'can' should read 'cannot unless'",
             digits=2,
         ),
-        Finding(quantity="Appendix A: Le Cam's bound, rho = 1, 5 records", ours=bound, digits=5),
-        Finding(
+        Row(quantity="Appendix A: Le Cam's bound, rho = 1, 5 records", ours=bound, digits=5),
+        Row(
             quantity="Appendix A: error of the better guess",
             ours=guessed,
             error=error,
@@ -145,7 +145,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     path = out / "distinguishing.png"
     with picture(
         path,
-        title="Far above the threshold, draws still tell nothing",
+        title="Far above the threshold, draws still tell little",
         subtitle="Power of the best test of level .05, from 100 draws; data that differ by rho in one record",
         footer=f"Dimitrakakis et al. 2014, Theorem 3; L = 1, {repeats:,} repeats.",
         width=6.4,
@@ -164,4 +164,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
     for records, found in powers.items():
         curves[f"power, {records} records"] = tuple(value for value, _ in found)
         curves[f"standard error, {records} records"] = tuple(value for _, value in found)
-    return conclude(out, "distinguishing", findings, pictures=[path], curves=curves)
+    return conclude(out, "distinguishing", rows, pictures=[path], curves=curves)

@@ -14,7 +14,7 @@ import numpy as np
 from studies.mechanisms.candidates import global_sensitivity, hellinger, local_sensitivities, smoothness
 from studies.mechanisms.count_simplex import count_simplex
 from studies.plotting import note_at, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from suffice.plots.style import COLOURS
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
         for distance, change in (changes(tuple(map(int, own)), small.counts) for own in small.counts)
     ]
     infeasible = hellinger((0.0, 0.0), np.array([[3, 8]]), np.array([[4, 7]]))[0, 0]
-    findings = [
-        Finding(
+    rows = [
+        Row(
             quantity=f"local sensitivity at {counts}, n = 100",
             ours=float(change.max()),
             paper=printed,
@@ -74,19 +74,19 @@ def run(out: Path, seed: int, size: Size) -> Result:
         )
         for (counts, (_, change)), printed in zip(found.items(), ("0.08", ""), strict=True)
     ]
-    findings += [
-        Finding(
+    rows += [
+        Row(
             quantity="largest excess over the change at r = BI(x), all x of 12 records",
             ours=max(attained),
             paper="0",
         ),
-        Finding(
+        Row(
             quantity="least local sensitivity, n = 100",
             ours=float(local_sensitivities(PRIOR, simplex).min()),
             verdict=Verdict.ADDED,
             digits=4,
         ),
-        Finding(
+        Row(
             quantity="global sensitivity, DL(7, 4, 5)",
             ours=global_sensitivity(PRIOR, 100),
             paper="0.239992747797",
@@ -94,7 +94,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             note="the same for n = 1",
             digits=12,
         ),
-        Finding(
+        Row(
             quantity="H of Dir(3, 8, .) and Dir(4, 7, .)",
             ours=float(infeasible),
             paper="0.239992747797",
@@ -102,8 +102,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
             digits=12,
         ),
     ]
-    findings += [
-        Finding(
+    rows += [
+        Row(
             quantity=f"beta, {outcomes:,} outcomes ({name})",
             ours=smoothness(EPSILON, DELTA, outcomes),
             paper=printed,
@@ -143,4 +143,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
         axes[0].set_ylabel("largest change of the score")
     curves = {f"{name} at {counts}": tuple(values[place]) for counts, values in found.items()
               for place, name in enumerate(("distance", "change"))}  # fmt: skip
-    return conclude(out, "hellinger_local", findings, pictures=[path], curves=curves)
+    return conclude(out, "hellinger_local", rows, pictures=[path], curves=curves)

@@ -23,7 +23,7 @@ from studies.mechanisms.candidates import (
 )
 from studies.mechanisms.count_simplex import count_simplex
 from studies.plotting import MARKERS, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from suffice.plots.style import COLOURS
 
@@ -125,9 +125,9 @@ def mean_distances(
     return found
 
 
-def certified_findings() -> list[Finding]:
+def certified_rows() -> list[Row]:
     """Return the certified loss of each candidate mechanism beside its claim."""
-    findings = []
+    rows = []
     for name, prior, n, epsilon in CERTIFIED:
         for sensitivity, claim in (
             ("global", f"epsilon {epsilon:g}"),
@@ -142,8 +142,8 @@ def certified_findings() -> list[Finding]:
                 delta=DELTA if sensitivity == "smooth" else None,
             )
             note = {"local": "no guarantee", "smooth": "the proof does not hold; delta .8 is not privacy"}
-            findings.append(
-                Finding(
+            rows.append(
+                Row(
                     quantity=f"certified loss, {sensitivity}, {name}",
                     ours=own.certified_loss,
                     paper=claim,
@@ -151,7 +151,7 @@ def certified_findings() -> list[Finding]:
                     digits=5,
                 )
             )
-    return findings
+    return rows
 
 
 def run(out: Path, seed: int, size: Size) -> Result:
@@ -160,23 +160,23 @@ def run(out: Path, seed: int, size: Size) -> Result:
     shown = size.pick(smallest=CONFIGURATIONS[:3], usual=CONFIGURATIONS, full=CONFIGURATIONS)
     rng = np.random.default_rng(seed)
     found = {own: mean_distances(own, repeats, rng) for own in shown}
-    findings = certified_findings()
+    rows = certified_rows()
     for own, distances in found.items():
         what = f"Figure {own.figure}: mean {{}}, {{}}, {own.name}"
         for name, (hell, apart, hell_error, apart_error) in distances.items():
             shown_as = [("Hellinger distance", hell, hell_error)]
             if own.figure == "4":
                 shown_as.append(("L1 distance", apart, apart_error))
-            findings += [
-                Finding(quantity=what.format(measure, name), ours=value, error=error, digits=3)
+            rows += [
+                Row(quantity=what.format(measure, name), ours=value, error=error, digits=3)
                 for measure, value, error in shown_as
             ]
         laplace, spread = distances["Laplace"][0], distances["Laplace"][2] or 0.0
         best = min(distances[name][0] for name in MECHANISMS[:3])
         for name, value in (("best candidate", best), ("global", distances["global"][0])):
             ratio = value / laplace
-            findings.append(
-                Finding(
+            rows.append(
+                Row(
                     quantity=f"Figure {own.figure}: {name} over Laplace, {own.name}",
                     ours=ratio,
                     error=ratio * spread / laplace,
@@ -222,4 +222,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
         "configuration": tuple(own.name for own, _ in pairs),
         "mechanism": tuple(name for _, name in pairs),
     }
-    return conclude(out, "hellinger_mechanisms", findings, pictures=[path], curves={**labels, **curves})
+    return conclude(out, "hellinger_mechanisms", rows, pictures=[path], curves={**labels, **curves})

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special, stats
 
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,14 +84,14 @@ def run(out: Path, seed: int, size: Size) -> Result:
     # Noise of 10 on successes: what Lemma 8 bounds with the noise needs its square.
     ten = divergence(3001.0, 7001.0, np.array(3011.0), np.array(7001.0))
     hessian = float(special.polygamma(1, 3001.0) - special.polygamma(1, 10_002.0))
-    findings = [
-        Finding(quantity=f"N E[KL] at N = {records:,}", ours=value, paper="E[KL] -> 0", digits=4)
+    rows = [
+        Row(quantity=f"N E[KL] at N = {records:,}", ours=value, paper="E[KL] -> 0", digits=4)
         for records, value in zip(SHOWN, scaled, strict=True)
     ]
-    findings += [
-        Finding(quantity="limit of N E[KL]", ours=limit(), verdict=Verdict.ADDED, digits=4),
-        Finding(quantity="Var(Z), scale 2", ours=variance_of_noise(2.0), verdict=Verdict.ADDED, digits=4),
-        Finding(
+    rows += [
+        Row(quantity="limit of N E[KL]", ours=limit(), verdict=Verdict.ADDED, digits=4),
+        Row(quantity="Var(Z), scale 2", ours=variance_of_noise(2.0), verdict=Verdict.ADDED, digits=4),
+        Row(
             quantity="Lemma 8: KL over D |gamma|, gamma = (10, 0)",
             ours=float(ten) / (hessian * 10.0),
             paper="<= 1",
@@ -99,7 +99,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             note="the square of the noise is missing",
             digits=4,
         ),
-        Finding(
+        Row(
             quantity="Lemma 8: KL over D |gamma|^2 / 2, gamma = (10, 0)",
             ours=float(ten) / (hessian * 100.0 / 2.0),
             verdict=Verdict.ADDED,
@@ -126,4 +126,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
         right.set_xlabel("records N")
         right.set_title("N E[KL]")
     curves = {"records": SHOWN, "mean divergence": means, "records times it": scaled}
-    return conclude(out, "kl_of_laplace", findings, pictures=[path], curves=curves)
+    return conclude(out, "kl_of_laplace", rows, pictures=[path], curves=curves)

@@ -16,7 +16,7 @@ from studies.mechanisms.annealing import annealing_cost
 from studies.mechanisms.metropolis import step_cost
 from studies.mechanisms.private_gibbs import Variable, random_scan, sweep_cost
 from studies.plotting import draw_line, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +46,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
     latent, shared = (Variable(change=0.5, is_of_one_record=own) for own in (True, False))
     sweep = sweep_cost([latent] * 5 + [shared], 1.0)
     anneal = annealing_cost(LEVELS, n_points=5)
-    findings = [
-        Finding(quantity="4.1: 200 sweeps of the OPS-HMM, in epsilon", ours=SWEEPS * sweep, paper="400"),
-        Finding(
+    rows = [
+        Row(quantity="4.1: 200 sweeps of the OPS-HMM, in epsilon", ours=SWEEPS * sweep, paper="400"),
+        Row(
             quantity="4.1: random scan, 2 Delta = 6, Q / N = .1, the paper's price",
             ours=scan.claimed,
             paper="4 Delta Q / N",
@@ -56,13 +56,13 @@ def run(out: Path, seed: int, size: Size) -> Result:
             note="below both lines that follow",
             digits=2,
         ),
-        Finding(
+        Row(
             quantity="4.1: the same, were the places secret",
             ours=scan.with_secret_places,
             verdict=Verdict.ADDED,
             digits=3,
         ),
-        Finding(
+        Row(
             quantity="4.1: the same, places public as they are",
             ours=scan.with_public_places,
             verdict=Verdict.ADDED,
@@ -71,15 +71,15 @@ def run(out: Path, seed: int, size: Size) -> Result:
         ),
     ]
     for epsilon, name in ((0.5, ".5"), (1.0, "1")):
-        findings += [
-            Finding(
+        rows += [
+            Row(
                 quantity=f"C.1: delta of a Metropolis step, epsilon {name}",
                 ours=metropolis[epsilon].delta,
                 paper="very small needed",
                 note="no privacy",
                 digits=3,
             ),
-            Finding(
+            Row(
                 quantity=f"C.1: Barker's largest log ratio, epsilon {name}",
                 ours=barker[epsilon].largest_log_ratio,
                 verdict=Verdict.ADDED,
@@ -87,24 +87,22 @@ def run(out: Path, seed: int, size: Size) -> Result:
                 digits=4,
             ),
         ]
-    findings += [
-        Finding(
-            quantity="C.2: path at levels 0, 1/4, 1/2, 1: price", ours=anneal.path, paper="sum of levels"
-        ),
-        Finding(
+    rows += [
+        Row(quantity="C.2: path at levels 0, 1/4, 1/2, 1: price", ours=anneal.path, paper="sum of levels"),
+        Row(
             quantity="C.2: path, enumerated loss",
             ours=anneal.path_loss,
             paper=f"<= {anneal.path:g}",
             digits=4,
         ),
-        Finding(
+        Row(
             quantity="C.2: largest change of a log weight",
             ours=anneal.weight_change_found,
             verdict=Verdict.ADDED,
             note="(e_0 - e_n) / 2 given the path; the paper puts noise of sensitivity 2 on weights in [0, 1]",
             digits=4,
         ),
-        Finding(
+        Row(
             quantity="C.2: one drawn index, enumerated loss",
             ours=anneal.index_loss,
             verdict=Verdict.ADDED,
@@ -143,4 +141,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
         "delta of Barker": tuple(barker[epsilon].delta for epsilon in shown),
         "log ratio of Barker": tuple(barker[epsilon].largest_log_ratio for epsilon in shown),
     }
-    return conclude(out, "mcmc_costs", findings, pictures=[path], curves=curves)
+    return conclude(out, "mcmc_costs", rows, pictures=[path], curves=curves)

@@ -15,7 +15,7 @@ from studies.mechanisms.candidates import hellinger, smoothness
 from studies.mechanisms.count_simplex import count_simplex
 from studies.mechanisms.private_gibbs import random_scan
 from studies.plotting import draw_line, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from studies.robustness_checks import worst_share_of_laplace, worst_share_of_product
 from suffice.plots.style import COLOURS
 
@@ -131,17 +131,17 @@ def run(out: Path, seed: int, size: Size) -> Result:
             "s >= 1 / L",
         ),
     ]
-    findings = [
-        Finding(quantity=quantity, ours=value, paper=paper, verdict=Verdict.WRONG, note=note, digits=4)
+    rows = [
+        Row(quantity=quantity, ours=value, paper=paper, verdict=Verdict.WRONG, note=note, digits=4)
         for quantity, value, paper, note in wrong
     ]
-    findings += [
-        Finding(
+    rows += [
+        Row(
             quantity="L1 sensitivity of (n+, n-), a record replaced",
             ours=replaced,
             paper="2",
         ),
-        Finding(
+        Row(
             quantity="mean of x_1 drawn in one pass",
             ours=mean_of_one_pass(),
             verdict=Verdict.ADDED,
@@ -176,9 +176,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
             linestyle="--",
             label=f"one pass, mean {mean_of_one_pass():.3f}",
         )
-        axis.set_ylim(0.0, None)
         axis.set_xlabel("x_1")
         axis.set_yticks([])
-        axis.legend(loc="upper right")
+        axis.legend(loc="upper left")
+        axis.set_ylim(0.0, 6.0)
     curves = {"x_1": tuple(points), "density": tuple(right), "density in one pass": tuple(one_pass)}
-    return conclude(out, "mistakes", findings, pictures=[path], curves=curves)
+    return conclude(out, "mistakes", rows, pictures=[path], curves=curves)

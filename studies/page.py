@@ -23,7 +23,7 @@ def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[S
     Parameters
     ----------
     rows_of : mapping of str to sequence of mapping of str to str
-        The rows of each study's findings, by its name.
+        The rows of each study's rows, by its name.
     studies : iterable of Study
     """
     kept = list(studies)
@@ -41,7 +41,7 @@ def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[S
 
 
 def table_line(row: Mapping[str, str]) -> str:
-    """Return a finding as a line of the page's tables."""
+    """Return a row as a line of the page's tables."""
     cells = (row[column].replace("|", "\\|") for column in COLUMNS)
     return f"| {' | '.join(cells)} |"
 

@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from studies.mechanisms.posterior_sampling import range_of_change
 from studies.plotting import picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from studies.truncated_beta import log_density
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from suffice.plots.style import COLOURS
@@ -70,13 +70,11 @@ def run(out: Path, seed: int, size: Size) -> Result:
     spreads = {"posterior": spread(exact), "OPS": spread(tempered)}
     centres = [float((max(own[0], 0) + 1.0) / (np.maximum(own, 0).sum() + 2.0)) for own in noisy]
     error = float(np.std(centres)) / np.sqrt(2.0 * (DRAWN - 1))
-    findings = [
-        Finding(
-            quantity="temperature T", ours=TEMPERATURE, paper="2.7", digits=7, note="cut off in the paper"
-        ),
-        Finding(quantity="spread of the posterior", ours=spreads["posterior"], digits=4),
-        Finding(quantity="spread of the OPS posterior", ours=spreads["OPS"], paper="flatter", digits=4),
-        Finding(
+    rows = [
+        Row(quantity="temperature T", ours=TEMPERATURE, paper="2.7", digits=7, note="cut off in the paper"),
+        Row(quantity="spread of the posterior", ours=spreads["posterior"], digits=4),
+        Row(quantity="spread of the OPS posterior", ours=spreads["OPS"], paper="flatter", digits=4),
+        Row(
             quantity="spread of the thirty Laplace posteriors' means",
             ours=float(np.std(centres)),
             error=float(error),
@@ -84,7 +82,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             note="a plug-in posterior does not show it",
             digits=2,
         ),
-        Finding(
+        Row(
             quantity="mean spread of the thirty noise-aware posteriors",
             ours=float(np.mean([spread(own) for own in aware])),
             error=float(np.std([spread(own) for own in aware]) / np.sqrt(DRAWN)),
@@ -127,4 +125,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
     curves = {"p": tuple(POINTS), "posterior": tuple(exact), "OPS": tuple(tempered)}
     curves |= {f"plug-in {place + 1}": tuple(own) for place, own in enumerate(plug_in)}
     curves |= {f"noise-aware {place + 1}": tuple(own) for place, own in enumerate(aware)}
-    return conclude(out, "posteriors_beta", findings, pictures=[path], curves=curves)
+    return conclude(out, "posteriors_beta", rows, pictures=[path], curves=curves)

@@ -17,7 +17,7 @@ import numpy as np
 
 from studies.mechanisms.posterior_sampling import sample_dirichlet
 from studies.plotting import draw_line, logarithmic, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from studies.robustness import lipschitz, privacy_of_posterior_sampling
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
@@ -93,23 +93,23 @@ def run(out: Path, seed: int, size: Size) -> Result:
     price = privacy_of_posterior_sampling(smoothness, 1.0, 1).value
     drawn = [errors_of_draws(counts, queries, repeats, rng) for queries in QUERIES]
     released = errors_of_release(counts, repeats, rng)
-    findings = [
-        Finding(
+    rows = [
+        Row(
             quantity="L of a joint distribution with entries of at least 1/80",
             ours=smoothness.value,
             paper="log(1 / least)",
             digits=5,
         ),
-        Finding(quantity="2 L rho of one query, one entry replaced", ours=price, paper="2 L rho", digits=5),
-        Finding(
+        Row(quantity="2 L rho of one query, one entry replaced", ours=price, paper="2 L rho", digits=5),
+        Row(
             quantity="2 L rho of a hundred queries",
             ours=privacy_of_posterior_sampling(smoothness, 1.0, 100).value,
             paper="2 L rho a query",
             digits=5,
         ),
     ]
-    findings += [
-        Finding(
+    rows += [
+        Row(
             quantity=f"mean error of E(y given z), {queries:,} queries by draws, epsilon 1, {source}",
             ours=value,
             error=error,
@@ -118,8 +118,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
         )
         for queries, (value, error) in zip(QUERIES, drawn, strict=True)
     ]
-    findings.append(
-        Finding(
+    rows.append(
+        Row(
             quantity=f"mean error of E(y given z), any number of queries, one Laplace release, {source}",
             ours=released[0],
             error=released[1],
@@ -148,4 +148,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
         "release": (released[0],) * len(QUERIES),
         "release, standard error": (released[1],) * len(QUERIES),
     }
-    return conclude(out, "query_model", findings, pictures=[path], curves=curves)
+    return conclude(out, "query_model", rows, pictures=[path], curves=curves)

@@ -17,7 +17,7 @@ from studies.mechanisms.posterior_sampling import (
     sample_beta_bernoulli,
 )
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ def run(out: Path, seed: int, size: Size) -> Result:
         **{f"OPS draw, a0 = {least:g}": ("1 + T", 1.0 + temperature(least)) for least in CUTS},
     }
     last = found[SHOWN[-1]]
-    findings = [
-        Finding(quantity=f"ARE of {name}", ours=last[name][0], error=last[name][1], paper=paper, digits=3)
+    rows = [
+        Row(quantity=f"ARE of {name}", ours=last[name][0], error=last[name][1], paper=paper, digits=3)
         for name, (paper, _) in limits.items()
     ]
-    findings += [
-        Finding(
+    rows += [
+        Row(
             quantity=f"T, a0 = {least:g}, epsilon {epsilon:g}",
             ours=range_of_change(least) / epsilon,
             paper=printed,
@@ -92,15 +92,15 @@ def run(out: Path, seed: int, size: Size) -> Result:
         )
         for least, epsilon, printed in ((0.2, 1.0, "2.7"), (0.05, 0.1, ""))
     ]
-    findings += [
-        Finding(quantity=f"limit 1 + T, a0 = {least:g}", ours=1.0 + temperature(least), digits=5)
+    rows += [
+        Row(quantity=f"limit 1 + T, a0 = {least:g}", ours=1.0 + temperature(least), digits=5)
         for least in CUTS
     ]
     records = SHOWN[-1]
     a, b = TRUTH * records + 1.0, (1.0 - TRUTH) * records + 1.0
     own = records * a * b / ((a + b) ** 2 * (a + b + 1.0)) / (TRUTH * (1.0 - TRUTH))
-    findings.append(
-        Finding(
+    rows.append(
+        Row(
             quantity="N times the posterior's variance over p (1 - p)",
             ours=own,
             paper="2",
@@ -132,4 +132,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
     for name in limits:
         curves[name] = tuple(found[own_records][name][0] for own_records in SHOWN)
         curves[f"{name}, standard error"] = tuple(found[own_records][name][1] for own_records in SHOWN)
-    return conclude(out, "relative_efficiency", findings, pictures=[path], curves=curves)
+    return conclude(out, "relative_efficiency", rows, pictures=[path], curves=curves)

@@ -41,7 +41,7 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Row:
     """One number of a paper, and ours.
 
     Attributes
@@ -84,47 +84,47 @@ class Result:
 
     Attributes
     ----------
-    findings : tuple of Finding
+    rows : tuple of Row
     files : tuple of Path
     """
 
-    findings: tuple[Finding, ...]
+    rows: tuple[Row, ...]
     files: tuple[Path, ...]
 
-    def __getitem__(self, quantity: str) -> Finding:
-        """Return the finding of a quantity."""
-        return next(found for found in self.findings if found.quantity == quantity)
+    def __getitem__(self, quantity: str) -> Row:
+        """Return the row of a quantity."""
+        return next(found for found in self.rows if found.quantity == quantity)
 
 
 def conclude(
     out: Path,
     name: str,
-    findings: Iterable[Finding],
+    rows: Iterable[Row],
     *,
     pictures: Iterable[Path] = (),
     curves: Mapping[str, Sequence[object]] | None = None,
 ) -> Result:
-    """Write a study's findings, and the numbers behind its picture.
+    """Write a study's rows, and the numbers behind its picture.
 
     Parameters
     ----------
     out : Path
         An existing folder.
     name : str
-        The study's: ``NAME.csv`` holds the findings, ``NAME-curves.csv`` the columns of `curves`.
-    findings : iterable of Finding
+        The study's: ``NAME.csv`` holds the rows, ``NAME-curves.csv`` the columns of `curves`.
+    rows : iterable of Row
     pictures : iterable of Path
         Already written.
     curves : mapping of str to sequence, optional
         Columns of one length.
     """
-    kept = tuple(findings)
+    kept = tuple(rows)
     files = [*pictures, out / f"{name}.csv"]
     write_rows(files[-1], COLUMNS, [found.cells() for found in kept])
     if curves is not None:
         files.append(out / f"{name}-curves.csv")
         write_rows(files[-1], tuple(curves), zip(*curves.values(), strict=True))
-    return Result(findings=kept, files=tuple(files))
+    return Result(rows=kept, files=tuple(files))
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -19,7 +19,7 @@ from scipy import integrate, optimize, special, stats
 from studies.bound import Bound, interval_of
 from studies.plotting import draw_line, logarithmic, picture
 from studies.result import conclude
-from studies.robustness_checks import RECORDS, counterexample, findings_of
+from studies.robustness_checks import RECORDS, counterexample, rows_of_checks
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     del seed, size
     assumption1 = lipschitz("exponential", {"rate": (0.0, 1.0)}, "absolute")
     assumption2 = concentration("exponential", {"rate": 1.0}, "absolute")
-    findings = findings_of(
+    rows = rows_of_checks(
         omega=OMEGA,
         kappa=KAPPA,
         claimed_kl=kl_bound(assumption2, 1.0).value,
@@ -256,4 +256,4 @@ def run(out: Path, seed: int, size: Size) -> Result:
         right.set_ylim(0.0, 1.05)
         left.legend(loc="upper left")
     curves = {"records": RECORDS, "kl at rho 1": kl, "total variation at rho 0.1": variation}
-    return conclude(out, "robustness", findings, pictures=[path], curves=curves)
+    return conclude(out, "robustness", rows, pictures=[path], curves=curves)

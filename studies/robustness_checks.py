@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import integrate, stats
 
-from studies.result import Finding, Verdict
+from studies.result import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,29 +110,29 @@ def worst_share_of_laplace(scale: float, bound: float) -> float:
     return float((ratios[apart > 0.0] / (bound * apart[apart > 0.0])).max())
 
 
-def findings_of(
+def rows_of_checks(
     *,
     omega: float,
     kappa: float,
     claimed_kl: float,
     claimed_variation: float,
     thresholds: tuple[float, float],
-) -> list[Finding]:
+) -> list[Row]:
     """Return every statement beside its check."""
     kl, ratio = worst_share_of_theorem()
     found = [
-        Finding(quantity="omega", ours=omega, paper="1.25643", digits=13),
-        Finding(quantity="kappa", ours=kappa, paper="4.91081", digits=13),
-        Finding(quantity="Theorem 1(i): largest KL over 2 L rho", ours=kl, paper="<= 1"),
-        Finding(quantity="Theorem 2(i): largest log ratio over 2 L rho", ours=ratio, paper="<= 1"),
-        Finding(
+        Row(quantity="omega", ours=omega, paper="1.25643", digits=13),
+        Row(quantity="kappa", ours=kappa, paper="4.91081", digits=13),
+        Row(quantity="Theorem 1(i): largest KL over 2 L rho", ours=kl, paper="<= 1"),
+        Row(quantity="Theorem 2(i): largest log ratio over 2 L rho", ours=ratio, paper="<= 1"),
+        Row(
             quantity="Remark 1: largest loss at distance k over k times that at 1",
             ours=worst_share_of_group(),
             paper="<= 1",
         ),
     ]
     found += [
-        Finding(
+        Row(
             quantity=f"Theorem 1(ii): KL, n = {records:,}, one record of 1",
             ours=counterexample(records, 1.0)[0],
             paper=f"<= {claimed_kl:.4f}",
@@ -143,7 +143,7 @@ def findings_of(
         for records in (15, 16, 100, 1000)
     ]
     found += [
-        Finding(
+        Row(
             quantity="Theorem 2(ii): total variation, n = 1,000, one record of 0.1",
             ours=counterexample(1000, 0.1)[1],
             paper=f"<= {claimed_variation:.4f}",
@@ -151,26 +151,26 @@ def findings_of(
             digits=4,
             verdict=Verdict.WRONG,
         ),
-        Finding(
+        Row(
             quantity="Lemma 3: mass of (0, 2) under Exp(1)",
             ours=float(stats.expon.cdf(2.0)),
             paper=">= 1 - exp(-2)",
         ),
-        Finding(
+        Row(
             quantity="Lemma 4: log ratio over L rho at s = L = 0.5",
             ours=worst_share_of_laplace(0.5, 0.5),
             paper="<= 1 for s >= L",
             note="s >= 1/L is right",
             verdict=Verdict.WRONG,
         ),
-        Finding(
+        Row(
             quantity="Lemma 5: mass of Theta_L at L = log 10 - 0.01, 10 trials",
             ours=mass_of_binomial(math.log(10.0) - 0.01, 10, 2.0),
             paper="> 0",
             note="below L = log n no parameter qualifies",
             verdict=Verdict.WRONG,
         ),
-        Finding(
+        Row(
             quantity="Lemma 6: mass at L = 10, variance Exp(1)",
             ours=math.exp(-1.0 / 20.0),
             paper=f">= {1.0 - math.exp(-10.0):.5f}",
@@ -178,27 +178,27 @@ def findings_of(
             digits=4,
             verdict=Verdict.WRONG,
         ),
-        Finding(
+        Row(
             quantity="Lemma 7: largest log ratio over log(1/least) rho",
             ours=worst_share_of_network(),
             paper="<= 1",
             note="enumerated over tables of a network of three variables",
         ),
-        Finding(
+        Row(
             quantity="Lemma 1: log ratio of 10 records over L times the sum of distances",
             ours=worst_share_of_product(10),
             paper="<= n = 10",
             note="L suffices: the sum stands in rho already",
             verdict=Verdict.WRONG,
         ),
-        Finding(
+        Row(
             quantity="Theorem 3: rho, L = 1, n = 100, delta .05",
             ours=thresholds[0],
             note="a necessary condition: 'can' should read 'cannot unless'",
             digits=4,
             verdict=Verdict.WRONG,
         ),
-        Finding(
+        Row(
             quantity="Theorem 3: rho, c = 1, n = 100, delta .05",
             ours=thresholds[1],
             note="rests on Theorem 1(ii)",

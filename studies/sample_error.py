@@ -19,7 +19,7 @@ from studies.mechanisms.posterior_sampling import (
     sample_beta_bernoulli,
 )
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from studies.truncated_beta import mean_error
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     """Simulate both relations, and work out what can be."""
     repeats = size.pick(smallest=1_000, usual=20_000, full=100_000)
     rng = np.random.default_rng(seed)
-    findings: list[Finding] = []
+    rows: list[Row] = []
     curves: dict[str, tuple[float, ...]] = {"records": SHOWN}
     crossings, distances = [], []
     for relation, words in RELATIONS:
@@ -119,13 +119,11 @@ def run(out: Path, seed: int, size: Size) -> Result:
                 value, error = summed, None
             if name != "non-private" or relation == "replace_one":
                 quantity = f"{name}, N = {records:,}, {words}"
-                findings.append(
-                    Finding(quantity=quantity, ours=value, error=error, verdict=verdict, digits=4)
-                )
+                rows.append(Row(quantity=quantity, ours=value, error=error, verdict=verdict, digits=4))
         crossing = next(n for n in FEW if laplace[n] < exact_draw_error(n, temperature, LEAST))
         crossings.append(crossing)
-        findings.append(
-            Finding(
+        rows.append(
+            Row(
                 quantity=f"least N at which Laplace errs less than OPS, {words}",
                 ours=crossing,
                 paper="approximately 10" if relation == "replace_one" else "",
@@ -133,8 +131,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
             )
         )
         curves |= {f"{name}, {relation}": tuple(found[n][name][0] for n in SHOWN) for name in METHODS}
-    findings.append(
-        Finding(
+    rows.append(
+        Row(
             quantity="largest distance of a simulated mean from its sum, in standard errors",
             ours=max(distances),
             error=1.0,
@@ -144,7 +142,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     )
     path = out / "sample_error.png"
     _draw(path, curves, crossings, repeats)
-    return conclude(out, "sample_error", findings, pictures=[path], curves=curves)
+    return conclude(out, "sample_error", rows, pictures=[path], curves=curves)
 
 
 def _draw(path: Path, curves: dict[str, tuple[float, ...]], crossings: list[int], repeats: int) -> None:

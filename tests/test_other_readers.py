@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 import suffice
+from support.making import mapping
 from support.manifest_mutants import changed, sealed
+from support.releases import flip_bit, make_plan, publish
+from support.samples import drawn
 
 VECTORS = Path(__file__).parent / "vectors"
 VALID = sorted(path.name for path in (VECTORS / "valid").iterdir())
@@ -128,6 +131,21 @@ def test_macros_give_the_tables_of_a_vector(connection: duckdb.DuckDBPyConnectio
                 assert abs(ours["estimate"] - theirs["estimate"]) <= room
 
 
+def test_macros_give_the_draws_of_samples(connection: duckdb.DuckDBPyConnection) -> None:
+    folder = VECTORS / "valid" / "samples"
+    stated = json.loads((folder / "expected.json").read_text())["samples"]
+    assert len(stated) == 2
+    for statistic, expected in stated.items():
+        found = rows(connection, "FROM suffice_samples($1, $2)", str(folder / "release"), statistic)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours.pop("value"), theirs.pop("value"), rtol=1e-12)
+            assert ours == theirs
+    with pytest.raises(duckdb.Error, match="released as noisy statistics"):
+        rows(connection, "FROM suffice_samples($1, 'cancelled')", str(folder / "release"))
+    with pytest.raises(duckdb.Error):
+        rows(connection, "FROM suffice_table($1, 'cancelled_drawn')", str(folder / "release"))
+
+
 def test_intervals_hold_the_exact_totals_at_least_as_often_as_they_say(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
@@ -195,3 +213,35 @@ def test_an_unknown_statistic_is_refused_with_the_name_of_its_file(
     assert "cancelled" in {
         row["statistic"] for row in rows(connection, "FROM suffice_statistics($1)", folder)
     }
+
+
+def test_macros_read_draws_of_a_sample_and_nothing_else_of_it(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    plan = make_plan(statistics={**mapping("")["statistics"], "drawn": drawn("cancelled")})
+    values = {each.name: np.full((plan.n_cells, each.n_values), 7, object) for each in plan.statistics}
+    values["drawn"] = np.arange(plan.n_cells * 2).reshape(-1, 2).astype(object)
+    folder = publish(tmp_path, plan, values)
+    sample = suffice.open_release(folder).samples("drawn")
+    found = rows(connection, "FROM suffice_samples($1, 'drawn')", str(folder))
+    expected = sample.table()
+    assert [{**row, "value": None} for row in found] == [{**row, "value": None} for row in expected]
+    np.testing.assert_allclose([row["value"] for row in found], sample.values.ravel(), rtol=1e-15)
+    scales = {
+        row["statistic"]: row["scale"] for row in rows(connection, "FROM suffice_statistics($1)", str(folder))
+    }
+    assert scales.pop("drawn") is None, "it is no scale of noise"
+    assert None not in scales.values()
+    for query in (
+        "suffice_table($1, 'drawn')",
+        "suffice_values($1, 'drawn')",
+        "suffice_intervals($1, 'drawn', 0.9)",
+    ):
+        with pytest.raises(duckdb.Error, match="it is a posterior sample"):
+            rows(connection, f"FROM {query}", str(folder))
+    with pytest.raises(duckdb.Error, match="released as noisy statistics"):
+        rows(connection, "FROM suffice_samples($1, 'cancelled')", str(folder))
+    data = folder / "drawn.parquet"
+    data.write_bytes(flip_bit(data.read_bytes(), 400))
+    with pytest.raises(duckdb.Error):
+        rows(connection, "FROM suffice_samples($1, 'drawn')", str(folder))

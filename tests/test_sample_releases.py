@@ -63,6 +63,7 @@ def test_samples_stand_beside_noisy_statistics(released: Release) -> None:
         ("JFK", "probability", draw) for draw in range(3)
     ]
     assert [row["value"] for row in rows] == sample.values[ORIGINS.index("JFK")].tolist()
+    assert released.table("drawn", {"origin": "JFK"}) == rows
 
 
 def test_a_file_of_a_sample_is_keys_draws_and_indices(released: Release) -> None:
@@ -101,7 +102,7 @@ def test_the_manifest_names_each_statistics_mechanism(released: Release) -> None
     assert [file["rows"] for file in released.manifest["files"]] == [6, 9, 3]
 
 
-@pytest.mark.parametrize("call", ["posterior", "statistic", "table", "cells"])
+@pytest.mark.parametrize("call", ["posterior", "statistic", "cells"])
 def test_a_sample_has_no_statistics_in_it(released: Release, call: str) -> None:
     with pytest.raises(UsageError, match="drawn is a posterior sample: there are no statistics in it"):
         getattr(released, call)("drawn")

@@ -41,7 +41,11 @@ def test_a_valid_vector_holds_its_totals_and_its_noise(entry: dict[str, Any]) ->
     folder = VECTORS / "valid" / entry["name"]
     release = open_release(folder / "release", public_keys=[KEY] if entry["signed"] else None)
     known = json.loads((folder / "known.json").read_text())
-    assert list(known["values"]) == list(release.statistics)
+    stated = [entry["name"] for entry in release.manifest["statistics"]]
+    assert list(known["values"]) == stated
+    assert sorted(stated) == sorted([*release.statistics, *release.sampled])
+    for name, sample in release.sampled.items():
+        assert [[str(point) for point in cell] for cell in sample.indices.tolist()] == known["values"][name]
     for name, statistic in release.statistics.items():
         lowest, highest = statistic.plan.value_limits
         sums = [
@@ -62,6 +66,7 @@ def test_a_valid_vector_has_the_tables_and_posteriors_stated(entry: dict[str, An
     for name, table in expected["tables"].items():
         assert table["rows"] == release.table(name)
         assert table["saturated"] == release.statistic(name).n_saturated
+    assert expected["samples"] == {name: sample.table() for name, sample in release.sampled.items()}
     for stated in expected["posteriors"]:
         posterior = release.posterior(stated["statistic"], **stated["arguments"])
         assert (stated["prior"], stated["family"]) == (str(posterior.prior), posterior.family)

@@ -34,6 +34,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Every",
         "MOST_CELLS",
         "boolean_domain",
+        "is_period",
         "next_period",
         "period_end",
         "period_label",

@@ -118,6 +118,15 @@ def period_start(label: str, every: Every) -> dt.date:
     return start
 
 
+def is_period(label: str, every: Every) -> bool:
+    """Tell whether a text is a canonical period label."""
+    try:
+        period_start(label, every)
+    except ValueError:
+        return False
+    return True
+
+
 def period_label(day: dt.date, every: Every) -> str:
     """Return the canonical label of the period that a day lies in."""
     if every is Every.WEEK:

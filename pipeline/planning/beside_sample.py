@@ -115,11 +115,12 @@ def beside_sample(
     if not n:
         message = "n: name one number of records or more"
         raise UsageError(message)
-    sampled = [statistic for statistic in compile_plan(spec).statistics if statistic.sample is not None]
-    truths = _truths(sampled, truth)
+    compiled = compile_plan(spec).statistics
+    sampled = [(statistic, statistic.sample) for statistic in compiled if statistic.sample is not None]
+    truths = _truths([statistic for statistic, _ in sampled], truth)
     found: list[Comparison] = []
     total = len(n) * len(sampled)
-    for statistic in sampled:
+    for statistic, sample in sampled:
         entry = spec.statistics[statistic.name]
         law, own_truth, errors = SampleLaw.of(statistic, entry), truths[statistic.name], []
         for size in n:
@@ -139,6 +140,7 @@ def beside_sample(
                 n_prior="" if model.believed_n_prior is None else str(model.believed_n_prior),
                 draws=law.draws,
                 temperature=law.temperature,
+                within=sample.within,
                 simulations=repeats,
                 errors=tuple(errors),
             )
@@ -232,7 +234,7 @@ def _truths(sampled: Sequence[StatisticPlan], truth: float | Mapping[str, float]
     if not names:
         message = (
             "no statistic of the spec states a sample, so there is nothing to compare: give one a sample, "
-            "as sample: {within: [0.005, 0.5]}"
+            "as sample: {draws: 1, within: [0.005, 0.5], grid: 1025}"
         )
         raise UsageError(message)
     given = dict(truth) if isinstance(truth, Mapping) else dict.fromkeys(names, truth)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.released.text_table import text_table
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class Comparison:
         Of the sample.
     temperature : float, >= 1
         Of the sample.
+    within : tuple of Fraction
+        The ends of the sample's grid: a truth beyond them is never drawn.
     simulations : int
         Data sets of each size.
     errors : tuple of ComparedErrors
@@ -105,6 +107,7 @@ class Comparison:
     n_prior: str
     draws: int
     temperature: float
+    within: tuple[Fraction, Fraction]
     simulations: int
     errors: tuple[ComparedErrors, ...]
 
@@ -120,6 +123,7 @@ class Comparison:
             "n_prior": self.n_prior or None,
             "draws": self.draws,
             "temperature": self.temperature,
+            "within": [format_number(end) for end in self.within],
             "simulations": self.simulations,
             "errors": [
                 {"n": errors.n, **{name: _written(getattr(errors, name)) for name in _ERRORS}}
@@ -129,12 +133,19 @@ class Comparison:
 
     def __str__(self) -> str:
         rows = [[str(errors.n), *(str(getattr(errors, name)) for name in _ERRORS)] for errors in self.errors]
+        lower, upper = self.within
+        beyond = (
+            ""
+            if float(lower) <= self.truth <= float(upper)
+            else f"this truth lies beyond the sample's {format_number(lower)}..{format_number(upper)}: it is "
+            "never drawn\n"
+        )
         believed = f", N: {self.n_prior}" if self.n_prior else ""
         return (
             f"{self.statistic}: {self.parameter} {self.truth:g}, prior {self.prior}, epsilon "
             f"{format_epsilon(self.epsilon)} either way\n"
             f"Laplace posterior: {self.method}{believed}; sample: draws {self.draws}, temperature "
-            f"{self.temperature:.6g}\n"
+            f"{self.temperature:.6g}\n{beyond}"
             f"mean absolute error (its standard error), {self.simulations} simulations\n\n"
             + text_table(["n", *_ERRORS.values()], rows)
         )

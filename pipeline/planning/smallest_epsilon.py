@@ -265,6 +265,12 @@ def _generative_model(
         message = f"target {target}: the spec has no statistic {target.statistic!r}: it has {known}"
         raise UsageError(message)
     (statistic,) = chosen
+    if statistic.sample is not None:
+        message = (
+            f"target {target}: {statistic.name} is released as a posterior sample, which gives no intervals: "
+            "leave its sample out, or hold the two against each other with suffice plan --beside sample"
+        )
+        raise UsageError(message)
     private = statistic.design is not Design.MINIMAL
     entry = canonical(spec.statistics[statistic.name])
     cell = NoisyStatistic(

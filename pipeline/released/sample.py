@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.released.where import no_such_key, wanted_keys
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReleasedSample:
     """One statistic's draws in every cell, independent given the data.
 
@@ -35,9 +36,17 @@ class ReleasedSample:
         The key of each cell, by group column; int for ``range`` domains, else text.
     """
 
-    plan: StatisticPlan = field(repr=False)
-    indices: NDArray[np.int64] = field(repr=False)
-    groups: Mapping[str, list[str | int]] = field(repr=False)
+    plan: StatisticPlan
+    indices: NDArray[np.int64]
+    groups: Mapping[str, list[str | int]]
+
+    def __repr__(self) -> str:
+        n_cells, n_draws = self.indices.shape
+        return (
+            f"ReleasedSample({self.plan.name!r}: {counted(n_draws, 'draw')} of {self.parameter} in each of "
+            f"{counted(n_cells, 'cell')}, prior {self.sample.prior}, temperature "
+            f"{float(self.sample.temperature):.6g})"
+        )
 
     @property
     def sample(self) -> SamplePlan:

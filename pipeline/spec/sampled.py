@@ -98,8 +98,13 @@ def check_sample(document: Document, name: str, statistic: StatisticSpec, n_cell
             "without bound"
         )
         raise SpecError(document.location((*path, "within")), rule, "as [0.005, 0.5]")
+    values = grid_values(entry.within, entry.grid)
+    distinct = set(values.tolist())
+    if len(distinct) < entry.grid or (space.support is Support.PROBABILITY and 1.0 in distinct):
+        rule = "its points are not distinct in float64, in which they are read, or the last one is 1 there"
+        raise SpecError(document.location((*path, "within")), rule, "widen it, or take fewer points")
     try:
-        log_prior_on_points(str(entry.prior), grid_values(entry.within, entry.grid))
+        log_prior_on_points(str(entry.prior), values)
     except PriorError as error:
         way_out = "choose within and a prior that leave every point a chance"
         raise SpecError(document.location((*path, "prior")), str(error), way_out) from None

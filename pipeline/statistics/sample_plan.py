@@ -63,6 +63,11 @@ class SamplePlan:
         return Fraction(self.scale, 1 << SCORE_BITS)
 
     @property
+    def is_tempered(self) -> bool:
+        """Whether draws are of a flatter law than the data's own posterior."""
+        return self.temperature > 1
+
+    @property
     def privacy_loss(self) -> Fraction:
         """What all draws lose at most, in nats: less than epsilon, much less where the temperature is 1."""
         return Fraction(self.draws * self.range_sensitivity, self.scale)

@@ -2,6 +2,7 @@
 --
 --     FROM suffice_table('releases/flights/all/0123456789abcdef', 'cancelled');
 --     FROM suffice_intervals('releases/flights/all/0123456789abcdef', 'cancelled', 0.95);
+--     FROM suffice_samples('releases/flights/all/0123456789abcdef', 'cancelled_drawn');
 --
 -- A statistic that a release does not have ends in "No files found": FROM suffice_statistics('...') lists them.
 -- These macros compare format version, size and SHA-256 of the data file, and little else: verify a release by
@@ -29,13 +30,15 @@ WHERE CASE
     ELSE TRUE
 END;
 
--- One row for each statistic, with its noise and where its file should be.
+-- One row for each statistic, with its noise, where it has noise and is no sample, and where its file should be.
 CREATE OR REPLACE MACRO suffice_statistics(directory) AS TABLE
 SELECT
     json_extract_string(entry, '$.name') AS statistic,
     json_extract_string(entry, '$.family') AS family,
     json_extract_string(entry, '$.epsilon') AS epsilon,
-    CAST(json_extract_string(entry, '$.scale') AS DOUBLE) AS scale,
+    json_extract_string(entry, '$.mechanism') AS mechanism,
+    CASE json_extract_string(entry, '$.mechanism') WHEN 'discrete_laplace'
+        THEN CAST(json_extract_string(entry, '$.scale') AS DOUBLE) END AS scale,
     json_array_length(entry, '$.components') AS n_components,
     coalesce(CAST(json_extract_string(manifest, '$.n') AS DOUBLE), 0) AS public_n,
     json_extract(entry, '$.quantities') AS quantities,
@@ -58,9 +61,38 @@ CROSS JOIN (
     FROM suffice_statistics(directory) AS entry
     CROSS JOIN read_blob(directory || '/' || of_statistic || '.parquet') AS file
     WHERE entry.statistic = of_statistic
-    AND CASE WHEN entry.sha256 = sha256(file.content) AND entry.size = file.size THEN TRUE
+    AND CASE WHEN entry.mechanism IS DISTINCT FROM 'discrete_laplace'
+            THEN error('it is a posterior sample, there are no statistics in it: FROM suffice_samples')
+        WHEN entry.sha256 = sha256(file.content) AND entry.size = file.size THEN TRUE
         ELSE error('the data file has another size or SHA-256 than the manifest states') END
 ) AS stated;
+
+-- Draws of a posterior sample, in the parameter's unit. Computed in doubles.
+CREATE OR REPLACE MACRO suffice_samples(directory, of_statistic) AS TABLE
+SELECT
+    held.* EXCLUDE (value, file_row_number),
+    json_extract_string(stated.entry, '$.parameter') AS parameter,
+    suffice_number(json_extract_string(stated.entry, '$.within[0]'))
+        + held.value * (
+            suffice_number(json_extract_string(stated.entry, '$.within[1]'))
+            - suffice_number(json_extract_string(stated.entry, '$.within[0]'))
+        ) / (CAST(json_extract_string(stated.entry, '$.grid') AS BIGINT) - 1) AS value
+FROM read_parquet(directory || '/' || of_statistic || '.parquet', file_row_number = TRUE) AS held
+CROSS JOIN (
+    SELECT one.entry
+    FROM (
+        SELECT unnest(json_extract(manifest, '$.statistics[*]')) AS entry FROM suffice_manifest(directory)
+    ) AS one
+    JOIN suffice_statistics(directory) AS listed
+        ON listed.statistic = json_extract_string(one.entry, '$.name')
+    CROSS JOIN read_blob(directory || '/' || of_statistic || '.parquet') AS file
+    WHERE listed.statistic = of_statistic
+    AND CASE WHEN listed.mechanism IS DISTINCT FROM 'exponential'
+            THEN error('it was released as noisy statistics: FROM suffice_table')
+        WHEN listed.sha256 = sha256(file.content) AND listed.size = file.size THEN TRUE
+        ELSE error('the data file has another size or SHA-256 than the manifest states') END
+) AS stated
+ORDER BY held.file_row_number;
 
 -- Unbiased estimates of every quantity in every cell, with the standard deviation of their noise. Computed in doubles.
 CREATE OR REPLACE MACRO suffice_table(directory, of_statistic) AS TABLE
@@ -78,7 +110,9 @@ WITH entry AS (
         FROM numbered
     )
 ), held AS (
+    -- A sample's file has neither components nor estimates: with them here, suffice_values says that it is one.
     SELECT * FROM suffice_values(directory, of_statistic)
+    UNION ALL BY NAME SELECT '' AS component, CAST(0 AS BIGINT) AS value, CAST(0 AS DOUBLE) AS estimate WHERE FALSE
 ), cells AS (
     SELECT * EXCLUDE (component, value, estimate) FROM held
     QUALIFY row_number() OVER (PARTITION BY cell) = 1

@@ -42,6 +42,7 @@ def expected_document(release: Release, asked: tuple[Asked, ...]) -> dict[str, A
             }
             for name, statistic in release.statistics.items()
         },
+        "samples": {name: sample.table() for name, sample in release.sampled.items()},
         "posteriors": [posterior_document(release, one) for one in asked],
     }
 

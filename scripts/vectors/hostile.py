@@ -10,6 +10,7 @@ import datetime as dt
 import hashlib
 import io
 import json
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scripts.vectors.releases import written
 from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.declaration.exact_numbers import format_number
 from suffice.storage.releases.manifest import checksum, rehearsal_manifest, tombstone
 from suffice.storage.releases.withdrawal import WITHDRAWN, compose_withdrawal
 from suffice.storage.signatures import ed25519
@@ -64,6 +66,7 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
         *_text_of_manifests(made["one-cell"]),
         *_fields(made["first-families"], made["window"], made["amendment"]),
         *_parquet(made["first-families"], made["saturated"]),
+        *_samples(made["samples"]),
         *_signatures(made["first-families"], signer),
         *_no_releases(made["one-cell"], signer),
     ]
@@ -395,6 +398,67 @@ def _parquet_bytes(table: pa.Table, *, row_group_size: int | None = None, **opti
     sink = io.BytesIO()
     pq.write_table(table, sink, row_group_size=row_group_size, **{**_WRITER, **options})
     return sink.getvalue()
+
+
+def _samples(made: MadeRelease) -> list[Hostile]:
+    """Return samples that the format does not know, or that cost more than they state."""
+    name = "cancelled_drawn"
+    table = pq.read_table(io.BytesIO(made.files[f"{name}.parquet"]))
+    table = table.cast(pa.schema([_nullable(field, nullable=False) for field in table.schema]))
+
+    def with_first(column: str, value: int) -> bytes:
+        values = pa.array([value, *table[column].to_pylist()[1:]], pa.int64())
+        field = pa.field(column, pa.int64(), nullable=False)
+        return _parquet_bytes(table.set_column(table.schema.get_field_index(column), field, values))
+
+    def of(**changes: object) -> Callable[[Content], None]:
+        return lambda content: _statistic(content, name).update(changes)
+
+    def hotter(content: Content) -> None:
+        scale = 2 * int(_statistic(content, name)["scale"])
+        _statistic(content, name).update(scale=str(scale), temperature=_exact_temperature(scale))
+
+    def understated(content: Content) -> None:
+        entry = _statistic(content, name)
+        scale = int(entry["scale"]) // 2 + 1
+        smaller = str(int(entry["range_sensitivity"]) // 2)
+        entry.update(range_sensitivity=smaller, scale=str(scale), temperature=_exact_temperature(scale))
+
+    manifests: dict[str, tuple[str, str, Callable[[Content], None], str]] = {
+        "scale-too-small": ("noise", "a sample colder than epsilon allows", of(scale=str(2**20), temperature="1"), READER),
+        "temperature": ("noise", "a temperature that is not its scale's", of(temperature="999"), READER),
+        "mechanism": ("shape", "draws that claim to be noisy sums", of(mechanism="discrete_laplace"), READER),
+        "draws": ("shape", "fewer draws than its file has rows of", of(draws=2), READER),
+        "hotter": ("plan", "twice the scale that follows from the plan", hotter, RECOMPUTATION),
+        "range": ("plan", "half the range that follows from the plan", understated, RECOMPUTATION),
+    }  # fmt: skip
+    files = {
+        "beyond-grid": ("a draw that is no point of its grid", with_first("value", 1025)),
+        "below-grid": ("a draw below its grid", with_first("value", -1)),
+        "draw-column": ("draws that are counted otherwise", with_first("draw", 1)),
+    }
+    return [
+        *(
+            Hostile(
+                name=f"sample-{key}",
+                reason=reason,
+                check=check,
+                refused_by=by,
+                files=_changed(made, change, keep_signature=by == RECOMPUTATION),
+            )
+            for key, (check, reason, change, by) in manifests.items()
+        ),
+        *(
+            Hostile(
+                name=f"sample-{key}", reason=reason, check="data file", files=_with_file(made, name, data)
+            )
+            for key, (reason, data) in files.items()
+        ),
+    ]
+
+
+def _exact_temperature(scale: int) -> str:
+    return format_number(Fraction(scale, 2**20))
 
 
 def _signatures(made: MadeRelease, signer: Signer) -> list[Hostile]:

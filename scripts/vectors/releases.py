@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from scripts.vectors.rows import read_rows
+from scripts.vectors.samples import drawn_points, records_and_totals
 from scripts.vectors.specs import VALID, VectorSpec
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
@@ -88,7 +89,10 @@ def vectors_signer(root: Path, scratch: Path) -> Signer:
 
 
 def known_document(made: MadeRelease) -> dict[str, Any]:
-    """Return what readers never see: totals and noise, in lattice units, cell by cell."""
+    """Return what readers never see: totals and noise, in lattice units, cell by cell.
+
+    Of a sample totals are the records and their T from its lower bound, and there is no noise to be added.
+    """
 
     def texts(values: Values) -> dict[str, list[list[str]]]:
         return {name: [[str(one) for one in row] for row in rows.tolist()] for name, rows in values.items()}
@@ -114,7 +118,10 @@ def _make(
     sums = to_python(exact_sums(chunk_job(spec, vector.window), sources.splits(pin), cluster).open_totals())
     totals = {
         one.name: np.asarray(
-            totals_of(FAMILIES[one.family], spec.statistics[one.name], one, sums[one.name]), dtype=object
+            totals_of(FAMILIES[one.family], spec.statistics[one.name], one, sums[one.name])
+            if one.sample is None
+            else records_and_totals(one, spec.statistics[one.name], sums[one.name]),
+            dtype=object,
         )
         for one in plan.statistics
     }
@@ -122,6 +129,9 @@ def _make(
     stretch = {"drawn": 1.0, "large": 3.0}[vector.noise]
     noise, values = {}, {}
     for one in plan.statistics:
+        if one.sample is not None:
+            values[one.name] = drawn_points(one, spec.statistics[one.name], totals[one.name], draw)
+            continue
         drawn = np.array(
             [[_laplace(stretch * one.scale, draw) for _ in row] for row in totals[one.name]], dtype=object
         )

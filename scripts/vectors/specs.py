@@ -324,4 +324,29 @@ VALID: dict[str, VectorSpec] = {
         },
         asked=_both("cancelled"),
     ),
+    "samples": VectorSpec(
+        about="posterior samples beside noisy statistics: draws of a grid, of one parameter each",
+        spec={
+            "privacy": {**ROW, "epsilon": "3"},
+            "groups": {"origin": ORIGINS},
+            "statistics": {
+                "cancelled_drawn": {
+                    **FIRST["cancelled"],
+                    "sample": {
+                        "draws": "3",
+                        "within": ["0.005", "0.5"],
+                        "grid": "1025",
+                        "prior": "Beta(1, 30)",
+                    },
+                },
+                "cancelled": FIRST["cancelled"],
+                "stops_drawn": {
+                    **FIRST["stops"],
+                    "sample": {"draws": "1", "within": ["0.1", "2.1"], "grid": "4"},
+                },
+            },
+        },
+        signed=True,
+        asked=_both("cancelled"),
+    ),
 }

@@ -9,6 +9,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "account": ("Account", "check_store", "counts_by_window", "overlapping"),
     "chain": ("Entry", "EntryKind", "Head", "PublicEntry", "canonical_json", "public_entry"),
     "charge": (
+        "ALL",
         "Charge",
         "ChargeRequest",
         "ChargeState",

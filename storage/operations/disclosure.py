@@ -10,6 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.declaration.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,8 +47,8 @@ _OF_NOISE = (
     "lattice units ({}). No floating-point number gets noise."
 )
 _OF_SAMPLES = (
-    "The exponential mechanism on a public grid of a parameter, by OpenDP's noisy maximum with Gumbel noise; "
-    "scores are log likelihoods as exact integers ({})."
+    "The exponential mechanism on a public grid of a parameter, by OpenDP's noisy maximum, drawn by "
+    "rejection without rounding; scores are log likelihoods as exact integers ({})."
 )
 
 
@@ -170,7 +172,7 @@ def _implementation(manifest: Mapping[str, Any]) -> dict[str, str]:
         for entry in noisy
     )
     draws = "; ".join(
-        f"{entry['name']}: {entry['draws']} draws of {entry['grid']} points, range of the scores "
+        f"{entry['name']}: {counted(entry['draws'], 'draw')} of {entry['grid']} points, range of the scores "
         f"{entry['range_sensitivity']}, scale {entry['scale']}, in 2^-20 nats"
         for entry in manifest["statistics"]
         if entry["mechanism"] != _LAPLACE

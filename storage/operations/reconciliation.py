@@ -20,10 +20,11 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
+from suffice.pipeline.declaration.domains import Every, is_period
 from suffice.pipeline.declaration.exact_numbers import MICRO
-from suffice.pipeline.spec.editions import edition, read_edition
+from suffice.pipeline.spec.editions import MOST_AMENDMENTS, edition
 from suffice.storage.ledger.chain import canonical_json
-from suffice.storage.ledger.charge import ChargeState, check_name, release_id
+from suffice.storage.ledger.charge import ALL, ChargeState, check_name, release_id
 from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
 from suffice.storage.operations.adoption import refuse_copy
 from suffice.storage.operations.markers import marker_of, markers_after, read_marker
@@ -250,14 +251,20 @@ def _is_stated(store: ReleaseStore, marker: Marker) -> bool:
         check_name("release name", stated["name"])
     except UsageError:
         return False
-    key = stated["window"], stated["amendment"]
     return (
-        read_edition(edition(*key)) == (stated["window"], stated["amendment"] or None)
+        _is_edition(stated["window"], stated["amendment"])
         and stated["store_id"] == store.store_id
         and all(_HEX.fullmatch(stated[name]) for name in ("charge_id", "plan_hash"))
         and stated["release_id"] == release_id(marker.ledger_id, stated["charge_id"])
         and 0 < stated["micro_epsilon"] <= _MOST_MICRO
     )
+
+
+def _is_edition(window: str, amendment: int) -> bool:
+    """Tell whether a spec can have a window of that name, and the window an amendment of that number."""
+    if window == ALL:
+        return amendment == 0
+    return amendment <= MOST_AMENDMENTS and any(is_period(window, every) for every in Every)
 
 
 def _told(ledger: Ledger, found: _Found, plans: dict[str, str]) -> LostCharge:

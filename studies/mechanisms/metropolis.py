@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from studies.mechanisms.not_a_release import NotARelease, check_positive
+from studies.mechanisms.not_a_release import NotARelease, check_counts, check_positive
 from studies.mechanisms.posterior_sampling import change_bound
 from suffice.errors import UsageError
 
@@ -54,6 +54,9 @@ class StepCost(NotARelease):
         Of the chances of a new state: the pure loss of a step. The state that a step may stay at is one.
     largest_rejection : float
         The chance of a rejection, which Theorem C.1 takes for its delta.
+    least : float
+    n_points, most_records : int
+        The grid, and the largest data sets, of which this is the cost.
     """
 
     rule: Rule
@@ -63,11 +66,17 @@ class StepCost(NotARelease):
     delta_of_decision: float
     largest_log_ratio: float
     largest_rejection: float
+    least: float
+    n_points: int
+    most_records: int
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a step is."""
-        return (f"a step of {self.rule} is ({self.epsilon:g}, {self.delta:.3g})-private on this grid",)
+        return (
+            f"a step of {self.rule} is ({self.epsilon:g}, {self.delta:.3g})-private on this grid",
+            f"enumerated for at most {self.most_records} records",
+        )
 
     @property
     def columns(self) -> Mapping[str, NDArray[np.generic]]:
@@ -173,27 +182,27 @@ def step_cost(
         delta_of_decision=delta_of_decision,
         largest_log_ratio=largest,
         largest_rejection=rejected,
+        least=least,
+        n_points=n_points,
+        most_records=most_records,
     )
 
 
-def draw_chain(
-    ones: int,
-    zeros: int,
-    *,
-    n_steps: int,
-    cost: StepCost,
-    least: float = 0.1,
-    n_points: int = 81,
-    rng: np.random.Generator,
-) -> Chain:
-    """Draw a chain from the middle of the grid; each step costs what `cost` says for this grid.
+def draw_chain(ones: int, zeros: int, *, n_steps: int, cost: StepCost, rng: np.random.Generator) -> Chain:
+    """Draw a chain from the middle of the grid that `cost` is of.
 
-    The cost is that of data sets of at most as many records as were enumerated.
+    Raises
+    ------
+    UsageError
+        Where there are more records than were enumerated: no claim goes beyond that.
     """
-    grid = _grid(least, n_points)
+    check_counts(ones=ones, zeros=zeros)
+    if ones + zeros > cost.most_records:
+        raise UsageError(f"the cost was enumerated for at most {cost.most_records} records")
+    grid = _grid(cost.least, cost.n_points)
     likelihood = ones * np.log(grid) + zeros * np.log1p(-grid)
     sums = np.cumsum(kernel(likelihood, cost.temperature, cost.rule), axis=-1)
-    states = np.full(n_steps + 1, n_points // 2)
+    states = np.full(n_steps + 1, cost.n_points // 2)
     for step, uniform in enumerate(rng.random(n_steps)):
         row = sums[states[step]]
         states[step + 1] = np.searchsorted(row, uniform * row[-1], side="right")

@@ -34,15 +34,17 @@ GROUPS = {"origin": ["JFK", "EWR"], "<b>@1": ["<i>", "@x"]}
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two releases of a sample beside noisy statistics, and one of nothing but a sample."""
+    """Two releases of a sample beside noisy statistics, one of nothing but a sample, one at temperature 1."""
     root = tmp_path_factory.mktemp("samples") / "store"
     noisy = {"family": "bernoulli", "column": "flag"}
-    for name, statistics in {
-        "first": {"drawn": drawn(), "noisy": noisy},
-        "second": {"drawn": drawn(), "noisy": noisy},
-        "alone": {"drawn": drawn(draws="3")},
+    for name, (epsilon, statistics) in {
+        "first": ("1", {"drawn": drawn(), "noisy": noisy}),
+        "second": ("1", {"drawn": drawn(), "noisy": noisy}),
+        "alone": ("1", {"drawn": drawn(draws="3")}),
+        "cold": ("9", {"drawn": drawn(draws="1")}),
     }.items():
-        plan = make_plan(name=name, groups=GROUPS, statistics=statistics)
+        privacy = {"epsilon": epsilon, "neighboring": "add_or_remove_one"}
+        plan = make_plan(name=name, privacy=privacy, groups=GROUPS, statistics=statistics)
         rng = np.random.default_rng(len(name))
         values: dict[str, Any] = {
             one.name: rng.integers(0, 33, (plan.n_cells, one.n_values)).astype(object)
@@ -145,6 +147,9 @@ def test_a_table_has_the_draws(store: Path, suffice: Runner, tmp_path: Path) -> 
     release = package.open_release("alone", store=str(store))
     sample = release.samples("drawn", {"origin": "EWR"})
     assert sample.values.shape == (2, 3)
+    assert repr(sample).startswith(
+        "ReleasedSample('drawn': 3 draws of probability in each of 2 cells, prior "
+    )
     assert np.all((sample.values >= 0.2) & (sample.values <= 0.8))
     words = ("table", "alone", "drawn", "--where", "origin=EWR", "--store", str(store))
     document = suffice.json(*words)
@@ -180,6 +185,20 @@ def test_what_is_said_of_a_release_tells_its_mechanisms(store: Path, suffice: Ru
     assert "drawn: 2 draws of 33 points" in implementation["implementation"]["mechanisms"]
 
 
+def test_at_temperature_1_draws_are_said_to_be_of_the_posterior_itself(
+    store: Path, suffice: Runner, tmp_path: Path
+) -> None:
+    said = {}
+    for name in ("alone", "cold"):
+        plot = tmp_path / f"{name}.svg"
+        said[name] = suffice.text("table", name, "drawn", "--plot", str(plot), "--store", str(store))
+        said[name] += plot.read_text(encoding="utf-8")
+    assert said["alone"].count("spread tells of") == 2, "in the table's note, and in the picture"
+    assert "spread tells of" not in said["cold"]
+    assert "from the data's own posterior under this prior" in said["cold"]
+    assert "drawn: 1 draw of 33 points" in str(suffice.json("disclose", "cold", "--store", str(store)))
+
+
 def test_descriptions_say_what_the_files_of_samples_hold(
     store: Path, suffice: Runner, tmp_path: Path
 ) -> None:
@@ -201,6 +220,9 @@ def test_the_catalogue_shows_draws_and_no_explorer_for_them(
     suffice.text("catalogue", str(store), "--out", str(tmp_path / "site"))
     (alone,) = (tmp_path / "site").glob("releases/alone/all/*/index.html")
     page = alone.read_text(encoding="utf-8")
+    assert "a flatter law than the data" in page
+    (cold,) = (tmp_path / "site").glob("releases/cold/all/*/index.html")
+    assert "flatter law" not in cold.read_text(encoding="utf-8")
     assert 'id="suffice-release"' not in page
     assert page.count('class="point"') == 1 + 4 * 3, "one in the legend, and one for each draw"
     assert "release.samples(" in page

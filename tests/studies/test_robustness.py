@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import secrets
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from scipy import stats
 
 from studies.bound import Bound
 from studies.distinguishing import largest_distance, threshold, worst_chance
+from studies.kl_of_laplace import divergence, mean_divergence
 from studies.mistakes import mean_of_one_pass, mean_of_truncated, sensitivities, share_dilated
 from studies.robustness import (
     KAPPA,
@@ -33,9 +36,39 @@ from studies.robustness_checks import (
     worst_share_of_theorem,
 )
 from suffice.errors import UsageError
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from support.page_blocks import read_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ASSUMPTION_1 = lipschitz("exponential", {"rate": (0.0, 1.0)}, "absolute")
 ASSUMPTION_2 = concentration("exponential", {"rate": 1.0}, "absolute")
+
+
+def simulated_divergence(records: int, scale: float, repeats: int) -> tuple[float, float]:
+    """Return the mean divergence over simulated records and noise, and its standard error."""
+    rng = np.random.default_rng(secrets.randbits(64))
+    successes = rng.binomial(records, 0.3, repeats)
+    noise = discrete_laplace(scale, (2, repeats), rng)
+    ones, zeros = successes + 1.0, records - successes + 1.0
+    noisy = np.maximum(ones - 1.0 + noise[0], 0.0) + 1.0, np.maximum(zeros - 1.0 + noise[1], 0.0) + 1.0
+    own = np.array([divergence(a, b, c, d) for a, b, c, d in zip(ones, zeros, *noisy, strict=True)])
+    return float(own.mean()), float(own.std() / math.sqrt(repeats))
+
+
+def test_the_summed_divergence_is_the_simulated_one() -> None:
+    """Within 7 standard errors (a chance below 1e-8); noise of twice the scale is far outside."""
+    mean, error = simulated_divergence(1000, 2.0, 10_000)
+    assert abs(mean - mean_divergence(1000)) < 7 * error
+    assert abs(mean - mean_divergence(1000, scale=4.0)) > 7 * error
+
+
+def test_the_example_of_the_page(repository: Path) -> None:
+    (block,) = read_page(repository / "docs" / "papers.md").blocks
+    names: dict[str, float] = {}
+    exec(block.text, names)  # noqa: S102 - the page's own example
+    assert names["epsilon"] == pytest.approx(1.2)
 
 
 def test_constants() -> None:

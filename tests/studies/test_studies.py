@@ -10,7 +10,7 @@ import pytest
 from studies.__main__ import main
 from studies.catalogue import STUDIES, Study, module_of
 from studies.page import page, table_line
-from studies.result import COLUMNS, NOT_A_RELEASE, Finding, Result, Size, read_rows
+from studies.result import COLUMNS, NOT_A_RELEASE, Result, Row, Size, read_rows
 from support.real_data import REAL_DATA
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def test_a_study_writes_its_files_and_the_exact_numbers_of_the_page(
     for path in (table, curves):
         assert path.read_text(encoding="utf-8").startswith(f"# {NOT_A_RELEASE}\n")
         assert len(read_rows(path)) > 0
-    assert read_rows(table) == [dict(zip(COLUMNS, own.cells(), strict=True)) for own in result.findings]
-    quantities = [own.quantity for own in result.findings]
+    assert read_rows(table) == [dict(zip(COLUMNS, own.cells(), strict=True)) for own in result.rows]
+    quantities = [own.quantity for own in result.rows]
     assert len(set(quantities)) == len(quantities)
     lines = set(papers.splitlines())
-    for own, row in zip(result.findings, read_rows(table), strict=True):
+    for own, row in zip(result.rows, read_rows(table), strict=True):
         if own.error is None:
             assert table_line(row) in lines
         else:
@@ -88,8 +88,8 @@ def test_the_page_is_made_of_its_own_rows(papers: str) -> None:
 def test_no_conclusion_is_missing_and_no_text_is_a_formula() -> None:
     for study in STUDIES:
         assert len(module_of(study).CONCLUSION) > 80
-    finding = Finding(quantity="q", ours=0.1 + 0.2, digits=3)
-    assert finding.cells() == ("q", "", "0.300", "exact", "no number printed", "")
+    row = Row(quantity="q", ours=0.1 + 0.2, digits=3)
+    assert row.cells() == ("q", "", "0.300", "exact", "no number printed", "")
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def ours(result: Result, quantity: str) -> float:
 def test_the_greedy_adversary(found: Callable[[str], Result]) -> None:
     result = found("adversary")
     expected = (2.197, 2.631, 2.932, 3.414, 3.748, 4.005, 4.215, 4.300, 4.346, 4.375, 4.385)
-    losses = [own.ours for own in result.findings if own.quantity.startswith("loss at N")]
+    losses = [own.ours for own in result.rows if own.quantity.startswith("loss at N")]
     assert losses == pytest.approx(expected, abs=5e-4)
     assert ours(result, "limit 2 log 9") == pytest.approx(4.39445, abs=5e-6)
     assert ours(result, "records of the rarer symbol, of 1,000") == 0
@@ -122,7 +122,7 @@ def test_the_greedy_adversary(found: Callable[[str], Result]) -> None:
 def test_the_divergence_of_laplace(found: Callable[[str], Result]) -> None:
     """The sums are within 1.2 % of 9.28, 11.41, 10.96, 10.87, 10.90, which were simulated."""
     result = found("kl_of_laplace")
-    scaled = [own.ours for own in result.findings if own.quantity.startswith("N E[KL] at")]
+    scaled = [own.ours for own in result.rows if own.quantity.startswith("N E[KL] at")]
     assert scaled == pytest.approx((9.28, 11.41, 10.96, 10.87, 10.90), rel=0.012)
     assert ours(result, "limit of N E[KL]") == pytest.approx(10.82, abs=5e-3)
     assert ours(result, "Var(Z), scale 2") == pytest.approx(7.835, abs=5e-4)
@@ -184,9 +184,9 @@ def test_the_notes(found: Callable[[str], Result]) -> None:
     assert ours(local, "H of Dir(3, 8, .) and Dir(4, 7, .)") == pytest.approx(0.239992747797, abs=1e-12)
     assert ours(local, "largest excess over the change at r = BI(x), all x of 12 records") < 1e-12
     four = found("hellinger_mechanisms")
-    losses = [own.ours for own in four.findings if own.quantity.startswith("certified")]
+    losses = [own.ours for own in four.rows if own.quantity.startswith("certified")]
     assert losses == pytest.approx((0.40158, 0.77865, 0.50466, 0.26007, 0.36780, 0.31357), abs=1.1e-5)
-    ratios = {own.quantity: own.ours for own in four.findings if " over Laplace" in own.quantity}
+    ratios = {own.quantity: own.ours for own in four.rows if " over Laplace" in own.quantity}
     assert len(ratios) == 6
     for quantity, ratio in ratios.items():
         low, high = (2.2, 3.3) if "best candidate" in quantity else (3.5, 15.0)
@@ -219,7 +219,7 @@ def test_noise_costs_what_it_hides(found: Callable[[str], Result]) -> None:
 
 def test_queries_by_draws(found: Callable[[str], Result]) -> None:
     """A draw for a hundred queries errs more than for one, and a release less than a single draw."""
-    errors = [own.ours for own in found("query_model").findings if own.quantity.startswith("mean error")]
+    errors = [own.ours for own in found("query_model").rows if own.quantity.startswith("mean error")]
     assert errors == sorted(errors[:4]) + errors[4:]
     assert errors[4] < errors[0] / 10
     assert ours(found("query_model"), "2 L rho of a hundred queries") == pytest.approx(

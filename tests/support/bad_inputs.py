@@ -207,6 +207,10 @@ def spec_cases(place: Place) -> Iterator[Case]:
         privacy = {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit}
         spec = mapping(workspace.data, name="mutant", statistics={"s": entry}, privacy=privacy)
         documents += mutants(spec, [("statistics", "s", *path) for path in paths_of(entry)])
+    drawn = {"within": ["0.1", "0.9"], "grid": "9", "draws": "2", "prior": "Beta(2, 2)"}
+    entry = {"family": "bernoulli", "column": "cancelled", "sample": drawn}
+    spec = mapping(workspace.data, name="mutant", statistics={"s": entry})
+    documents += mutants(spec, [("statistics", "s", "sample", *path) for path in paths_of(drawn)])
     windowed = ("--window", "2013-01")
     for number, document in enumerate(documents):
         path = place.directory / f"mutant-{number % 2}.json"
@@ -291,6 +295,10 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     monthly.write_text(
         json.dumps(mapping(place.workspace.data, name="monthly", window=window)), encoding="utf-8"
     )
+    sampled = place.directory / "sampled.json"
+    cancelled = {"within": ["0.1", "0.9"], "grid": "3", "draws": "1"}
+    entries = {"cancelled": {"family": "bernoulli", "column": "cancelled", "sample": cancelled}}
+    sampled.write_text(json.dumps(mapping(place.workspace.data, statistics=entries)), encoding="utf-8")
     models = ("--store", publish_models(place.directory / "models"), "--draws", "10", "--method", "plug-in")
     (place.directory / "rows.csv").write_text("origin,departure,distance\nJFK,10,900\n", encoding="utf-8")
     publish_tables(place.directory / "tables")
@@ -302,7 +310,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
-        ("plan",): (str(place.workspace.write_spec()),),
+        ("plan",): (str(sampled), "--beside", "sample", "--n", "5", "--truth", "0.1", "--simulations", "2"),
         ("release",): (str(place.workspace.write_spec()), "--store", place.workspace.store, *ledger),
         ("rehearse",): (str(place.workspace.write_spec()), "--store", place.workspace.store, *ledger),
         ("backfill",): (str(monthly), "--from", "2013-01", "--to", "2013-01", *ledger),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,11 +53,12 @@ def sample_of(plan: Plan, position: int = 0) -> SamplePlan:
     return sample
 
 
+@functools.cache
 def bernoulli_sample(
-    within: list[str], *, neighboring: str = "add_or_remove_one", public: bool = False, **sample: Any
+    within: tuple[str, str], *, neighboring: str = "add_or_remove_one", public: bool = False, **sample: Any
 ) -> tuple[SamplePlan, ScoreTables]:
     """Return plan and tables of one draw on 1,025 points under a flat prior at epsilon 1."""
-    entry = drawn(within=within, **{"draws": "1", "grid": "1025", "prior": "Beta(1, 1)", **sample})
+    entry = drawn(within=[*within], **{"draws": "1", "grid": "1025", "prior": "Beta(1, 1)", **sample})
     nulls = {"nulls": {"value": "0"}} if public else {}
     spec = sampled_spec({"flag": {**entry, **nulls}}, neighboring=neighboring)
     statistic = spec.statistics["flag"]

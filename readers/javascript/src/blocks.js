@@ -34,13 +34,19 @@ const OF_MOMENTS = ["normal", "lognormal"];
 /** Refuse an entry that no spec could have. */
 export function checkEntry(entry, { unit }, place) {
   const { family, nulls, other } = entry;
-  const optional = [...(OF_MOMENTS.includes(family) ? ["moment_weight"] : []), ...(WITHIN_UNIT.includes(family) ? ["within_unit"] : [])];
+  const optional = [
+    ...(OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"]),
+    ...(WITHIN_UNIT.includes(family) ? ["within_unit"] : []),
+  ];
   onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
   if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
   const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
   if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
   if (entry.within_unit !== undefined && (entry.within_unit !== true || unit === null || isUnits)) {
     throw refused(`${place}.within_unit`, "this statistic has none");
+  }
+  if (entry.sample !== undefined && (family === "categorical" || entry.within_unit !== undefined)) {
+    throw refused(`${place}.sample`, "this statistic has none");
   }
   if (KEYS[family].includes("nulls") && nulls !== "drop") {
     onlyKeys(nulls, ["value"], [], `${place}.nulls`);

@@ -24,7 +24,9 @@ export interface Statistic {
   components: string[];
   /** Exact, as text: a decimal or a fraction. */
   epsilon: string;
-  /** Of the discrete Laplace noise, exact, as text, in lattice units. */
+  /** Whether there are noisy components, or draws of a posterior sample. */
+  mechanism: "discrete_laplace" | "exponential";
+  /** Exact, as text: of discrete Laplace noise in lattice units; of a sample in 2^-20 nats. */
   scale: string;
   /** Which rows or units parameters are of; null where every row counts. */
   rowsOf: string | null;
@@ -44,6 +46,15 @@ export interface TableRow {
   estimate: number;
   /** Standard deviation of its noise, in the column's unit. */
   noiseSd: number;
+}
+
+export interface SampleRow {
+  cell: Keys;
+  parameter: string;
+  /** From 0 on in each cell. */
+  draw: number;
+  /** In the parameter's unit. */
+  value: number;
 }
 
 export interface PosteriorOptions {
@@ -85,6 +96,8 @@ export interface Release {
   readonly nCells: number;
   cells(statistic?: string): Keys[];
   table(statistic: string, where?: Keys): TableRow[];
+  /** The draws of a posterior sample; `table` and `posterior` refuse one, as there are no statistics in it. */
+  samples(statistic: string, where?: Keys): SampleRow[];
   posterior(statistic: string, options?: PosteriorOptions): Posterior;
   /**
    * The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work.

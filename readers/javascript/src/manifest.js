@@ -5,9 +5,10 @@ import { encode } from "./canonical_json.js";
 import { label, periodStart } from "./domains.js";
 import { ReleaseError, shown } from "./errors.js";
 import { parseRational } from "./exact.js";
-import { fileSizes } from "./parquet.js";
+import { fileSizes, valuesOfCell } from "./parquet.js";
 import { derive, statisticFields } from "./plan.js";
 import { groupsOf } from "./release.js";
+import { isSampled } from "./samples.js";
 
 export const LARGEST_MANIFEST = 24 * 2 ** 20;
 
@@ -81,7 +82,7 @@ function checkDerived(manifest, { heading, statistics }) {
     if (!STATISTIC.test(statistic.name) || !isMapping(stated)) throw differs(place);
     const fields = statisticFields(statistic, stated);
     for (const [field, value] of Object.entries(fields)) same(stated[field], value, `${place}.${field}`);
-    if (Object.hasOwn(fields, "quantities")) {
+    if (Object.hasOwn(fields, "quantities") || isSampled(fields)) {
       for (const field of Object.keys(stated)) if (!Object.hasOwn(fields, field)) throw differs(`${place}.${shown(field)}`);
     } else checkUnknown(stated, statistic, place);
   });
@@ -134,7 +135,7 @@ function checkStated(manifest, { heading }) {
     if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
     same(file.statistic, statistic.name, `${place}.statistic`);
     same(file.path, `${statistic.name}.parquet`, `${place}.path`);
-    same(file.rows, heading.cells * statistic.components.length, `${place}.rows`);
+    same(file.rows, heading.cells * valuesOfCell(statistic), `${place}.rows`);
     const [least, greatest] = fileSizes(statistic, groups);
     if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
   });

@@ -3,6 +3,7 @@
 import { decodeText, encodeText, equalBytes } from "./bytes.js";
 import { ReleaseError, shown } from "./errors.js";
 import { toNumber, rational } from "./exact.js";
+import { isSampled } from "./samples.js";
 import { ThriftReader } from "./thrift.js";
 
 const ROW_GROUP = 2 ** 20;
@@ -38,7 +39,8 @@ export function readValues(data, statistic, groups) {
     refuse("it is no readable Parquet file, or not one of this format");
   }
   const nCells = groups.reduce((product, group) => product * group.keys.length, 1);
-  const nRows = nCells * statistic.components.length;
+  const nRows = nCells * valuesOfCell(statistic);
+  if (isSampled(statistic)) return readPoints(data, statistic, groups, found, nRows, refuse);
   const values = statistic.value_type === "int64" ? new BigInt64Array(nRows) : new Array(nRows);
   const total = statistic.partition_total === null ? null : BigInt(statistic.partition_total);
   const [lowest, highest] = LIMITS[statistic.value_type];
@@ -58,14 +60,42 @@ export function readValues(data, statistic, groups) {
         refuse("its estimates do not follow from its values");
       }
     }
-    for (const [name, keys, position] of labels(statistic, groups)) {
-      if (!hasLabels(joined(data, spans.get(name)), keys, position, done, rows)) {
-        refuse(`its column ${shown(name)} is not the plan's`);
-      }
-    }
+    checkLabels(data, statistic, groups, spans, done, rows, refuse);
     done += rows;
   }
   return values;
+}
+
+/** Read the points of a sample's grid, and check keys and draws. */
+function readPoints(data, statistic, groups, found, nRows, refuse) {
+  const values = new BigInt64Array(nRows);
+  let done = 0;
+  for (const { rows, spans } of found) {
+    const own = joined(data, spans.get("value"));
+    if (own.length !== 8 * rows) refuse("it does not hold each value once");
+    const view = new DataView(own.buffer, own.byteOffset, own.length);
+    for (let row = 0; row < rows; row += 1) {
+      const point = view.getBigInt64(8 * row, true);
+      if (point < 0n || point >= BigInt(statistic.grid)) refuse("a value is no point of its grid");
+      values[done + row] = point;
+    }
+    checkLabels(data, statistic, groups, spans, done, rows, refuse);
+    done += rows;
+  }
+  return values;
+}
+
+function checkLabels(data, statistic, groups, spans, done, rows, refuse) {
+  for (const [name, keys, position] of labels(statistic, groups)) {
+    if (!hasLabels(joined(data, spans.get(name)), keys, position, done, rows)) {
+      refuse(`its column ${shown(name)} is not the plan's`);
+    }
+  }
+}
+
+/** How many values of a cell a file has: its components, or the draws of a sample. */
+export function valuesOfCell(statistic) {
+  return isSampled(statistic) ? statistic.draws : statistic.components.length;
 }
 
 function decimal(view, at) {
@@ -82,13 +112,17 @@ function estimate(value, total) {
 
 /** Name, keys as bytes, and the position of a row's key, of the group columns and the components. */
 function* labels(statistic, groups) {
-  const width = statistic.components.length;
+  const width = valuesOfCell(statistic);
   let inner = groups.reduce((product, group) => product * group.keys.length, 1);
   for (const group of groups) {
     inner /= group.keys.length;
     const step = inner * width;
     const keys = group.kind === "range" ? group.keys.map(int64) : group.keys.map((key) => lengthAnd(String(key)));
     yield [group.column, keys, (row) => Math.floor(row / step) % group.keys.length];
+  }
+  if (isSampled(statistic)) {
+    yield ["draw", Array.from({ length: width }, (_, draw) => int64(draw)), (row) => row % width];
+    return;
   }
   yield ["component", statistic.components.map(lengthAnd), (row) => row % width];
 }
@@ -132,13 +166,14 @@ function joined(data, spans) {
 /** Bytes that the values of every column take, over all rows. */
 export function columnSizes(statistic, groups) {
   const nCells = groups.reduce((product, group) => product * group.keys.length, 1);
-  const width = statistic.components.length;
+  const width = valuesOfCell(statistic);
   const texts = (keys) => keys.reduce((sum, key) => sum + 4 + encodeText(String(key)).length, 0);
   const sizes = new Map();
   for (const group of groups) {
     const cells = group.kind === "range" ? 8 * nCells : (nCells / group.keys.length) * texts(group.keys);
     sizes.set(group.column, width * cells);
   }
+  if (isSampled(statistic)) return sizes.set("draw", 8 * nCells * width).set("value", 8 * nCells * width);
   sizes.set("component", nCells * texts(statistic.components));
   sizes.set("value", (statistic.value_type === "int64" ? 8 : 16) * nCells * width);
   sizes.set("estimate", 8 * nCells * width);
@@ -156,7 +191,7 @@ export function fileSizes(statistic, groups) {
 
 function rowGroupCount(statistic, groups) {
   const nCells = groups.reduce((product, group) => product * group.keys.length, 1);
-  return Math.ceil((nCells * statistic.components.length) / ROW_GROUP);
+  return Math.ceil((nCells * valuesOfCell(statistic)) / ROW_GROUP);
 }
 
 function largestFooter(sizes, rowGroups) {
@@ -188,7 +223,7 @@ function layout(data, statistic, groups, refuse) {
   if (!declares || ![...kinds].every(([name, kind], i) => isDeclared(fields[i], name, kind))) {
     refuse("its columns are not the plan's");
   }
-  const nRows = statistic.components.length * groups.reduce((product, group) => product * group.keys.length, 1);
+  const nRows = valuesOfCell(statistic) * groups.reduce((product, group) => product * group.keys.length, 1);
   const declared = metadata.get(4);
   if (metadata.get(3) !== nRows || declared.length !== rowGroupCount(statistic, groups)) {
     refuse("its rows or row groups are not the plan's");
@@ -221,6 +256,7 @@ function layout(data, statistic, groups, refuse) {
 
 function columnKinds(statistic, groups) {
   const kinds = new Map(groups.map((group) => [group.column, group.kind === "range" ? [INT64] : [TEXT]]));
+  if (isSampled(statistic)) return kinds.set("draw", [INT64]).set("value", [INT64]);
   kinds.set("component", [TEXT]);
   kinds.set("value", statistic.value_type === "int64" ? [INT64] : [FIXED, 16, 0, 38]);
   kinds.set("estimate", [DOUBLE]);

@@ -4,7 +4,9 @@ import { BLOCKS, checkEntry } from "./blocks.js";
 import { group } from "./domains.js";
 import { shown } from "./errors.js";
 import { add, compare, divide, format, multiply, nextDown, nextUp, ofNumber, rational, toNumber } from "./exact.js";
+import { ONE_SUM } from "./families.js";
 import { integer, isMapping, number, onlyKeys, refused } from "./plan_values.js";
+import { sampleFields } from "./samples.js";
 
 const ZERO = rational(0n);
 const NOISE_REACH = rational(64n);
@@ -68,8 +70,21 @@ export function statisticFields({ name, entry, epsilon, terms }, stated) {
   const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
   if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
   const isKnown = isComputedAgain(entry);
-  const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism: "discrete_laplace" };
+  const mechanism = entry.sample === undefined ? "discrete_laplace" : "exponential";
+  const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism };
   const place = `statistics.${shown(name)}`;
+  if (entry.sample !== undefined) {
+    if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused(place, "no sample is of this family");
+    const block = make(entry, terms.mayBeMinimal, stated, place);
+    return Object.assign(fields, {
+      columns: [entry.column],
+      rows_of: sentence(entry, terms),
+      design: block.minimalL1 === undefined ? "partition_of_unity" : "minimal",
+      parameter: ONE_SUM[entry.family].parameter,
+      ...sampleFields(entry.sample, epsilon, stated, place),
+      parameters: block.parameters,
+    });
+  }
   let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
   if (isKnown) {
     const block = make(entry, terms.mayBeMinimal, stated, place);

@@ -6,6 +6,7 @@ import { ONE_SUM } from "./families.js";
 import { countsPosterior } from "./counts.js";
 import { readValues } from "./parquet.js";
 import { isComputedAgain } from "./plan.js";
+import { gridPoint, isSampled, noStatistics } from "./samples.js";
 import { KeptWork, inSlices } from "./tabulated.js";
 import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
@@ -39,11 +40,12 @@ export class Release {
       name: entry.name,
       family: entry.family,
       columns: entry.columns,
-      components: entry.components,
+      components: entry.components ?? [],
       epsilon: entry.epsilon,
+      mechanism: entry.mechanism,
       scale: entry.scale,
       rowsOf: entry.rows_of,
-      isComputedAgain: isComputedAgain(entry),
+      isComputedAgain: isComputedAgain(entry) && !isSampled(entry),
       hasPosterior: hasPosterior(entry),
     }));
   }
@@ -71,7 +73,7 @@ export class Release {
    * @param {Record<string, string | number>} [where] Keys that cells must have.
    */
   table(statistic, where = {}) {
-    const entry = this.entry(statistic);
+    const entry = this.noisy(statistic);
     const values = this.values.get(statistic);
     const width = entry.components.length;
     const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
@@ -108,7 +110,7 @@ export class Release {
    *   and `noise-aware`.
    */
   posterior(statistic, options = {}) {
-    const entry = this.entry(statistic);
+    const entry = this.noisy(statistic);
     const method = options.method ?? NOISE_AWARE;
     if (method !== NOISE_AWARE && method !== PLUG_IN) {
       throw new ReleaseError("method", `there is no method ${shown(method)}: choose ${NOISE_AWARE} or ${PLUG_IN}`);
@@ -151,6 +153,36 @@ export class Release {
     }, pause);
   }
 
+  /**
+   * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw.
+   *
+   * @param {string} statistic
+   * @param {Record<string, string | number>} [where] Keys that cells must have.
+   */
+  samples(statistic, where = {}) {
+    const entry = this.entry(statistic);
+    if (!isSampled(entry)) {
+      throw new ReleaseError("statistic", `${shown(statistic)} was released as noisy statistics, not as a sample`);
+    }
+    const { parameter, draws } = entry;
+    const points = this.values.get(statistic);
+    return this.selected(where).flatMap((index) =>
+      Array.from({ length: draws }, (_, draw) => ({
+        cell: this.cellAt(index),
+        parameter,
+        draw,
+        value: gridPoint(entry, points[index * draws + draw]),
+      })),
+    );
+  }
+
+  /** The entry of a statistic that is no sample. */
+  noisy(statistic) {
+    const found = this.entry(statistic);
+    if (isSampled(found)) throw noStatistics(shown(statistic));
+    return found;
+  }
+
   entry(statistic) {
     const found = this.manifest.statistics.find(({ name }) => name === statistic);
     if (!found) {
@@ -180,8 +212,8 @@ export class Release {
   }
 }
 
-function hasPosterior({ family, within_unit: within }) {
-  return within === undefined && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+function hasPosterior({ family, mechanism, within_unit: within }) {
+  return within === undefined && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
 }
 
 function mapOf(quantity, components) {

@@ -4,7 +4,7 @@
 #' @param public_keys Demand a signature: PEM files of Ed25519 keys. Needs the package openssl.
 #' @param allow_withdrawn Whether to read a release that was withdrawn.
 #' @return A list: `manifest`, `withdrawn` (its reason, or NULL) and `values`, by statistic a matrix with a row for each cell
-#'   and a column for each component, in lattice units.
+#'   and a column for each component, in lattice units; of a posterior sample for each draw, points of the grid from 0 on.
 #' A hostile or damaged release ends in a condition of class `suffice_refused` with the `check` that it failed.
 read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE) {
   if (!is.null(public_keys) && !requireNamespace("openssl", quietly = TRUE)) {
@@ -40,6 +40,7 @@ release_table <- function(release, statistic) {
   at <- match(statistic, vapply(entries, `[[`, "", "name"))
   if (is.na(at)) stop("the release has no statistic of that name", call. = FALSE)
   entry <- entries[[at]]
+  if (.is_sampled(entry)) stop("it is a posterior sample: release_samples() gives its draws", call. = FALSE)
   values <- release$values[[at]]
   scale <- as.numeric(entry$scale)
   half <- 0.5 / scale
@@ -66,6 +67,27 @@ release_table <- function(release, statistic) {
   rownames(table) <- NULL
   table
 }
+
+#' The draws of a posterior sample, in the parameter's unit: a row for each cell and draw.
+release_samples <- function(release, statistic) {
+  entries <- release$manifest$statistics
+  at <- match(statistic, vapply(entries, `[[`, "", "name"))
+  if (is.na(at)) stop("the release has no statistic of that name", call. = FALSE)
+  entry <- entries[[at]]
+  if (!.is_sampled(entry)) stop("it was released as noisy statistics: release_table() has them", call. = FALSE)
+  points <- release$values[[at]]
+  ends <- vapply(entry$within, as_double, 0)
+  cells <- rep(seq_len(nrow(points)), each = entry$draws)
+  data.frame(
+    release$keys[cells, , drop = FALSE], parameter = entry$parameter,
+    draw = rep(seq_len(entry$draws) - 1, nrow(points)),
+    value = ends[1] + as.vector(t(points)) * (ends[2] - ends[1]) / (entry$grid - 1),
+    check.names = FALSE, row.names = NULL, stringsAsFactors = FALSE
+  )
+}
+
+.is_sampled <- function(entry) identical(entry$mechanism, "exponential")
+.values_of_cell <- function(entry) if (.is_sampled(entry)) entry$draws else length(entry$components)
 
 .LARGEST_MANIFEST <- 24 * 2^20
 
@@ -122,13 +144,14 @@ release_table <- function(release, statistic) {
     if (!setequal(names(file), c("path", "rows", "sha256", "size", "statistic"))) refuse("fields", "a file's fields are others")
     if (!identical(file$statistic, entry$name)) refuse("files", "they are not in the order of the statistics")
     if (!identical(file$path, paste0(entry$name, ".parquet"))) refuse("paths", "a file's path is not its statistic's name")
-    if (!identical(file$rows, n_cells * length(entry$components))) refuse("shape", "a file has other rows")
+    if (!identical(file$rows, n_cells * .values_of_cell(entry))) refuse("shape", "a file has other rows")
     if (!.matches("^[0-9a-f]{64}$", file$sha256) || !.is_count(file$size, 1)) refuse("files", "a file's entry has another form")
   }
 }
 
 .check_statistic <- function(entry) {
   if (!.matches("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", entry$name)) refuse("fields", "a statistic has no such name")
+  if (.is_sampled(entry)) return(.check_sample(entry))
   components <- unlist(entry$components)
   if (!length(components) || anyDuplicated(components)) refuse("shape", "a component stands twice, or there is none")
   if (!identical(entry$mechanism, "discrete_laplace")) refuse("noise", "the format knows no such mechanism")
@@ -142,6 +165,26 @@ release_table <- function(release, statistic) {
     if (!all(names(quantity$coefficients) %in% components)) refuse("shape", "a quantity is of components that are not there")
     .check_quantity(quantity)
   }
+}
+
+.check_sample <- function(entry) {
+  epsilon <- exact(entry$epsilon)
+  if (!is_positive(epsilon)) refuse("noise", "epsilon is above 0")
+  if (!.is_count(entry$draws, 1) || !.is_count(entry$grid, 3) || entry$grid > 4097) refuse("fields", "it is no sample")
+  if (!.matches("^[1-9][0-9]*$", entry$range_sensitivity) || !.matches("^[1-9][0-9]*$", entry$scale)) {
+    refuse("noise", "range and scale of a sample are positive integers")
+  }
+  scale <- exact(entry$scale)
+  spent <- exact_product(exact(as.character(entry$draws)), exact(entry$range_sensitivity))
+  if (!at_most(spent, exact_product(scale, epsilon)) || !at_most(exact("1048576"), scale)) {
+    refuse("noise", "it is colder than epsilon allows")
+  }
+  temperature <- exact_product(exact(entry$temperature), exact("1048576"))
+  if (!at_most(temperature, scale) || !at_most(scale, temperature)) refuse("noise", "its temperature is not its scale's")
+  ends <- lapply(entry$within, exact)
+  right <- length(ends) == 2 && at_most(ends[[1]], ends[[2]]) && !at_most(ends[[2]], ends[[1]]) &&
+    is.character(entry$parameter) && is.character(entry$prior)
+  if (!right) refuse("fields", "it is no sample")
 }
 
 .check_quantity <- function(quantity) {
@@ -226,6 +269,7 @@ release_table <- function(release, statistic) {
   if (is.null(data)) refuse("files", "a data file is missing")
   if (length(data) != file$size) refuse("files", "a data file has another size")
   if (!identical(sha256(data), file$sha256)) refuse("files", "a data file has another SHA-256")
+  if (.is_sampled(statistic)) return(.points(data, manifest, statistic, file, keys))
   components <- unlist(statistic$components)
   is_int <- statistic$value_type == "int64"
   groups <- lapply(manifest$groups, function(group) {
@@ -256,4 +300,25 @@ release_table <- function(release, statistic) {
   near <- abs(estimates - wanted) <= ifelse(abs(values) <= 2^53 & unit <= 2^53, 0, 2^-50 * abs(wanted))
   if (anyNA(near) || !all(near)) refuse("data file", "its estimates do not follow from its values")
   matrix(values, ncol = n_components, byrow = TRUE, dimnames = list(NULL, components))
+}
+
+.points <- function(data, manifest, statistic, file, keys) {
+  groups <- lapply(manifest$groups, function(group) {
+    list(name = group$column, kind = if (identical(group$kind, "range")) "int64" else "text")
+  })
+  columns <- c(groups, list(list(name = "draw", kind = "int64"), list(name = "value", kind = "int64")))
+  found <- parquet_columns(data, columns, file$rows)
+  cells <- rep(seq_len(manifest$cells), each = statistic$draws)
+  for (at in seq_along(groups)) {
+    expected <- keys[[at]][cells]
+    wanted <- if (groups[[at]]$kind == "int64") int64_bytes(expected) else text_bytes(expected)
+    if (!identical(found[[at]], wanted)) refuse("data file", "its keys are others")
+  }
+  at <- length(groups)
+  draws <- int64_bytes(rep(seq_len(statistic$draws) - 1, manifest$cells))
+  if (!identical(found[[at + 1]], draws)) refuse("data file", "its draws are counted otherwise")
+  if (length(found[[at + 2]]) != 8 * file$rows) refuse("data file", "it lacks values")
+  points <- int64_numbers(found[[at + 2]])
+  if (anyNA(points) || any(points < 0 | points >= statistic$grid)) refuse("data file", "a value is no point of its grid")
+  matrix(points, ncol = statistic$draws, byrow = TRUE)
 }

@@ -54,6 +54,24 @@ for (vector in index) {
   }
 }
 
+for (vector in index) {
+  folder <- file.path(vectors, "valid", vector$name)
+  expected <- read_json(file.path(folder, "expected.json"))
+  release <- read_release(file.path(folder, "release"))
+  for (statistic in names(expected$samples)) {
+    stated <- expected$samples[[statistic]]
+    found <- release_samples(release, statistic)
+    wanted <- vapply(stated, function(row) as.numeric(row$value), 0)
+    if (nrow(found) != length(stated) || any(abs(found$value - wanted) > 1e-12 * abs(wanted))) complain(vector$name, " ", statistic, ": draws")
+    if (!identical(as.numeric(found$draw), vapply(stated, function(row) as.numeric(row$draw), 0))) complain(vector$name, " ", statistic, ": numbers of draws")
+    for (column in names(release$keys)) {
+      if (!identical(as.character(found[[column]]), vapply(stated, function(row) as.character(row[[column]]), ""))) complain(vector$name, ": keys of draws")
+    }
+    refused <- tryCatch({ release_table(release, statistic); FALSE }, error = function(error) grepl("posterior sample", conditionMessage(error)))
+    if (!refused) complain(vector$name, " ", statistic, ": a table of a sample")
+  }
+}
+
 hostile <- read_json(file.path(vectors, "hostile.json"))$hostile
 refused <- 0
 for (vector in hostile) {

@@ -233,7 +233,11 @@ def sample_source(release: Release, sample: ReleasedSample) -> Source:
     lower, upper = map(format_number, drawn.within)
     note = (
         f"drawn once, from {drawn.grid} points of {lower}..{upper}, at temperature "
-        f"{float(drawn.temperature):.6g}: their spread tells of privacy as well as of the parameter"
+        f"{float(drawn.temperature):.6g}: "
+    ) + (
+        "their spread tells of privacy as well as of the parameter"
+        if drawn.is_tempered
+        else "from the data's own posterior under this prior"
     )
     return Source(
         what=SAMPLE,

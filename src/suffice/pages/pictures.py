@@ -188,9 +188,14 @@ def _span(intervals: Sequence[Interval]) -> str:
 def _caption(view: StatisticView, along: str) -> str:
     if view.kind == SAMPLE:
         shown = f" Shown: {view.selection}." if view.selection else ""
+        law = (
+            "a flatter law than the data's posterior, and their spread is no interval of it"
+            if view.is_tempered
+            else "the data's own posterior, under the prior named below"
+        )
         return (
-            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.name}, a circle each. They are of a "
-            f"flatter law than the data's posterior, and their spread is no interval of it.{shown}"
+            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.name}, a circle each. They are of "
+            f"{law}.{shown}"
         )
     what = (
         "Light bars hold 95 % of the posterior probability, dark ones 50 %; circles are medians."

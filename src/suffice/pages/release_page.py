@@ -188,8 +188,8 @@ def _lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
     sampled = [view.name for view in views if view.kind == SAMPLE]
     if len(sampled) == len(views):
         return (
-            f"Posterior samples of {listed}{cells}{window}, drawn once under differential privacy, from a "
-            "posterior that is flatter than that of the data."
+            f"Posterior samples of {listed}{cells}{window}, drawn once under differential privacy, from "
+            "posteriors that are as flat as privacy asks for."
         )
     besides = f" Of {', '.join(sampled)} posterior samples were drawn instead." if sampled else ""
     return (
@@ -347,9 +347,9 @@ def _limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterato
         )
     if SAMPLE in kinds:
         yield (
-            "Draws of a sample are further apart than draws of the data's own posterior, the more so the "
-            "hotter they are: their spread is no credible interval. They rest on one prior and one interval, "
-            "for good."
+            "Draws of a sample at a temperature above 1 are further apart than draws of the data's own "
+            "posterior, the more so the hotter they are: their spread is no credible interval. They rest on "
+            "one prior and one interval, for good."
         )
     if POSTERIOR in kinds:
         yield (

@@ -59,6 +59,8 @@ class StatisticView:
         Prior, prior of N, method and the like.
     warnings : tuple of str
         What has to be said with the picture.
+    is_tempered : bool
+        Whether a sample's draws are of a flatter law than the data's own posterior.
     densities : str
         Smooth densities as SVG, where few are shown and their law is known; else empty.
     selection : str
@@ -78,6 +80,7 @@ class StatisticView:
     warnings: tuple[str, ...] = ()
     selection: str = ""
     draws: list[list[float]] = field(default_factory=list, repr=False)
+    is_tempered: bool = False
     densities: str = field(default="", repr=False)
 
     def cell_label(self, cell: int) -> str:

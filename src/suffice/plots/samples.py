@@ -56,9 +56,10 @@ def plot_sample(sample: ReleasedSample, path: Path, *, title: str, footer: str) 
             axis.set_xlabel(sample.parameter)
             axis.set_xlim(lower, upper)
         temperature = float(sample.sample.temperature)
-        subtitle = (
-            f"Draws of the posterior at temperature {temperature:.4g}: their spread tells of privacy as well "
-            "as of the parameter, and is no credible interval"
+        subtitle = f"Draws of the posterior at temperature {temperature:.4g}: " + (
+            "their spread tells of privacy as well as of the parameter, and is no credible interval"
+            if sample.sample.is_tempered
+            else "each of the data's own posterior under its prior"
         )
         finish(figure, title, subtitle, footer)
         save(figure, path)

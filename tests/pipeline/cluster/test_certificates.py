@@ -14,6 +14,7 @@ import dask
 import distributed
 import pytest
 from cryptography import x509
+from distributed.comm import core as comm_core
 
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.cluster import certificates, connection, issuing
@@ -283,7 +284,7 @@ def tls_context(authority: Path, shown: Path | None) -> ssl.SSLContext:
 async def asked(address: str, context: ssl.SSLContext | None) -> dict[str, Any]:
     """Ask an end of a cluster who it is."""
     more = {} if context is None else {"ssl_context": context, "require_encryption": True}
-    comm = await distributed.comm.connect(address, timeout=2, **more)
+    comm = await comm_core.connect(address, timeout=2, **more)  # type: ignore[no-untyped-call]
     try:
         await comm.write({"op": "identity", "reply": True})
         return dict(await comm.read())

@@ -182,6 +182,15 @@ def test_an_impossible_truth_is_refused(truth: Any, said: str) -> None:
         suffice.beside_sample(spec_of(), n=[10], truth=truth, simulations=5)
 
 
+def test_a_truth_beyond_the_grid_is_said_to_be_never_drawn() -> None:
+    said = {
+        truth: str(suffice.beside_sample(spec_of(), n=[3], truth=truth, simulations=2, method="plug-in")[0])
+        for truth in (0.95, 0.99)
+    }
+    assert "never drawn" not in said[0.95]
+    assert "this truth lies beyond the sample's 0.05..0.95: it is never drawn" in said[0.99]
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     plain = spec_of(x={"family": "bernoulli", "column": "x"})
     with pytest.raises(UsageError, match="no statistic of the spec states a sample"):

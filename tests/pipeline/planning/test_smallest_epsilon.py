@@ -15,6 +15,7 @@ from suffice.pipeline.planning.wanted_width import NeededEpsilon, Target, parse_
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.spec.spec import load_spec
 from support.noisy import noisy_statistic, statistic_plan
+from support.samples import drawn, sampled_spec
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
@@ -227,3 +228,9 @@ def test_posteriors_that_take_mcmc_are_refused() -> None:
     )
     with pytest.raises(UsageError, match="take MCMC"):
         suffice.smallest_epsilon(spec, "pair mean width 0.1", n=100)
+
+
+def test_a_sample_has_no_width_to_plan_for() -> None:
+    spec = sampled_spec({"flag": drawn("f")})
+    with pytest.raises(UsageError, match="flag is released as a posterior sample"):
+        suffice.smallest_epsilon(spec, "flag probability width 0.1", n=100)

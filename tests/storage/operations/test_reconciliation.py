@@ -220,6 +220,9 @@ def test_a_live_run_is_left_alone(books: Books) -> None:
         ("micro_epsilon", 0),
         ("store_id", "0" * 32),
         ("window", ""),
+        ("window", "2013-13"),
+        ("window", "2013-01-01..2013-02-01"),
+        ("amendment", 1),
     ],
 )
 def test_a_marker_that_was_made_up_is_refused(

@@ -305,9 +305,12 @@ def test_a_copy_from_between_the_marker_and_the_draw_spends(tmp_path: Path, drew
         charge = books.ledger.enter_drawing(charge)
     with open_ledger(f"sqlite:///{copy}", clock=lambda: utc_now() + timedelta(hours=1)) as older:
         (recovered,) = recover(older, lambda _: books.store).charges
-        assert (recovered.after, recovered.spent, recovered.returned) == ("abandoned", charge.epsilon, 0)
+        assert recovered.after == "abandoned"
+        assert recovered.spent == charge.epsilon
+        assert recovered.returned == 0
         account = older.account("passengers")
-        assert (account.spent, account.reserved) == (charge.epsilon, 0)
+        assert account.spent == charge.epsilon
+        assert account.reserved == 0
         assert problems(Books(directory=tmp_path, ledger=older, store=books.store)) == ()
     manifest = books.store.read_manifest("a", "all", charge.release_id)
     assert manifest is not None

@@ -88,7 +88,7 @@ def test_a_chain_adds_up_what_its_steps_cost_and_goes_where_they_lead() -> None:
     """The states of 40,000 steps, each 40th of them: chi-square below its 1e-7 quantile."""
     rng = np.random.default_rng(1)
     cost = step_cost(2.0, rule="barker", n_points=9)
-    chain = draw_chain(6, 14, n_steps=40_000, cost=cost, n_points=9, rng=rng)
+    chain = draw_chain(6, 14, n_steps=40_000, cost=cost, rng=rng)
     assert chain.epsilon == 80_000.0
     assert chain.delta == 0.0
     grid = np.linspace(0.1, 0.9, 9)
@@ -105,7 +105,7 @@ def test_a_chain_adds_up_what_its_steps_cost_and_goes_where_they_lead() -> None:
 
 def test_outputs_say_that_they_are_no_releases() -> None:
     cost = step_cost(0.5, rule="metropolis", n_points=5, most_records=3)
-    chain = draw_chain(1, 2, n_steps=100, cost=cost, n_points=5, rng=np.random.default_rng(2))
+    chain = draw_chain(1, 2, n_steps=100, cost=cost, rng=np.random.default_rng(2))
     assert chain.delta == 1.0
     for output in (cost, chain):
         assert output.label == "not a release"
@@ -118,3 +118,9 @@ def test_outputs_say_that_they_are_no_releases() -> None:
         step_cost(1.0, rule="barker", n_points=1)
     with pytest.raises(UsageError, match="least"):
         step_cost(1.0, rule="barker", least=0.5)
+
+
+def test_a_chain_states_no_cost_that_was_not_enumerated() -> None:
+    cost = step_cost(0.5, rule="metropolis", n_points=5, most_records=3)
+    with pytest.raises(UsageError, match="at most 3 records"):
+        draw_chain(2, 2, n_steps=1, cost=cost, rng=np.random.default_rng(3))

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: c6ea0add271347ff862f6c5b577e8c064e1e273a63fae798cd403716e6895de8
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: dffd70b53458c54bebfaa125eea83c8162be904d948ddb6c58a1248871364ba1
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -469,6 +469,49 @@
     return date.getTime();
   }
 
+  // src/samples.js
+  var [MOST_DRAWS, FEWEST_POINTS, MOST_POINTS] = [1000n, 3n, 4097n];
+  var LEAST_SCALE = 2n ** 20n;
+  var LARGEST_SCALE = 2n ** 46n;
+  var BELOW_EPSILON = rational(2n ** 48n - 1n, 2n ** 48n);
+  function isSampled({ mechanism }) {
+    return mechanism === "exponential";
+  }
+  function sampleFields(sample2, epsilon, stated, place) {
+    onlyKeys(sample2, ["draws", "grid", "prior", "within"], [], `${place}.sample`);
+    const draws = integer(sample2.draws, `${place}.sample.draws`);
+    const grid = integer(sample2.grid, `${place}.sample.grid`);
+    if (draws < 1n || draws > MOST_DRAWS) throw refused(`${place}.sample.draws`, "it is no number of draws");
+    if (grid < FEWEST_POINTS || grid > MOST_POINTS) throw refused(`${place}.sample.grid`, "it is no number of points");
+    const { within: within2, prior } = sample2;
+    if (!Array.isArray(within2) || within2.length !== 2 || typeof prior !== "string") throw refused(`${place}.sample`, "it is no sample");
+    const [lower, upper] = within2.map((end) => number(end, `${place}.sample.within`));
+    if (compare(lower, upper) >= 0) throw refused(`${place}.sample.within`, "it is no interval");
+    const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
+    if (range < 1n) throw refused(`${place}.range_sensitivity`, "it is below 1");
+    const { n, d } = divide(rational(draws * range), multiply(epsilon, BELOW_EPSILON));
+    const least = n / d + 1n;
+    const scale2 = least < LEAST_SCALE ? LEAST_SCALE : least;
+    if (scale2 > LARGEST_SCALE) throw refused(`${place}.scale`, "it is above 2^46");
+    return {
+      draws: Number(draws),
+      grid: Number(grid),
+      within: [format(lower), format(upper)],
+      prior,
+      range_sensitivity: String(range),
+      scale: String(scale2),
+      temperature: format(rational(scale2, LEAST_SCALE))
+    };
+  }
+  function gridPoint({ within: within2, grid }, position) {
+    const [lower, upper] = within2.map((end) => number(end, "within"));
+    const step = divide(subtract(upper, lower), rational(BigInt(grid - 1)));
+    return toNumber(add(lower, multiply(step, rational(position))));
+  }
+  function noStatistics(name) {
+    return new ReleaseError("statistic", `${name} is a posterior sample: there are no statistics in it; samples() gives its draws`);
+  }
+
   // src/thrift.js
   var DEEPEST2 = 12;
   var [TRUE, FALSE, BYTE, I16, I32, I64, BINARY, LIST, STRUCT] = [1, 2, 3, 4, 5, 6, 8, 9, 12];
@@ -571,7 +614,8 @@
       refuse("it is no readable Parquet file, or not one of this format");
     }
     const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
-    const nRows = nCells * statistic.components.length;
+    const nRows = nCells * valuesOfCell(statistic);
+    if (isSampled(statistic)) return readPoints(data, statistic, groups, found, nRows, refuse);
     const values = statistic.value_type === "int64" ? new BigInt64Array(nRows) : new Array(nRows);
     const total = statistic.partition_total === null ? null : BigInt(statistic.partition_total);
     const [lowest, highest3] = LIMITS[statistic.value_type];
@@ -591,14 +635,37 @@
           refuse("its estimates do not follow from its values");
         }
       }
-      for (const [name, keys, position] of labels(statistic, groups)) {
-        if (!hasLabels(joined(data, spans.get(name)), keys, position, done, rows)) {
-          refuse(`its column ${shown(name)} is not the plan's`);
-        }
-      }
+      checkLabels(data, statistic, groups, spans, done, rows, refuse);
       done += rows;
     }
     return values;
+  }
+  function readPoints(data, statistic, groups, found, nRows, refuse) {
+    const values = new BigInt64Array(nRows);
+    let done = 0;
+    for (const { rows, spans } of found) {
+      const own = joined(data, spans.get("value"));
+      if (own.length !== 8 * rows) refuse("it does not hold each value once");
+      const view = new DataView(own.buffer, own.byteOffset, own.length);
+      for (let row3 = 0; row3 < rows; row3 += 1) {
+        const point = view.getBigInt64(8 * row3, true);
+        if (point < 0n || point >= BigInt(statistic.grid)) refuse("a value is no point of its grid");
+        values[done + row3] = point;
+      }
+      checkLabels(data, statistic, groups, spans, done, rows, refuse);
+      done += rows;
+    }
+    return values;
+  }
+  function checkLabels(data, statistic, groups, spans, done, rows, refuse) {
+    for (const [name, keys, position] of labels(statistic, groups)) {
+      if (!hasLabels(joined(data, spans.get(name)), keys, position, done, rows)) {
+        refuse(`its column ${shown(name)} is not the plan's`);
+      }
+    }
+  }
+  function valuesOfCell(statistic) {
+    return isSampled(statistic) ? statistic.draws : statistic.components.length;
   }
   function decimal(view, at) {
     return view.getBigInt64(at, false) << 64n | view.getBigUint64(at + 8, false);
@@ -610,13 +677,17 @@
     return toNumber(rational(value, total));
   }
   function* labels(statistic, groups) {
-    const width2 = statistic.components.length;
+    const width2 = valuesOfCell(statistic);
     let inner = groups.reduce((product, group3) => product * group3.keys.length, 1);
     for (const group3 of groups) {
       inner /= group3.keys.length;
       const step = inner * width2;
       const keys = group3.kind === "range" ? group3.keys.map(int64) : group3.keys.map((key) => lengthAnd(String(key)));
       yield [group3.column, keys, (row3) => Math.floor(row3 / step) % group3.keys.length];
+    }
+    if (isSampled(statistic)) {
+      yield ["draw", Array.from({ length: width2 }, (_, draw2) => int64(draw2)), (row3) => row3 % width2];
+      return;
     }
     yield ["component", statistic.components.map(lengthAnd), (row3) => row3 % width2];
   }
@@ -654,13 +725,14 @@
   }
   function columnSizes(statistic, groups) {
     const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
-    const width2 = statistic.components.length;
+    const width2 = valuesOfCell(statistic);
     const texts = (keys) => keys.reduce((sum, key) => sum + 4 + encodeText(String(key)).length, 0);
     const sizes = /* @__PURE__ */ new Map();
     for (const group3 of groups) {
       const cells = group3.kind === "range" ? 8 * nCells : nCells / group3.keys.length * texts(group3.keys);
       sizes.set(group3.column, width2 * cells);
     }
+    if (isSampled(statistic)) return sizes.set("draw", 8 * nCells * width2).set("value", 8 * nCells * width2);
     sizes.set("component", nCells * texts(statistic.components));
     sizes.set("value", (statistic.value_type === "int64" ? 8 : 16) * nCells * width2);
     sizes.set("estimate", 8 * nCells * width2);
@@ -675,7 +747,7 @@
   }
   function rowGroupCount(statistic, groups) {
     const nCells = groups.reduce((product, group3) => product * group3.keys.length, 1);
-    return Math.ceil(nCells * statistic.components.length / ROW_GROUP);
+    return Math.ceil(nCells * valuesOfCell(statistic) / ROW_GROUP);
   }
   function largestFooter(sizes, rowGroups) {
     const names = [...sizes.keys()].reduce((sum, name) => sum + encodeText(name).length, 0);
@@ -704,7 +776,7 @@
     if (!declares || ![...kinds].every(([name, kind], i) => isDeclared(fields[i], name, kind))) {
       refuse("its columns are not the plan's");
     }
-    const nRows = statistic.components.length * groups.reduce((product, group3) => product * group3.keys.length, 1);
+    const nRows = valuesOfCell(statistic) * groups.reduce((product, group3) => product * group3.keys.length, 1);
     const declared = metadata.get(4);
     if (metadata.get(3) !== nRows || declared.length !== rowGroupCount(statistic, groups)) {
       refuse("its rows or row groups are not the plan's");
@@ -736,6 +808,7 @@
   }
   function columnKinds(statistic, groups) {
     const kinds = new Map(groups.map((group3) => [group3.column, group3.kind === "range" ? [INT64] : [TEXT]]));
+    if (isSampled(statistic)) return kinds.set("draw", [INT64]).set("value", [INT64]);
     kinds.set("component", [TEXT]);
     kinds.set("value", statistic.value_type === "int64" ? [INT64] : [FIXED, 16, 0, 38]);
     kinds.set("estimate", [DOUBLE]);
@@ -805,13 +878,19 @@
   var OF_MOMENTS = ["normal", "lognormal"];
   function checkEntry(entry, { unit }, place) {
     const { family, nulls, other } = entry;
-    const optional = [...OF_MOMENTS.includes(family) ? ["moment_weight"] : [], ...WITHIN_UNIT.includes(family) ? ["within_unit"] : []];
+    const optional = [
+      ...OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"],
+      ...WITHIN_UNIT.includes(family) ? ["within_unit"] : []
+    ];
     onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
     if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
     const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
     if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
     if (entry.within_unit !== void 0 && (entry.within_unit !== true || unit === null || isUnits)) {
       throw refused(`${place}.within_unit`, "this statistic has none");
+    }
+    if (entry.sample !== void 0 && (family === "categorical" || entry.within_unit !== void 0)) {
+      throw refused(`${place}.sample`, "this statistic has none");
     }
     if (KEYS[family].includes("nulls") && nulls !== "drop") {
       onlyKeys(nulls, ["value"], [], `${place}.nulls`);
@@ -1002,148 +1081,6 @@
   }
   function bitLength(size) {
     return size.toString(2).length;
-  }
-
-  // src/plan.js
-  var ZERO2 = rational(0n);
-  var NOISE_REACH = rational(64n);
-  var LARGEST_SCALE = 2 ** 55;
-  var MOST_CELLS2 = 1e7;
-  var MOST_COMPONENTS = 65536;
-  function derive(plan, order) {
-    const { privacy } = plan;
-    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
-    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
-    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
-    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
-    const unit = privacy.unit === "row" ? null : privacy.unit;
-    if (unit !== null) {
-      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
-      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
-    }
-    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
-    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
-    const replaces = privacy.neighboring === "replace_one";
-    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
-    const epsilon = number(privacy.epsilon, "privacy.epsilon");
-    if (compare(epsilon, ZERO2) <= 0) throw refused("privacy.epsilon", "it is not above 0");
-    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
-    const cells = groups.reduce((product, { size }) => product * size, 1);
-    if (cells > MOST_CELLS2) throw refused("groups", "there are too many cells");
-    const entries = ordered(plan.statistics, order.statistics, "statistics");
-    checkVariables(plan.statistics, order.variables);
-    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
-    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
-    const terms = {
-      replaces,
-      unit,
-      maxRows,
-      mayBeMinimal,
-      hasGroups: groups.length > 0,
-      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
-    };
-    const statistics = entries.map(([name, entry]) => {
-      const own = divide(multiply(epsilon, share(name, entry)), shares2);
-      return { name, entry, epsilon: own, terms };
-    });
-    return {
-      heading: {
-        name: plan.name,
-        dataset: plan.dataset,
-        epsilon: format(epsilon),
-        neighboring: privacy.neighboring,
-        unit: unit ? `column:${unit.column}` : "row",
-        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
-        max_total_rows: Number(plan.max_total_rows),
-        cells,
-        groups: groups.map(({ stated }) => stated)
-      },
-      statistics
-    };
-  }
-  function statisticFields({ name, entry, epsilon, terms }, stated) {
-    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
-    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
-    const isKnown = isComputedAgain(entry);
-    const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism: "discrete_laplace" };
-    const place = `statistics.${shown(name)}`;
-    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
-    if (isKnown) {
-      const block2 = make(entry, terms.mayBeMinimal, stated, place);
-      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
-      const ofRecord = block2.recordL1;
-      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
-      l1 = block2.minimalL1 ?? ofRecord * times;
-      const { scale: scale2, text } = leastScale(l1, epsilon);
-      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
-      Object.assign(fields, {
-        columns: [entry.column],
-        rows_of: sentence(entry, terms),
-        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
-        components: block2.components,
-        l1_sensitivity: String(l1),
-        scale: text,
-        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
-        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
-        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
-        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
-        parameters: block2.parameters
-      });
-      return fields;
-    }
-    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
-    fields.scale = leastScale(l1, epsilon).text;
-    return fields;
-  }
-  function isComputedAgain({ family, within_unit: within2 }) {
-    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
-  }
-  function leastScale(l1, epsilon) {
-    let down = toNumber(epsilon);
-    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
-    const exact = divide(rational(l1), ofNumber(down));
-    let scale2 = toNumber(exact);
-    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
-    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE)) throw refused("statistics", "a noise scale is above 2^55");
-    return { scale: scale2, text: format(ofNumber(scale2)) };
-  }
-  function share(name, entry) {
-    const found = number(entry?.share, `statistics.${shown(name)}.share`);
-    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
-      throw refused(`statistics.${shown(name)}.share`, "it is no share");
-    }
-    return found;
-  }
-  function sentence(entry, { unit, maxRows, hasGroups }) {
-    if (unit === null) return null;
-    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
-    if (entry.family === "normal") {
-      const where = hasGroups ? " in one cell" : "";
-      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
-    }
-    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
-  }
-  function quantity({ name, category = null, coefficients, ofPublicN = ZERO2 }, components) {
-    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
-    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
-  }
-  function ordered(mapping, names, place) {
-    const keys = Object.keys(mapping ?? {});
-    if (!Array.isArray(names) || names.length !== keys.length || !names.every((name) => Object.hasOwn(mapping, name)) || new Set(names).size !== names.length) {
-      throw refused(`declared_order.${place}`, "its names are not those of the plan");
-    }
-    return names.map((name) => [name, mapping[name]]);
-  }
-  function checkVariables(statistics, variables) {
-    if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
-    const seen = /* @__PURE__ */ new Set();
-    for (const [name, key, names, ...more] of variables) {
-      const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
-      const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
-      if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused("declared_order.variables", "its names are not those of the plan");
-      seen.add(`${name} ${key}`);
-      ordered(entry[key], names, "variables");
-    }
   }
 
   // src/special.js
@@ -2283,6 +2220,161 @@
     return { values: values.map(Number), scale: scale2, reach: reach2, step: (known.upper - known.lower) / reach2 };
   }
 
+  // src/plan.js
+  var ZERO2 = rational(0n);
+  var NOISE_REACH = rational(64n);
+  var LARGEST_SCALE2 = 2 ** 55;
+  var MOST_CELLS2 = 1e7;
+  var MOST_COMPONENTS = 65536;
+  function derive(plan, order) {
+    const { privacy } = plan;
+    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
+    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+    const unit = privacy.unit === "row" ? null : privacy.unit;
+    if (unit !== null) {
+      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
+    }
+    const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
+    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+    const replaces = privacy.neighboring === "replace_one";
+    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
+    const epsilon = number(privacy.epsilon, "privacy.epsilon");
+    if (compare(epsilon, ZERO2) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
+    const cells = groups.reduce((product, { size }) => product * size, 1);
+    if (cells > MOST_CELLS2) throw refused("groups", "there are too many cells");
+    const entries = ordered(plan.statistics, order.statistics, "statistics");
+    checkVariables(plan.statistics, order.variables);
+    const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
+    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+    const terms = {
+      replaces,
+      unit,
+      maxRows,
+      mayBeMinimal,
+      hasGroups: groups.length > 0,
+      maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
+    };
+    const statistics = entries.map(([name, entry]) => {
+      const own = divide(multiply(epsilon, share(name, entry)), shares2);
+      return { name, entry, epsilon: own, terms };
+    });
+    return {
+      heading: {
+        name: plan.name,
+        dataset: plan.dataset,
+        epsilon: format(epsilon),
+        neighboring: privacy.neighboring,
+        unit: unit ? `column:${unit.column}` : "row",
+        ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
+        max_total_rows: Number(plan.max_total_rows),
+        cells,
+        groups: groups.map(({ stated }) => stated)
+      },
+      statistics
+    };
+  }
+  function statisticFields({ name, entry, epsilon, terms }, stated) {
+    const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
+    if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
+    const isKnown = isComputedAgain(entry);
+    const mechanism = entry.sample === void 0 ? "discrete_laplace" : "exponential";
+    const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism };
+    const place = `statistics.${shown(name)}`;
+    if (entry.sample !== void 0) {
+      if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused(place, "no sample is of this family");
+      const block2 = make(entry, terms.mayBeMinimal, stated, place);
+      return Object.assign(fields, {
+        columns: [entry.column],
+        rows_of: sentence(entry, terms),
+        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
+        parameter: ONE_SUM[entry.family].parameter,
+        ...sampleFields(entry.sample, epsilon, stated, place),
+        parameters: block2.parameters
+      });
+    }
+    let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
+    if (isKnown) {
+      const block2 = make(entry, terms.mayBeMinimal, stated, place);
+      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
+      const ofRecord = block2.recordL1;
+      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+      l1 = block2.minimalL1 ?? ofRecord * times;
+      const { scale: scale2, text } = leastScale(l1, epsilon);
+      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
+      Object.assign(fields, {
+        columns: [entry.column],
+        rows_of: sentence(entry, terms),
+        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
+        components: block2.components,
+        l1_sensitivity: String(l1),
+        scale: text,
+        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
+        value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
+        quantities: block2.quantities.map((one) => quantity(one, block2.components)),
+        ...block2.weight ? { moment_weight: format(block2.weight) } : {},
+        parameters: block2.parameters
+      });
+      return fields;
+    }
+    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
+    fields.scale = leastScale(l1, epsilon).text;
+    return fields;
+  }
+  function isComputedAgain({ family, within_unit: within2 }) {
+    return Object.hasOwn(BLOCKS, family) && within2 === void 0;
+  }
+  function leastScale(l1, epsilon) {
+    let down = toNumber(epsilon);
+    if (compare(ofNumber(down), epsilon) > 0) down = nextDown(down);
+    const exact = divide(rational(l1), ofNumber(down));
+    let scale2 = toNumber(exact);
+    if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
+    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE2)) throw refused("statistics", "a noise scale is above 2^55");
+    return { scale: scale2, text: format(ofNumber(scale2)) };
+  }
+  function share(name, entry) {
+    const found = number(entry?.share, `statistics.${shown(name)}.share`);
+    if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
+      throw refused(`statistics.${shown(name)}.share`, "it is no share");
+    }
+    return found;
+  }
+  function sentence(entry, { unit, maxRows, hasGroups }) {
+    if (unit === null) return null;
+    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+    if (entry.family === "normal") {
+      const where = hasGroups ? " in one cell" : "";
+      return `of units: the mean of each unit's rows${where}; the variance is that of these means`;
+    }
+    return `of units: one row of each unit, chosen by hash${hasGroups ? ", in its cell" : ""}`;
+  }
+  function quantity({ name, category = null, coefficients, ofPublicN = ZERO2 }, components) {
+    const stated = coefficients.map((weight, i) => [components[i], weight]).filter(([, weight]) => weight.n !== 0n).map(([component2, weight]) => [component2, format(weight)]);
+    return { name, category, coefficients: Object.fromEntries(stated), public_n_coefficient: format(ofPublicN) };
+  }
+  function ordered(mapping, names, place) {
+    const keys = Object.keys(mapping ?? {});
+    if (!Array.isArray(names) || names.length !== keys.length || !names.every((name) => Object.hasOwn(mapping, name)) || new Set(names).size !== names.length) {
+      throw refused(`declared_order.${place}`, "its names are not those of the plan");
+    }
+    return names.map((name) => [name, mapping[name]]);
+  }
+  function checkVariables(statistics, variables) {
+    if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
+    const seen = /* @__PURE__ */ new Set();
+    for (const [name, key, names, ...more] of variables) {
+      const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
+      const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
+      if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused("declared_order.variables", "its names are not those of the plan");
+      seen.add(`${name} ${key}`);
+      ordered(entry[key], names, "variables");
+    }
+  }
+
   // src/line.js
   var NODES3 = 16;
   var LEFT_OUT3 = 28;
@@ -3067,11 +3159,12 @@
         name: entry.name,
         family: entry.family,
         columns: entry.columns,
-        components: entry.components,
+        components: entry.components ?? [],
         epsilon: entry.epsilon,
+        mechanism: entry.mechanism,
         scale: entry.scale,
         rowsOf: entry.rows_of,
-        isComputedAgain: isComputedAgain(entry),
+        isComputedAgain: isComputedAgain(entry) && !isSampled(entry),
         hasPosterior: hasPosterior(entry)
       }));
     }
@@ -3096,7 +3189,7 @@
      * @param {Record<string, string | number>} [where] Keys that cells must have.
      */
     table(statistic, where = {}) {
-      const entry = this.entry(statistic);
+      const entry = this.noisy(statistic);
       const values = this.values.get(statistic);
       const width2 = entry.components.length;
       const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
@@ -3132,7 +3225,7 @@
      *   and `noise-aware`.
      */
     posterior(statistic, options = {}) {
-      const entry = this.entry(statistic);
+      const entry = this.noisy(statistic);
       const method = options.method ?? NOISE_AWARE;
       if (method !== NOISE_AWARE && method !== PLUG_IN) {
         throw new ReleaseError("method", `there is no method ${shown(method)}: choose ${NOISE_AWARE} or ${PLUG_IN}`);
@@ -3173,6 +3266,34 @@
         return found;
       }, pause);
     }
+    /**
+     * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw.
+     *
+     * @param {string} statistic
+     * @param {Record<string, string | number>} [where] Keys that cells must have.
+     */
+    samples(statistic, where = {}) {
+      const entry = this.entry(statistic);
+      if (!isSampled(entry)) {
+        throw new ReleaseError("statistic", `${shown(statistic)} was released as noisy statistics, not as a sample`);
+      }
+      const { parameter, draws } = entry;
+      const points = this.values.get(statistic);
+      return this.selected(where).flatMap(
+        (index) => Array.from({ length: draws }, (_, draw2) => ({
+          cell: this.cellAt(index),
+          parameter,
+          draw: draw2,
+          value: gridPoint(entry, points[index * draws + draw2])
+        }))
+      );
+    }
+    /** The entry of a statistic that is no sample. */
+    noisy(statistic) {
+      const found = this.entry(statistic);
+      if (isSampled(found)) throw noStatistics(shown(statistic));
+      return found;
+    }
     entry(statistic) {
       const found = this.manifest.statistics.find(({ name }) => name === statistic);
       if (!found) {
@@ -3200,8 +3321,8 @@
       return positions;
     }
   };
-  function hasPosterior({ family, within_unit: within2 }) {
-    return within2 === void 0 && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+  function hasPosterior({ family, mechanism, within_unit: within2 }) {
+    return within2 === void 0 && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
   }
   function mapOf(quantity2, components) {
     const weights = Object.entries(quantity2.coefficients).map(([name, text]) => [
@@ -3290,7 +3411,7 @@
       if (!STATISTIC.test(statistic.name) || !isMapping2(stated)) throw differs(place);
       const fields = statisticFields(statistic, stated);
       for (const [field, value] of Object.entries(fields)) same(stated[field], value, `${place}.${field}`);
-      if (Object.hasOwn(fields, "quantities")) {
+      if (Object.hasOwn(fields, "quantities") || isSampled(fields)) {
         for (const field of Object.keys(stated)) if (!Object.hasOwn(fields, field)) throw differs(`${place}.${shown(field)}`);
       } else checkUnknown(stated, statistic, place);
     });
@@ -3334,7 +3455,7 @@
       if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
       same(file.statistic, statistic.name, `${place}.statistic`);
       same(file.path, `${statistic.name}.parquet`, `${place}.path`);
-      same(file.rows, heading2.cells * statistic.components.length, `${place}.rows`);
+      same(file.rows, heading2.cells * valuesOfCell(statistic), `${place}.rows`);
       const [least, greatest] = fileSizes(statistic, groups);
       if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
     });
@@ -4315,7 +4436,8 @@
       nIsPublic: declared.n !== null,
       mostRows: declared.max_total_rows,
       groups: declared.groups.map(group2),
-      statistics: declared.statistics,
+      // A posterior sample has no statistics to start from.
+      statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
       manifestBytes: new TextEncoder().encode(manifest),
       pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
       file: (name) => fromBase64(files[name])
