@@ -34,7 +34,7 @@ from studies.event_log_states import (
     states_of,
 )
 from studies.event_logs import Kind, event_log
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 from studies.war_log_pictures import draw_state, draw_states, draw_transitions
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def fit_all(
     return Fitted(shown=shown, restarts=restarts)
 
 
-def shape_findings(log: EventLog) -> list[Finding]:
+def shape_rows(log: EventLog) -> list[Row]:
     """Return how large a log is, beside the paper's."""
     rows, median = PAPERS[log.kind]
     cells = log.shape[0] * log.shape[1]
@@ -136,7 +136,7 @@ def shape_findings(log: EventLog) -> list[Finding]:
         ("categories", sum(map(len, log.categories)), ""),
     )
     return [
-        Finding(
+        Row(
             quantity=f"{title_of(log)}: {name}",
             ours=value,
             paper=paper,
@@ -147,11 +147,11 @@ def shape_findings(log: EventLog) -> list[Finding]:
     ]
 
 
-def clipping_finding(log: EventLog, released: CountTable) -> Finding:
+def clipping_row(log: EventLog, released: CountTable) -> Row:
     """Return how many events of its widest feature clipping adds to a cell."""
     widest = widest_feature(log)
     added = np.maximum(released.counts[widest], 0).sum(axis=-1) - log.counts[widest].sum(axis=-1)
-    return Finding(
+    return Row(
         quantity=f"{title_of(log)}: events that clipping adds to a cell, {log.features[widest]}",
         ours=float(added.mean()),
         error=float(added.std() / np.sqrt(added.size)),
@@ -160,7 +160,7 @@ def clipping_finding(log: EventLog, released: CountTable) -> Finding:
     )
 
 
-def method_findings(log: EventLog, fitted: Fitted) -> list[Finding]:
+def method_rows(log: EventLog, fitted: Fitted) -> list[Row]:
     """Return how far each method's states are from those without privacy."""
     exact, widest = fitted.shown[EXACT], widest_feature(log)
     rare = f"chance of what is rarer than 1 % without privacy, {log.features[widest]}"
@@ -187,7 +187,7 @@ def method_findings(log: EventLog, fitted: Fitted) -> list[Finding]:
             values = [measure(own) for own in restarts]
             is_not_published = method in OPS and name in of_hundred
             found.append(
-                Finding(
+                Row(
                     quantity=f"{title_of(log)}: {name}, {method}",
                     ours=float(np.mean(values)),
                     error=float(np.std(values, ddof=1) / np.sqrt(len(values))),
@@ -199,11 +199,11 @@ def method_findings(log: EventLog, fitted: Fitted) -> list[Finding]:
     return found
 
 
-def coherence_finding(log: EventLog, fitted: Fitted) -> Finding:
+def coherence_row(log: EventLog, fitted: Fitted) -> Row:
     """Return how far the one draw that OPS publishes agrees with a hundred."""
     values = [share_alike(own.last, own.most_frequent) for own in fitted.restarts[TIGHT]]
     mean = float(np.mean(values))
-    return Finding(
+    return Row(
         quantity=f"{title_of(log)}: cells whose last state is that of most draws, {TIGHT}",
         ours=mean,
         paper="the last draw is noisy",
@@ -219,7 +219,7 @@ def widest_feature(log: EventLog) -> int:
 
 
 def title_of(log: EventLog) -> str:
-    """Return what a log is called in findings."""
+    """Return what a log is called in rows."""
     return f"{log.source}, {log.kind} a cell"
 
 
@@ -244,25 +244,25 @@ def run(out: Path, seed: int, size: Size) -> Result:
     n_sweeps, n_restarts = size.pick(smallest=(12, 2), usual=(200, 4), full=(200, 4))
     part = size.pick(smallest=PART, usual=None, full=None)
     rng = np.random.default_rng(seed)
-    findings, pictures = [], []
+    rows, pictures = [], []
     columns = ("log", "method", "state", "feature", "category", "mean", "lower", "upper")
     curves: dict[str, list[object]] = {name: [] for name in columns}
     for kind in size.pick(smallest=BOTH[1:], usual=BOTH, full=BOTH):
         whole = event_log(kind, rng)
-        findings += shape_findings(whole)
+        rows += shape_rows(whole)
         log = whole if part is None else whole.part(*part)
         released = released_table(log, f"{kind}-{size.value}-{seed}", EPSILON, out / "war_logs")
         fitted = fit_all(log, released, n_sweeps, n_restarts, rng)
-        findings += [
-            clipping_finding(log, released),
-            *method_findings(log, fitted),
-            coherence_finding(log, fitted),
+        rows += [
+            clipping_row(log, released),
+            *method_rows(log, fitted),
+            coherence_row(log, fitted),
         ]
         pictures += draw_all(out, log, fitted)
         for row in emission_rows(log, fitted):
             for column, value in zip(columns, row, strict=True):
                 curves[column].append(value)
-    return conclude(out, "war_logs", findings, pictures=pictures, curves=curves)
+    return conclude(out, "war_logs", rows, pictures=pictures, curves=curves)
 
 
 def emission_rows(log: EventLog, fitted: Fitted) -> list[tuple[object, ...]]:

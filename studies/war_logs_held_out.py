@@ -18,7 +18,7 @@ from studies.event_log_models import AWARE, CLIPPED, EXACT, OPS, PRIVATE
 from studies.event_log_scores import FULL, MARKOV, MODELS, NAIVE, SMALLEST, USUAL, scores_of
 from studies.event_logs import event_log, generated_log
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
-from studies.result import Finding, Result, Verdict, conclude
+from studies.result import Result, Row, Verdict, conclude
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from studies.result import Size
 
 SHOWN = (0.1, 1.0, 10.0)
-"""Epsilons of the findings; the curves have all."""
+"""Epsilons of the rows; the curves have all."""
 WITHOUT_AWARE = (CLIPPED, *OPS)
 """What is scored on generated logs beside the crashes."""
 CLAIMS: Mapping[tuple[str, str], str] = {
@@ -72,15 +72,13 @@ CONCLUSION = (
 )
 
 
-def findings_of(log: EventLog, scores: Scores) -> list[Finding]:
+def rows_of(log: EventLog, scores: Scores) -> list[Row]:
     """Return scores at the epsilons that are shown, and what the paper says of them."""
     found = []
     for (model, method, epsilon), values in scores.items():
         if epsilon in (*SHOWN, np.inf):
             beside = "" if epsilon == np.inf else f", epsilon {epsilon:g}"
-            found.append(
-                _finding(f"{title_of(log)}, {model}: {method}{beside}", values, verdict=Verdict.ADDED)
-            )
+            found.append(_row(f"{title_of(log)}, {model}: {method}{beside}", values, verdict=Verdict.ADDED))
     for (kind, model), claim in CLAIMS.items():
         for epsilon in (each for each in SHOWN if kind == log.kind and (model, CLIPPED, each) in scores):
             ops = max((scores[model, own, epsilon] for own in OPS), key=np.mean)
@@ -90,7 +88,7 @@ def findings_of(log: EventLog, scores: Scores) -> list[Finding]:
                 verdict = Verdict.AGREES if holds else Verdict.DIFFERS
                 is_paper = method == CLIPPED
                 found.append(
-                    _finding(
+                    _row(
                         f"{title_of(log)}, {model}: {method} less the better OPS, epsilon {epsilon:g}",
                         gain.tolist(),
                         paper=claim if is_paper else "",
@@ -100,31 +98,27 @@ def findings_of(log: EventLog, scores: Scores) -> list[Finding]:
     return found
 
 
-def findings_of_generated(log: EventLog, scores: Scores) -> list[Finding]:
+def rows_of_generated(log: EventLog, scores: Scores) -> list[Row]:
     """Return what hidden Markov models of generated logs lose against no privacy."""
     exact = scores[MARKOV, EXACT, np.inf]
-    found = [_finding(f"{title_of(log)}, {MARKOV}: {EXACT}", exact, verdict=Verdict.ADDED)]
+    found = [_row(f"{title_of(log)}, {MARKOV}: {EXACT}", exact, verdict=Verdict.ADDED)]
     for (model, method, epsilon), values in scores.items():
         earlier = EARLIER.get((log.kind, method, epsilon))
         if model == MARKOV and earlier is not None:
             quantity = f"{title_of(log)}, {model}: {method} less {EXACT}, epsilon {epsilon:g}"
             note = f"of other generated logs: {earlier:.3f}"
             lost = np.subtract(values, exact).tolist()
-            found.append(_finding(quantity, lost, verdict=Verdict.ADDED, note=note))
+            found.append(_row(quantity, lost, verdict=Verdict.ADDED, note=note))
     return found
 
 
-def _finding(
-    quantity: str, values: list[float], *, paper: str = "", verdict: Verdict, note: str = ""
-) -> Finding:
+def _row(quantity: str, values: list[float], *, paper: str = "", verdict: Verdict, note: str = "") -> Row:
     mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-    return Finding(
-        quantity=quantity, ours=mean, paper=paper, error=error, verdict=verdict, note=note, digits=4
-    )
+    return Row(quantity=quantity, ours=mean, paper=paper, error=error, verdict=verdict, note=note, digits=4)
 
 
 def title_of(log: EventLog) -> str:
-    """Return what a log is called in findings and pictures."""
+    """Return what a log is called in rows and pictures."""
     return f"{log.source}, {log.kind} a cell"
 
 
@@ -167,12 +161,12 @@ def run(out: Path, seed: int, size: Size) -> Result:
     logs = [event_log(kind, rng) for kind in effort.kinds]
     if effort.part is not None:
         logs = [log.part(*effort.part) for log in logs]
-    runs = [(logs, PRIVATE, effort.n_splits, findings_of, "war_logs_held_out.png")]
+    runs = [(logs, PRIVATE, effort.n_splits, rows_of, "war_logs_held_out.png")]
     if effort.n_generated_splits and logs[0].source != "generated":
         generated = [generated_log(kind, rng) for kind in effort.kinds]
         beside = "war_logs_held_out-generated.png"
-        runs.append((generated, WITHOUT_AWARE, effort.n_generated_splits, findings_of_generated, beside))
-    findings, pictures = [], []
+        runs.append((generated, WITHOUT_AWARE, effort.n_generated_splits, rows_of_generated, beside))
+    rows, pictures = [], []
     columns = ("log", "model", "method", "epsilon", "mean", "standard deviation over splits", "splits")
     curves: dict[str, list[object]] = {name: [] for name in columns}
     for own, methods, n_splits, found, name in runs:
@@ -180,10 +174,10 @@ def run(out: Path, seed: int, size: Size) -> Result:
         pictures.append(out / name)
         draw_scores(pictures[-1], by_log, effort, n_splits)
         for log, scores in by_log:
-            findings += found(log, scores)
+            rows += found(log, scores)
             for (model, method, epsilon), values in scores.items():
                 spread = np.std(values, ddof=1)
                 row = (title_of(log), model, method, epsilon, np.mean(values), spread, n_splits)
                 for column, value in zip(columns, row, strict=True):
                     curves[column].append(value)
-    return conclude(out, "war_logs_held_out", findings, pictures=pictures, curves=curves)
+    return conclude(out, "war_logs_held_out", rows, pictures=pictures, curves=curves)
