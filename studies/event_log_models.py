@@ -16,6 +16,7 @@ from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from studies.mechanisms.not_a_release import Relation
     from suffice.pipeline.models.state_draws import StateDraws
     from suffice.typing import Counts, Mask
 
@@ -26,14 +27,25 @@ OPS: Mapping[str, float] = {
 }
 """The multiplier M of each: least probabilities are 1 / (M K_d)."""
 PRIVATE = (CLIPPED, AWARE, *OPS)
+ROUNDS = 5
+"""Of Gibbs on pairs, for emissions in a sweep of OPS: with one its chains stay where they start."""
 PRIORS = StatePriors(transitions=1.0, emissions=1.0, rate=1e-3)
 
 
 def laplace_table(
-    counts: Sequence[Counts], is_observed: Mask, epsilon: float, rng: np.random.Generator
+    counts: Sequence[Counts],
+    is_observed: Mask,
+    epsilon: float,
+    *,
+    relation: Relation,
+    rng: np.random.Generator,
 ) -> CountTable:
-    """Return counts with discrete Laplace noise: epsilon shared by the features, a row added or removed."""
-    scale = len(counts) / epsilon
+    """Return counts with discrete Laplace noise, epsilon shared by the features.
+
+    The counts of a feature change by a sensitivity of 1 where a row is added or removed, of 2 where one is
+    replaced.
+    """
+    scale = (2 if relation == "replace_one" else 1) * len(counts) / epsilon
     noisy = tuple(each + discrete_laplace(scale, each.shape, rng) for each in counts)
     return CountTable(counts=noisy, is_observed=is_observed, scales=(scale,) * len(counts))
 
@@ -96,9 +108,10 @@ def ops_draws(
     n_sweeps: int,
     n_draws: int,
     n_restarts: int,
+    relation: Relation,
     rng: np.random.Generator,
 ) -> StateDraws:
-    """Draw from exact counts, a row replaced; the last draw is the one posterior sample."""
+    """Draw from exact counts; the last draw is the one posterior sample."""
     sample = ops_hmm(
         counts,
         is_observed,
@@ -108,6 +121,8 @@ def ops_draws(
         n_sweeps=n_sweeps,
         n_draws=n_draws,
         n_restarts=n_restarts,
+        rounds=ROUNDS,
+        relation=relation,
         rng=rng,
     )
     return sample.draws

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from studies.event_logs import EventLog, Kind
+    from studies.mechanisms.not_a_release import Relation
     from suffice.pipeline.models.state_draws import StateDraws
     from suffice.typing import Counts, Floats, Mask
 
@@ -40,8 +41,8 @@ class Effort:
     epsilons : tuple of float
     n_splits : int
         Of the crashes.
-    n_generated_splits : int
-        Of generated logs; 0 leaves them out.
+    n_earlier_splits : int
+        Of generated logs like those of an earlier study; 0 leaves them out.
     n_states, n_sweeps : int
     n_restarts : int
         Without privacy, and clipped.
@@ -55,7 +56,7 @@ class Effort:
 
     epsilons: tuple[float, ...] = EPSILONS
     n_splits: int
-    n_generated_splits: int
+    n_earlier_splits: int
     n_states: int = 10
     n_sweeps: int = 200
     n_restarts: int = 4
@@ -67,7 +68,7 @@ class Effort:
 SMALLEST = Effort(
     epsilons=(0.1, 10.0),
     n_splits=2,
-    n_generated_splits=0,
+    n_earlier_splits=0,
     n_states=3,
     n_sweeps=10,
     n_restarts=2,
@@ -75,8 +76,8 @@ SMALLEST = Effort(
     kinds=("few",),
     part=(5, 8),
 )
-USUAL = Effort(n_splits=2, n_generated_splits=2, n_slow_restarts=1)
-FULL = Effort(n_splits=10, n_generated_splits=10, n_slow_restarts=4)
+USUAL = Effort(n_splits=2, n_earlier_splits=2, n_slow_restarts=1)
+FULL = Effort(n_splits=10, n_earlier_splits=10, n_slow_restarts=4)
 
 Scores = dict[tuple[str, str, float], list[float]]
 """Of each split, by model, method, epsilon; without privacy epsilon is infinite."""
@@ -113,6 +114,7 @@ def score_split(
     method: str,
     epsilon: float,
     effort: Effort,
+    relation: Relation,
     rng: np.random.Generator,
 ) -> float:
     """Fit a model to all other cells, and return its score of the held-out ones."""
@@ -135,6 +137,7 @@ def score_split(
             n_sweeps=effort.n_sweeps,
             n_draws=1,
             n_restarts=effort.n_slow_restarts,
+            relation=relation,
             rng=rng,
         )
         restarts = range(effort.n_slow_restarts)
@@ -142,7 +145,7 @@ def score_split(
     if method == EXACT:
         table = exact_table(fitted, observed)
     else:
-        table = laplace_table(fitted, observed, epsilon, rng)
+        table = laplace_table(fitted, observed, epsilon, relation=relation, rng=rng)
     draws = table_draws(
         table,
         method,
@@ -156,7 +159,13 @@ def score_split(
 
 
 def scores_of(
-    log: EventLog, methods: Sequence[str], n_splits: int, effort: Effort, rng: np.random.Generator
+    log: EventLog,
+    methods: Sequence[str],
+    n_splits: int,
+    effort: Effort,
+    *,
+    relation: Relation,
+    rng: np.random.Generator,
 ) -> Scores:
     """Score every model, private method and epsilon on the same splits, and models without privacy."""
     found: Scores = {}
@@ -165,6 +174,6 @@ def scores_of(
         for model in MODELS:
             cases = [(EXACT, np.inf), *((own, each) for own in methods for each in effort.epsilons)]
             for method, epsilon in cases:
-                value = score_split(log.counts, held_out, model, method, epsilon, effort, rng)
+                value = score_split(log.counts, held_out, model, method, epsilon, effort, relation, rng)
                 found.setdefault((model, method, epsilon), []).append(value)
     return found

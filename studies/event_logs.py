@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from scipy.special import entr
+
+from studies.crash_labels import LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.typing import Counts
+    from suffice.typing import Counts, Floats
 
 Kind = Literal["many", "few"]
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -50,33 +53,19 @@ COLUMNS: Mapping[Kind, Mapping[str, str]] = {
 }
 NOT_ZERO = ("PEDS", "DRUNK_DR")
 """Columns of two categories: 0, and all else, as the papers' casualties."""
-LABELS: Mapping[str, Mapping[int, str]] = {
-    "A_ROADFC": {
-        1: "interstate",
-        2: "freeway",
-        3: "arterial",
-        4: "minor arterial",
-        5: "collector",
-        6: "local",
-    },
-    "A_MANCOL": {1: "no other vehicle", 2: "rear-end", 3: "head-on", 4: "angle", 5: "sideswipe"},
-    "A_TOD": {1: "day", 2: "night"},
-    "A_PED": {1: "yes", 2: "no"},
-    "A_ROLL": {1: "yes", 2: "no"},
-    "MAN_COLL": {0: "no other vehicle", 1: "front to rear", 2: "front to front", 6: "angle"},
-    "HARM_EV": {1: "rollover", 8: "pedestrian", 12: "vehicle", 33: "curb", 34: "ditch", 42: "tree"},
-    "LGT_COND": {1: "daylight", 2: "dark", 3: "dark, lighted", 4: "dawn", 5: "dusk"},
-    "PEDS": {0: "no", 1: "yes"},
-    "DRUNK_DR": {0: "no", 1: "yes"},
-}
-"""Names of common codes; others are shown as codes."""
 MEDIANS: Mapping[Kind, int] = {"many": 972, "few": 58}
 GENERATED_SHAPE = (18, 70)
 GENERATED_CATEGORIES = (10, 60, 2, 2, 2)
 GENERATED_FEATURES = ("type", "category", "casualties_friendly", "casualties_civilian", "casualties_enemy")
 GENERATED_STATES = 6
-_SPREAD_OF_ROWS, _STAY, _EMISSIONS, _LIKENESS = 0.76, 0.9, 0.7, 100.0
-"""Deviation of log rows a cell; chance to stay; Dirichlet of a state; of a cell about its state."""
+EARLIER_MEDIANS: Mapping[Kind, int] = {"many": 936, "few": 48}
+"""Of the generated logs of an earlier study, which are not at hand."""
+_SPREAD_OF_ROWS, _STAY, _LIKENESS = 0.76, 0.9, 100.0
+"""Deviation of log rows a cell; chance to stay; Dirichlet of a cell about its state."""
+_EMISSIONS = (1.3, 0.33, 1.0, 1.0, 1.0)
+"""Dirichlet of the states, by feature: the one of 60 categories is sparse."""
+_EARLIER_LEVEL, _EARLIER_ONE_STATE = (6.62, 6.64), (8.10, 8.15)
+"""Entropy of an event given its state, and of an event, in nats: as of the earlier study's logs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +203,7 @@ def generated_log(
     *,
     shape: tuple[int, int] = GENERATED_SHAPE,
     n_categories: tuple[int, ...] = GENERATED_CATEGORIES,
+    is_like_earlier: bool = False,
 ) -> EventLog:
     """Generate a log of cells in six hidden states, each cell a little unlike its state.
 
@@ -226,24 +216,30 @@ def generated_log(
         Regions and time steps.
     n_categories : tuple of int
         Of each feature, five at most.
+    is_like_earlier : bool
+        Whether medians, 936 and 48, and entropies are those of an earlier study; for the usual shape.
     """
-    n_regions, n_times = shape
-    states = np.empty(shape, dtype=np.int64)
-    states[:, 0] = rng.integers(GENERATED_STATES, size=n_regions)
-    for step in range(1, n_times):
-        fresh = rng.integers(GENERATED_STATES, size=n_regions)
-        states[:, step] = np.where(rng.random(n_regions) < _STAY, states[:, step - 1], fresh)
-    weights = np.exp(_SPREAD_OF_ROWS * rng.standard_normal(shape))
-    rows = np.rint(MEDIANS[kind] * weights / np.median(weights)).astype(np.int64).ravel()
+    while True:
+        emissions = [
+            rng.dirichlet(np.full(size, own), size=GENERATED_STATES)
+            for size, own in zip(n_categories, _EMISSIONS, strict=False)
+        ]
+        states = _generated_states(shape, rng)
+        weights = np.exp(_SPREAD_OF_ROWS * rng.standard_normal(shape))
+        median = EARLIER_MEDIANS[kind] if is_like_earlier else MEDIANS[kind]
+        rows = np.rint(median * weights / np.median(weights)).astype(np.int64)
+        if not is_like_earlier or _has_earlier_entropies(emissions, states, rows):
+            break
+    rows = rows.ravel()
     cell = np.repeat(np.arange(rows.size), rows)
     codes = []
-    for size in n_categories:
-        of_states = rng.dirichlet(np.full(size, _EMISSIONS), size=GENERATED_STATES)
+    for size, of_states in zip(n_categories, emissions, strict=True):
         gammas = rng.standard_gamma(_LIKENESS * of_states[states.ravel()] + 1e-9)
         tallies = rng.multinomial(rows, gammas / gammas.sum(axis=1, keepdims=True))
         # Features are independent given the cell: any order of rows within it does.
         own = np.repeat(np.tile(np.arange(size), rows.size), tallies.ravel())
         codes.append(own[np.argsort(cell + rng.random(own.size))])
+    n_regions, n_times = shape
     return EventLog(
         kind=kind,
         source="generated",
@@ -255,3 +251,24 @@ def generated_log(
         time=cell % n_times,
         codes=np.array(codes),
     )
+
+
+def _generated_states(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.int64]:
+    n_regions, n_times = shape
+    states = np.empty(shape, dtype=np.int64)
+    states[:, 0] = rng.integers(GENERATED_STATES, size=n_regions)
+    for step in range(1, n_times):
+        fresh = rng.integers(GENERATED_STATES, size=n_regions)
+        states[:, step] = np.where(rng.random(n_regions) < _STAY, states[:, step - 1], fresh)
+    return states
+
+
+def _has_earlier_entropies(
+    emissions: list[Floats], states: NDArray[np.int64], rows: NDArray[np.int64]
+) -> bool:
+    """Tell whether an event is as hard to foretell as in the earlier study, knowing its state and not."""
+    share = np.bincount(states.ravel(), rows.ravel(), minlength=GENERATED_STATES) / rows.sum()
+    level = sum(float(share @ entr(each).sum(axis=-1)) for each in emissions)
+    one_state = sum(float(entr(share @ each).sum()) for each in emissions)
+    low, high = _EARLIER_LEVEL
+    return low <= level <= high and _EARLIER_ONE_STATE[0] <= one_state <= _EARLIER_ONE_STATE[1]

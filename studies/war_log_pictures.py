@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from studies.plotting import picture
-from suffice.plots.style import COLOURS, shortened_label
+from studies.plotting import MARKERS, picture
+from suffice.plots.style import COLOURS, GRID, QUIET, shortened_label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -20,30 +20,39 @@ if TYPE_CHECKING:
     from studies.event_logs import EventLog
 
 MOST_NAMED = 6
-"""Categories of a feature that have bars of their own."""
+"""Categories of a feature that have a row of their own."""
 OTHERS = "all others"
+STATE_COLOURS = ("#d7dde3", "#7fa6c9", "#173a5e")
+"""Of states, three at most: unlike those of methods."""
+RARE_SHOWN = FREQUENT_SHOWN = 8
+LEAST_SHOWN = 1e-5
 
 
 def draw_states(
     path: Path, log: EventLog, maps: Mapping[str, NDArray[np.int64]], n_states: int, footer: str
 ) -> None:
-    """Draw the state of every cell: a panel for each map, regions down, time across."""
+    """Draw the state of every cell: a panel for each map, the regions with most events on top."""
     from matplotlib.colors import ListedColormap  # noqa: PLC0415 - the plot extra
     from matplotlib.patches import Patch  # noqa: PLC0415
 
-    colours = COLOURS[:n_states]
+    order = np.argsort(-log.counts[0].sum(axis=(1, 2)), kind="stable")
+    colours = STATE_COLOURS[:n_states]
+    last = len(log.times) - 1
     with picture(
         path,
-        title="The state of every cell of region and time",
-        subtitle=f"{log.source}, {len(log.regions)} regions, {log.times[0]} to {log.times[-1]}",
+        title=f"The state of every cell: {title_of(log)}",
+        subtitle=(
+            f"{len(log.regions)} regions, those with most events on top; time from left to right. "
+            "State 1 has most cells without privacy"
+        ),
         footer=footer,
         panels=len(maps),
-        width=3.1,
+        width=2.15,
         height=4.6,
     ) as axes:
         for axis, (name, states) in zip(axes, maps.items(), strict=True):
             axis.imshow(
-                states,
+                states[order],
                 cmap=ListedColormap(list(colours)),
                 vmin=-0.5,
                 vmax=n_states - 0.5,
@@ -51,59 +60,122 @@ def draw_states(
                 interpolation="nearest",
             )
             axis.set_title(name, fontsize="small")
-            places = np.linspace(0, len(log.times) - 1, min(4, len(log.times))).round().astype(int)
-            axis.set_xticks(places, [log.times[place] for place in places], fontsize="x-small")
+            axis.set_xticks([0, last], [log.times[0], log.times[last]])
+            for label, side in zip(axis.get_xticklabels(), ("left", "right"), strict=True):
+                label.set_horizontalalignment(side)
             axis.set_yticks([])
             axis.grid(visible=False)
-        axes[0].set_ylabel("region")
-        patches = [Patch(color=colour, label=f"state {place + 1}") for place, colour in enumerate(colours)]
-        axes[-1].legend(handles=patches, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="x-small")
+        axes[0].set_ylabel("regions")
+        patches = [
+            Patch(facecolor=colour, edgecolor=QUIET, linewidth=0.4, label=f"state {place + 1}")
+            for place, colour in enumerate(colours)
+        ]
+        axes[-1].legend(handles=patches, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small")
 
 
 def draw_state(path: Path, log: EventLog, found: Mapping[str, States], state: int, footer: str) -> None:
-    """Draw the emissions of one state: a panel for each feature, bars for each method."""
+    """Draw the emissions of one state: a panel for each feature, a mark for each method."""
     with picture(
         path,
-        title=f"State {state + 1}: how probable each category is",
-        subtitle=f"{log.source}; the most probable categories without privacy, and all others together",
+        title=f"State {state + 1} of {title_of(log)}: how probable each category is",
+        subtitle="The most probable categories without privacy, and all others together",
         footer=footer,
         panels=len(log.features),
-        width=3.2,
-        height=4.2,
+        width=2.55,
+        height=3.6,
     ) as axes:
         for feature, axis in enumerate(axes):
             _draw_feature(axis, log, found, state, feature)
-        axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="x-small")
+        axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small")
 
 
 def _draw_feature(axis: Axes, log: EventLog, found: Mapping[str, States], state: int, feature: int) -> None:
     reference = next(iter(found.values())).emissions[feature][state]
     order = np.argsort(-reference, kind="stable")
     named, others = order[:MOST_NAMED], order[MOST_NAMED:]
-    labels = [shortened_label(log.categories[feature][place], 16) for place in named]
+    labels = [shortened_label(log.categories[feature][place], 24) for place in named]
     labels += [OTHERS] if others.size else []
-    height = 0.8 / len(found)
-    for row, (method, states) in enumerate(found.items()):
-        chances = states.emissions[feature][state]
-        bars = [*chances[named], *([chances[others].sum()] if others.size else [])]
-        offsets = np.arange(len(bars)) + (row - (len(found) - 1) / 2) * height
-        axis.barh(offsets, bars, height=height, color=COLOURS[row], label=method)
-    axis.set_yticks(np.arange(len(labels)), labels, fontsize="x-small")
-    axis.invert_yaxis()
-    axis.set_title(log.features[feature].replace("_", " "), fontsize="small")
+    chances = []
+    for states in found.values():
+        own = states.emissions[feature][state]
+        chances.append([*own[named], *([own[others].sum()] if others.size else [])])
+    places = np.arange(len(labels))
+    axis.hlines(places, np.min(chances, axis=0), np.max(chances, axis=0), color=GRID, linewidth=3, zorder=1)
+    for row, (method, values) in enumerate(zip(found, chances, strict=True)):
+        _draw_marks(axis, values, places + 0.09 * (row - 2), row, method)
+    axis.set_yticks(places, labels, fontsize="small")
+    axis.set_ylim(len(labels) - 0.5, -0.5)
+    axis.set_xlim(left=0.0)
+    axis.set_title(log.features[feature].replace("_", " "))
     axis.set_xlabel("chance")
+
+
+def _draw_marks(
+    axis: Axes, values: Sequence[float], places: NDArray[np.float64], row: int, name: str
+) -> None:
+    axis.plot(
+        values,
+        places,
+        linestyle="none",
+        marker=MARKERS[row],
+        markersize=5,
+        color=COLOURS[row],
+        markeredgecolor="white",
+        markeredgewidth=0.5,
+        label=name,
+        zorder=2 + row,
+    )
+
+
+def draw_intervals(
+    path: Path, log: EventLog, found: Mapping[str, States], state: int, feature: int, footer: str
+) -> None:
+    """Draw 95 % intervals of one feature in one state: of frequent categories, and of rare ones."""
+    names = list(found)
+    exact, clipped = (found[name].emissions[feature][state] for name in names[:2])
+    order = np.argsort(-exact, kind="stable")
+    rare = order[FREQUENT_SHOWN:]
+    raised = rare[np.argsort(-(clipped[rare] / exact[rare]), kind="stable")][:RARE_SHOWN]
+    panels = {
+        "the most frequent": order[:FREQUENT_SHOWN],
+        "those that clipping raises most": raised[np.argsort(-exact[raised])],
+    }
+    with picture(
+        path,
+        title=f"What a reader would believe: state {state + 1} of {title_of(log)}",
+        subtitle=f"{log.features[feature].replace('_', ' ').capitalize()}: chances with their 95 % intervals",
+        footer=footer,
+        panels=len(panels),
+        width=5.0,
+        height=4.2,
+    ) as axes:
+        for axis, (title, shown) in zip(axes, panels.items(), strict=True):
+            for row, (method, states) in enumerate(found.items()):
+                mean, low, high = (
+                    each[feature][state][shown] for each in (states.emissions, states.lower, states.upper)
+                )
+                places = np.arange(len(shown)) + 0.24 * (row - (len(found) - 1) / 2)
+                axis.hlines(places, np.maximum(low, LEAST_SHOWN), high, color=COLOURS[row], linewidth=2)
+                _draw_marks(axis, mean, places, row, method)
+            labels = [shortened_label(log.categories[feature][place], 20) for place in shown]
+            axis.set_yticks(np.arange(len(shown)), labels)
+            axis.set_ylim(len(shown) - 0.5, -0.5)
+            axis.set_title(title)
+            axis.set_xlabel("chance")
+        axes[1].set_xlim(left=0.0)
+        axes[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small")
 
 
 def draw_transitions(path: Path, log: EventLog, found: Mapping[str, States], footer: str) -> None:
     """Draw the chances of the next state: a panel for each method."""
     with picture(
         path,
-        title="The chance of the next state",
-        subtitle=f"{log.source}; from the state of the row to that of the column",
+        title=f"The chance of the next state: {title_of(log)}",
+        subtitle="From the state of the row to that of the column",
         footer=footer,
         panels=len(found),
-        width=2.7,
-        height=3.2,
+        width=2.15,
+        height=2.5,
     ) as axes:
         for axis, (method, states) in zip(axes, found.items(), strict=True):
             axis.imshow(states.transitions, cmap="Blues", vmin=0.0, vmax=1.0)
@@ -113,5 +185,10 @@ def draw_transitions(path: Path, log: EventLog, found: Mapping[str, States], foo
             names = [str(state + 1) for state in range(len(states.transitions))]
             axis.set_xticks(range(len(names)), names)
             axis.set_yticks(range(len(names)), names)
-            axis.set_title(method, fontsize="x-small")
+            axis.set_title(method, fontsize="small")
             axis.grid(visible=False)
+
+
+def title_of(log: EventLog) -> str:
+    """Return what a log is called in pictures."""
+    return f"{log.source}, {log.median_rows:,.0f} a cell"

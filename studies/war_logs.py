@@ -35,7 +35,7 @@ from studies.event_log_states import (
 )
 from studies.event_logs import Kind, event_log
 from studies.result import Result, Row, Verdict, conclude
-from studies.war_log_pictures import draw_state, draw_states, draw_transitions
+from studies.war_log_pictures import draw_intervals, draw_state, draw_states, draw_transitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -104,6 +104,7 @@ def fit_all(
                 n_sweeps=n_sweeps,
                 n_draws=n_draws,
                 n_restarts=n_restarts,
+                relation="add_or_remove_one",
                 rng=rng,
             )
         else:
@@ -225,17 +226,22 @@ def title_of(log: EventLog) -> str:
 
 def draw_all(out: Path, log: EventLog, fitted: Fitted) -> list[Path]:
     """Draw the pictures of one log."""
-    footer = f"Foulds et al. 2016, {FIGURES[log.kind]}; epsilon {EPSILON}."
+    footer = (
+        f"Foulds et al. 2016, {FIGURES[log.kind]}; epsilon {EPSILON}, of OPS only if its chain converged."
+    )
     n_states, shown = N_STATES[log.kind], fitted.shown
     maps = {method: shown[method].most_frequent for method in (EXACT, CLIPPED, AWARE)}
-    maps[f"{TIGHT},\nlast 100 draws"] = shown[TIGHT].most_frequent
-    maps[f"{TIGHT},\nlast draw: what is published"] = shown[TIGHT].last
-    paths = [out / f"war_logs-{log.kind}-{name}.png" for name in ("states", "transitions")]
+    maps["OPS, M = 100:\nlast 100 draws"] = shown[TIGHT].most_frequent
+    maps["OPS, M = 100:\nlast draw, published"] = shown[TIGHT].last
+    named = {method.replace(" (", "\n("): states for method, states in shown.items()}
+    with_intervals = {method: shown[method] for method in (EXACT, CLIPPED, AWARE)}
+    names = ("states", "transitions", "intervals", *(f"state-{state + 1}" for state in range(n_states)))
+    paths = [out / f"war_logs-{log.kind}-{name}.png" for name in names]
     draw_states(paths[0], log, maps, n_states, footer)
-    draw_transitions(paths[1], log, shown, footer)
-    for state in range(n_states):
-        paths.append(out / f"war_logs-{log.kind}-state-{state + 1}.png")
-        draw_state(paths[-1], log, shown, state, footer)
+    draw_transitions(paths[1], log, named, footer)
+    draw_intervals(paths[2], log, with_intervals, 0, widest_feature(log), footer)
+    for state, path in enumerate(paths[3:]):
+        draw_state(path, log, shown, state, footer)
     return paths
 
 
