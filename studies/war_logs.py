@@ -9,49 +9,33 @@ highest log joint, of OPS the first. Numbers are means over restarts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from studies.event_log_models import (
-    AWARE,
-    CLIPPED,
-    EXACT,
-    OPS,
-    best_restart,
-    exact_table,
-    ops_draws,
-    table_draws,
-)
+from studies.event_log_models import AWARE, CLIPPED, EXACT, OPS
 from studies.event_log_release import released_table
-from studies.event_log_states import (
-    States,
-    chance_of_rare,
-    distance_of_emissions,
-    share_alike,
-    share_covered,
-    states_of,
-)
+from studies.event_log_states import chance_of_rare, distance_of_emissions, share_alike, share_covered
 from studies.event_logs import Kind, event_log
 from studies.result import Result, Row, Verdict, conclude
-from studies.war_log_pictures import draw_intervals, draw_state, draw_states, draw_transitions
+from studies.war_log_fits import EPSILON, N_STATES, fit_all
+from studies.war_log_pictures import FREQUENT_SHOWN, draw_intervals, draw_state, draw_states, draw_transitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from studies.event_log_states import States
     from studies.event_logs import EventLog
     from studies.result import Size
+    from studies.war_log_fits import Fitted
     from suffice.pipeline.models.count_table import CountTable
 
-EPSILON = 5
-N_STATES: Mapping[Kind, int] = {"many": 2, "few": 3}
 PAPERS: Mapping[Kind, tuple[str, str]] = {"many": ("390,000", "972"), "few": ("75,000", "58")}
 """Of Iraq and Afghanistan: events, and their median in a cell."""
 FIGURES: Mapping[Kind, str] = {"many": "Figures 3 to 5, 10 and 11", "few": "Figures 7, 12 and 13"}
-WIDE, TIGHT = OPS
-"""M = 10 and M = 100; the paper's pictures have the latter."""
+_, TIGHT = OPS
+"""M = 100, as in the paper's pictures."""
 RARE = 0.01
 SMALL = 1 / 3
 NOISY = 0.95
@@ -68,62 +52,6 @@ CONCLUSION = (
     "not noisier than its last hundred. The papers' pictures are not at hand: the comparison is by eye "
     "with what the text says of them."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """The states under each method.
-
-    Attributes
-    ----------
-    shown : mapping of str to States
-        Of the restart that the pictures show.
-    restarts : mapping of str to list of States
-    """
-
-    shown: Mapping[str, States]
-    restarts: Mapping[str, list[States]]
-
-
-def fit_all(
-    log: EventLog, released: CountTable, n_sweeps: int, n_restarts: int, rng: np.random.Generator
-) -> Fitted:
-    """Draw states under every method."""
-    n_states, everywhere = N_STATES[log.kind], np.ones(log.shape, dtype=bool)
-    n_draws = n_sweeps // 2
-    shown: dict[str, States] = {}
-    restarts: dict[str, list[States]] = {}
-    for method in (EXACT, CLIPPED, AWARE, *OPS):
-        if method in OPS:
-            draws = ops_draws(
-                log.counts,
-                everywhere,
-                OPS[method],
-                n_states=n_states,
-                epsilon=EPSILON,
-                n_sweeps=n_sweeps,
-                n_draws=n_draws,
-                n_restarts=n_restarts,
-                relation="add_or_remove_one",
-                rng=rng,
-            )
-        else:
-            draws = table_draws(
-                exact_table(log.counts, everywhere) if method == EXACT else released,
-                method,
-                n_states=n_states,
-                n_sweeps=n_sweeps,
-                n_draws=n_draws,
-                n_restarts=n_restarts,
-                rng=rng,
-            )
-        chosen = 0 if method in OPS else best_restart(draws)
-        shown[method] = states_of(draws, chosen, shown.get(EXACT), is_one_sample=method in OPS)
-        restarts[method] = [
-            states_of(draws, restart, shown[EXACT], is_one_sample=method in OPS)
-            for restart in range(n_restarts)
-        ]
-    return Fitted(shown=shown, restarts=restarts)
 
 
 def shape_rows(log: EventLog) -> list[Row]:
@@ -214,6 +142,23 @@ def coherence_row(log: EventLog, fitted: Fitted) -> Row:
     )
 
 
+def disagreement_rows(log: EventLog, fitted: Fitted) -> list[Row]:
+    """Return how far apart the restarts of OPS stay: beyond a few nats, its chain has not converged."""
+    n_restarts = len(fitted.restarts[TIGHT])
+    return [
+        Row(
+            quantity=f"{title_of(log)}: log joint of restarts, standard deviation, {method}",
+            ours=float(np.std(fitted.log_joint[method], ddof=1)),
+            paper="private only if MCMC has converged",
+            error=float(np.std(fitted.log_joint[method], ddof=1) / np.sqrt(2 * (n_restarts - 1))),
+            verdict=Verdict.ADDED,
+            note=f"nats; means of {n_restarts} restarts",
+            digits=3,
+        )
+        for method in OPS
+    ]
+
+
 def widest_feature(log: EventLog) -> int:
     """Return the place of the feature with most categories."""
     return int(np.argmax([len(names) for names in log.categories]))
@@ -234,14 +179,17 @@ def draw_all(out: Path, log: EventLog, fitted: Fitted) -> list[Path]:
     maps["OPS, M = 100:\nlast 100 draws"] = shown[TIGHT].most_frequent
     maps["OPS, M = 100:\nlast draw, published"] = shown[TIGHT].last
     named = {method.replace(" (", "\n("): states for method, states in shown.items()}
-    with_intervals = {method: shown[method] for method in (EXACT, CLIPPED, AWARE)}
-    names = ("states", "transitions", "intervals", *(f"state-{state + 1}" for state in range(n_states)))
-    paths = [out / f"war_logs-{log.kind}-{name}.png" for name in names]
+    paths = [out / f"war_logs-{log.kind}-{name}.png" for name in ("states", "transitions")]
     draw_states(paths[0], log, maps, n_states, footer)
     draw_transitions(paths[1], log, named, footer)
-    draw_intervals(paths[2], log, with_intervals, 0, widest_feature(log), footer)
-    for state, path in enumerate(paths[3:]):
-        draw_state(path, log, shown, state, footer)
+    for state in range(n_states):
+        paths.append(out / f"war_logs-{log.kind}-state-{state + 1}.png")
+        draw_state(paths[-1], log, shown, state, footer)
+    widest = widest_feature(log)
+    if len(log.categories[widest]) > FREQUENT_SHOWN:
+        paths.append(out / f"war_logs-{log.kind}-intervals.png")
+        with_intervals = {method: shown[method] for method in (EXACT, CLIPPED, AWARE)}
+        draw_intervals(paths[-1], log, with_intervals, 0, widest, footer)
     return paths
 
 
@@ -263,6 +211,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             clipping_row(log, released),
             *method_rows(log, fitted),
             coherence_row(log, fitted),
+            *disagreement_rows(log, fitted),
         ]
         pictures += draw_all(out, log, fitted)
         for row in emission_rows(log, fitted):
