@@ -1,4 +1,4 @@
-"""Time the noise of many cells: the draws alone, then all that comes after the sums of a release.
+"""Time the noise of many cells: the draws alone, all that comes after the sums of a release, and samples.
 
 python benchmarks/noise_rate.py [--cells 1000000]
 """
@@ -6,6 +6,7 @@ python benchmarks/noise_rate.py [--cells 1000000]
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -19,6 +20,7 @@ from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.mechanism.mechanism import privatize
 from suffice.pipeline.mechanism.noise import discrete_laplace
+from suffice.pipeline.mechanism.sampling import CellSampler
 from suffice.pipeline.reduce.tree import zero_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.releases.release_parquet import encode_statistic
@@ -33,6 +35,10 @@ FAMILIES = {
     "bernoulli": {"family": "bernoulli", "column": "x"},
     "normal": {"family": "normal", "column": "x", "lower": "0", "upper": "1"},
 }
+
+GRIDS = (65, 1025, 4097)
+RECORDS = (0, 10_000, 100_000_000)
+CANDIDATES = 200_000
 
 
 def main() -> None:
@@ -58,8 +64,35 @@ def main() -> None:
             cells * len(statistic.components),
         )
         timed(f"{name}: its file", lambda: encode_statistic(statistic, plan.groups, np.concatenate(noisy)), 0)  # noqa: B023
+    for grid, n in itertools.product(GRIDS, RECORDS):
+        time_sample(grid, n)
     if cells == 1_000_000:
         print(f"goal: the draws in {GOAL:.0f} s: {'met' if wall <= GOAL else 'MISSED'}")
+
+
+def time_sample(grid: int, n: int) -> None:
+    """Draw three points of a grid in each of some cells of so many records, in one thread."""
+    sample = {"draws": "3", "within": ["0.005", "0.5"], "grid": str(grid), "prior": "Beta(1, 30)"}
+    entry = {"family": "bernoulli", "column": "x", "sample": sample}
+    spec = make_spec("absent", {}, {"s": entry})
+    sampler = CellSampler.of(compile_plan(spec).statistics[0], spec.statistics["s"])
+    n_cells = max(10, CANDIDATES // (3 * grid))
+    sums = np.array([[n - n // 10, n // 10]] * n_cells, dtype=object)
+
+    def drawn() -> None:
+        scores = sampler.scores(sums)
+        out = np.zeros((n_cells, 3), np.int64)
+        for cell in range(n_cells):
+            sampler.selector.draw_into(scores[cell], out[cell])
+
+    start = processor_seconds()
+    drawn()
+    seconds = processor_seconds() - start
+    each = seconds / (3 * n_cells)
+    print(
+        f"sample: {grid:,} points, {n:,} records: {1e3 * each:.2f} ms a draw, {1e6 * each / grid:.1f} "
+        "microseconds a candidate"
+    )
 
 
 def draw(size: int) -> None:

@@ -1,16 +1,21 @@
-"""Run studies: ``python -m studies`` lists them, ``python -m studies NAME`` runs one, ``all`` every one."""
+"""Run studies of the papers' results: pictures and tables. No name lists them, `all` runs every one."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from studies.catalogue import STUDIES, Study, module_of
 from studies.result import Size
 from suffice.errors import SufficeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OUT = Path("build/studies")
 SEED = 1
@@ -19,13 +24,18 @@ ALL = "all"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what the arguments name; the exit status is 2 where a name or a folder is wrong."""
-    chosen = _parser().parse_args(arguments)
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
     if not chosen.names:
+        if arguments or (arguments is None and len(sys.argv) > 1):
+            parser.error("which studies? name some, or all")
         print("\n".join(f"{study.name:24}{study.paper}, {study.result}" for study in STUDIES))
         return 0
     known = {study.name: study for study in STUDIES}
     if unknown := [name for name in chosen.names if name not in {*known, ALL}]:
-        print(f"There is no study {unknown[0]!r}; `python -m studies` lists all.", file=sys.stderr)
+        near = difflib.get_close_matches(unknown[0].lower(), [*known, ALL], n=1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        print(f"There is no study {unknown[0]!r}.{meant} `python -m studies` lists all.", file=sys.stderr)
         return 2
     wanted = list(known.values()) if ALL in chosen.names else [known[name] for name in chosen.names]
     try:
@@ -47,12 +57,28 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"studies, or {ALL}; none: list them")
-    parser.add_argument("--full", action="store_true", help="at least the papers' own number of repeats")
-    parser.add_argument("--size", choices=[size.value for size in Size], default=Size.USUAL.value)
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--full", action="store_true", help="at least the papers' own number of repeats")
+    sizes.add_argument(
+        "--size",
+        choices=[size.value for size in Size],
+        default=Size.USUAL.value,
+        help="how much is simulated (%(default)s)",
+    )
     parser.add_argument("--out", type=Path, default=OUT, help="the folder for PNG and CSV (%(default)s)")
-    parser.add_argument("--seed", type=int, default=SEED, help="of what is simulated (%(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="studies at a time (%(default)s)")
+    parser.add_argument("--seed", type=_at_least(0), default=SEED, help="of what is simulated (%(default)s)")
+    parser.add_argument("--processes", type=_at_least(1), default=2, help="studies at a time (%(default)s)")
     return parser
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            message = f"{text!r}: a whole number of at least {least} is needed"
+            raise argparse.ArgumentTypeError(message)
+        return int(text)
+
+    return number
 
 
 def _run_all(studies: list[Study], out: Path, seed: int, size: Size, processes: int) -> None:

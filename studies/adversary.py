@@ -74,7 +74,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         for records, value in zip(SHOWN, chosen, strict=True)
     ]
     rows += [
-        Row(quantity="limit 2 log 9", ours=LIMIT, paper="2 sup |log p(x') - log p(x)|"),
+        Row(quantity="limit 2 log 9", ours=LIMIT, paper="2 C, C = sup |log p(x') - log p(x)| (Theorem 2)"),
         Row(
             quantity="records of the rarer symbol, of 1,000",
             ours=min(successes, failures),
@@ -103,8 +103,13 @@ def run(out: Path, seed: int, size: Size) -> Result:
         logarithmic(axis, x=True)
         draw_limit(axis, LIMIT, "2 log 9, what is charged")
         axis.set_ylim(0.0, LIMIT * 1.12)
-        axis.set_xlabel("records, the replaced one counted")
+        axis.set_xlabel("records: N, and the one that is replaced")
         axis.set_ylabel("loss, nats")
         axis.legend(loc="lower right")
-    curves = {"records": SHOWN, "greedy": chosen, "balanced": balanced, "added": added}
+    curves = {
+        "N": SHOWN,
+        "loss of the greedy adversary's data, a record replaced, nats": chosen,
+        "loss of balanced data, a record replaced, nats": balanced,
+        "loss of equal records, one added, nats": added,
+    }
     return conclude(out, "adversary", rows, pictures=[path], curves=curves)

@@ -1,10 +1,30 @@
-"""A bound that says whether it is a guarantee; only a guarantee turns into a privacy parameter."""
+"""A bound that says what it bounds and whether it is a guarantee; only some turn into a privacy parameter."""
 
 from __future__ import annotations
 
+import enum
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Quantity(enum.StrEnum):
+    """What a number bounds."""
+
+    LIPSCHITZ = "L of Assumption 1"
+    CONCENTRATION = "c of Assumption 2"
+    KL = "a KL divergence"
+    VARIATION = "a total variation"
+    EPSILON = "epsilon"
+    DISTANCE = "a distance of data sets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,17 +34,19 @@ class Bound:
     Attributes
     ----------
     value : float
+    quantity : Quantity
     is_guarantee : bool
         False for everything that rests on Assumption 2: Theorems 1(ii) and 2(ii) are false as stated.
     rests_on : str
     """
 
     value: float
+    quantity: Quantity
     is_guarantee: bool
     rests_on: str
 
     def guaranteed(self) -> float:
-        """Return the value of a guarantee; only such a value may enter a privacy parameter.
+        """Return the value of a guarantee.
 
         Raises
         ------
@@ -37,18 +59,81 @@ class Bound:
         return self.value
 
 
+def smoothness_of(bound: object) -> Bound:
+    """Return a bound that is an L or a c; nothing else follows from other bounds.
+
+    Raises
+    ------
+    UsageError
+        Where it bounds something else, or is none.
+    """
+    if not isinstance(bound, Bound) or bound.quantity not in {Quantity.LIPSCHITZ, Quantity.CONCENTRATION}:
+        found = bound.quantity.value if isinstance(bound, Bound) else type(bound).__name__
+        message = f"smoothness: what lipschitz() or concentration() returns is needed, not {found}"
+        raise UsageError(message)
+    return bound
+
+
+def number_of(name: str, value: object, *, above: float = -math.inf, least: float = -math.inf) -> float:
+    """Return a finite number that is above one limit, and at least another.
+
+    Raises
+    ------
+    UsageError
+        Where it is not.
+    """
+    own = float(value) if isinstance(value, (int, float, np.number)) else math.nan
+    if not math.isfinite(own) or not own > above or not own >= least:
+        limits = f" above {above:g}" if above > -math.inf else ""
+        limits += f" of at least {least:g}" if least > -math.inf else ""
+        message = f"{name}: a finite number{limits} is needed"
+        raise UsageError(message)
+    return own
+
+
+def whole_number_of(name: str, value: object, *, least: int = 1) -> int:
+    """Return a whole number that is at least a limit.
+
+    Raises
+    ------
+    UsageError
+        Where it is not.
+    """
+    found = number_of(name, value, least=least)
+    if found != int(found):
+        message = f"{name}: a whole number is needed"
+        raise UsageError(message)
+    return int(found)
+
+
+def numbers_of(name: str, values: object) -> tuple[float, ...]:
+    """Return finite numbers.
+
+    Raises
+    ------
+    UsageError
+        Where they are not.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        message = f"{name}: a sequence of numbers is needed"
+        raise UsageError(message)
+    return tuple(number_of(name, each) for each in values)
+
+
 def interval_of(
-    parameters: dict[str, tuple[float, float]], name: str, low: float = 0.0
+    parameters: Mapping[str, tuple[float, float]], name: str, low: float = 0.0, high: float = math.inf
 ) -> tuple[float, float]:
     """Return the declared interval of a parameter.
 
     Raises
     ------
     UsageError
-        Where it is missing, empty or reaches below `low`.
+        Where it is missing, empty or reaches beyond `low` or `high`.
     """
     found = parameters.get(name)
-    if found is None or not low <= found[0] <= found[1]:
-        message = f"parameter {name}: a declared interval of at least {low:g} is needed"
+    ends = tuple(found) if isinstance(found, Sequence) and not isinstance(found, str) else ()
+    is_pair = len(ends) == 2 and all(isinstance(end, (int, float)) for end in ends)
+    if not is_pair or not low <= ends[0] <= ends[1] <= high:
+        message = f"parameter {name}: a declared interval (low, high) within [{low:g}, {high:g}] is needed"
         raise UsageError(message)
-    return found
+    return float(ends[0]), float(ends[1])

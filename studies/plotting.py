@@ -35,6 +35,9 @@ def picture(
         figure = new_figure(max(width * panels, 6.4), height)
         axes = figure.subplots(1, panels, squeeze=False)[0]
         yield list(axes)
+        for legend in filter(None, (axis.get_legend() for axis in axes)):
+            legend.set_frame_on(True)  # no grid line goes through its words
+            legend.get_frame().set(facecolor="white", edgecolor="none", alpha=0.9)
         finish(figure, title, subtitle, f"{footer} {NOT_A_RELEASE}")
         save_figure(figure, path)
 
@@ -58,15 +61,23 @@ def logarithmic(axis: Axes, *, x: bool = False, y: bool = False) -> None:
 
 
 def draw_line(
-    axis: Axes, x: Sequence[float], y: Sequence[float], label: str, series: int, *, marker: bool = True
+    axis: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    label: str,
+    series: int,
+    *,
+    marker: bool = True,
+    marked: Sequence[int] | None = None,
 ) -> None:
-    """Draw one series, told by its colour and its marker."""
+    """Draw one series, told by its colour and its marker; of a crowd of points only some are marked."""
     axis.plot(
         x,
         y,
         color=COLOURS[series],
         marker=MARKERS[series] if marker else None,
         markersize=4.5,
+        markevery=None if marked is None else list(marked),
         linewidth=1.8,
         label=label,
     )

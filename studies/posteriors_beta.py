@@ -31,8 +31,8 @@ POINTS = np.linspace(0.0, 1.0, 401)[1:-1]
 CONCLUSION = (
     "Reproduced from the description: the picture itself is not at hand, so the comparison is by eye with "
     "the text. The OPS posterior is cut off at .2 and flatter by T = 2.77; the thirty Laplace posteriors "
-    "are as narrow as the posterior and lie beside it, so many of their intervals miss what the posterior "
-    "holds. The noise-aware posteriors of the same releases are wider by what the noise hides."
+    "are about as narrow as the posterior and lie beside it, so many of their intervals miss what the "
+    "posterior holds. The noise-aware posteriors of the same releases are wider by what the noise hides."
 )
 
 
@@ -94,16 +94,17 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="Thirty private posteriors of 6 successes in 20 records",
-        subtitle=f"Density of p, epsilon {EPSILON:g}, truth .3; black: the posterior without privacy",
+        subtitle=f"Density of p, epsilon {EPSILON:g}, a0 = {LEAST:g}; black: the posterior without privacy; "
+        "dotted: the truth .3",
         footer="Foulds et al. 2016, Figure 1.",
         panels=3,
         width=3.5,
         height=3.0,
     ) as axes:
         groups = (
-            ("one sample's law (OPS)", [tempered]),
-            ("Laplace, plug-in", plug_in),
-            ("noise-aware", aware),
+            ("the law of one sample (OPS)", [tempered]),
+            ("Laplace, counts taken for exact", plug_in),
+            ("the same thirty releases, noise-aware", aware),
         )
         for place, (axis, (name, densities)) in enumerate(zip(axes, groups, strict=True)):
             for density in densities:

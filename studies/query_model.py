@@ -19,6 +19,7 @@ from studies.mechanisms.posterior_sampling import sample_dirichlet
 from studies.plotting import draw_line, logarithmic, picture
 from studies.result import Result, Row, Verdict, conclude
 from studies.robustness import lipschitz, privacy_of_posterior_sampling
+from suffice.errors import SchemaError
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ LIKE_ADULT = (11_800, 800, 2_600, 900, 19_100, 5_000, 3_700, 4_900)
 EPSILON = 1.0
 MULTIPLE = 10.0
 QUERIES = (1, 10, 100, 1000)
+NUMBERS = ("one query", "10 queries", "100 queries", "1,000 queries")
 CONCLUSION = (
     "Theorem 2(i) gives the price: 2 L rho a query, 8.76 for a draw of the posterior itself where the least "
     "entry is 1/80. Within epsilon 1, answers by draws get worse with the number of queries, as epsilon is "
@@ -46,9 +48,14 @@ def load_counts() -> tuple[Counts, str]:
     path = Path(os.environ.get("SUFFICE_SHARED_DATA", BESIDE)) / "adult" / "adult.parquet"
     if not path.exists():
         return np.array(LIKE_ADULT).reshape(4, 2), "a distribution like adult"
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only where the data are
+    import pyarrow as pa  # noqa: PLC0415 - only where the data are
+    import pyarrow.parquet as pq  # noqa: PLC0415
 
-    table = pq.read_table(path, columns=["sex", "education", "income"]).to_pydict()
+    try:
+        table = pq.read_table(path, columns=["sex", "education", "income"]).to_pydict()
+    except (pa.ArrowException, OSError):
+        message = "adult.parquet: cannot be read; mend it, or take it away, and a study simulates some"
+        raise SchemaError(message) from None
     group = 2 * np.array([own.strip() == "Male" for own in table["sex"]])
     group = group + np.array([own.strip() in DEGREES for own in table["education"]])
     income = np.array([own.strip().startswith(">") for own in table["income"]])
@@ -110,13 +117,13 @@ def run(out: Path, seed: int, size: Size) -> Result:
     ]
     rows += [
         Row(
-            quantity=f"mean error of E(y given z), {queries:,} queries by draws, epsilon 1, {source}",
+            quantity=f"mean error of E(y given z), {words} by draws, epsilon 1, {source}",
             ours=value,
             error=error,
             verdict=Verdict.ADDED,
             digits=3,
         )
-        for queries, (value, error) in zip(QUERIES, drawn, strict=True)
+        for words, (value, error) in zip(NUMBERS, drawn, strict=True)
     ]
     rows.append(
         Row(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import stats
 
 from studies.mechanisms.posterior_sampling import (
     laplace_beta_bernoulli,
@@ -32,8 +33,9 @@ EPSILON = 1.0
 SHOWN = (100, 1000, 10_000, 100_000)
 CUTS = (0.2, 0.05)
 CONCLUSION = (
-    "Reproduced: 2, 1 + T and 1. The paper's 'asymptotic posterior N(theta, 2 I^-1 / N)' is the law of a "
-    "draw about the truth; the posterior's own variance is I^-1 / N."
+    "Reproduced: 2, 1 + T and 1. The paper's 'asymptotic posterior N(theta, 2 I^-1 / N)', and (1 + T) "
+    "I^-1 / N at temperature T, are laws of a draw about the truth; the posterior's own variance is "
+    "I^-1 / N, and T I^-1 / N."
 )
 
 
@@ -60,6 +62,12 @@ def efficiency(values: Floats, records: int) -> tuple[float, float]:
     """Return N E(estimate - p)^2 / (p (1 - p)) and its standard error."""
     squares = records * (values - TRUTH) ** 2 / (TRUTH * (1.0 - TRUTH))
     return float(squares.mean()), float(squares.std() / np.sqrt(len(squares)))
+
+
+def scaled_variance(records: int, hot: float) -> float:
+    """Return N over p (1 - p) times the variance of the posterior at a temperature, of N p successes."""
+    law = stats.beta(1.0 + TRUTH * records / hot, 1.0 + (1.0 - TRUTH) * records / hot)
+    return records * float(law.var()) / (TRUTH * (1.0 - TRUTH))
 
 
 def run(out: Path, seed: int, size: Size) -> Result:
@@ -96,39 +104,57 @@ def run(out: Path, seed: int, size: Size) -> Result:
         Row(quantity=f"limit 1 + T, a0 = {least:g}", ours=1.0 + temperature(least), digits=5)
         for least in CUTS
     ]
-    records = SHOWN[-1]
-    a, b = TRUTH * records + 1.0, (1.0 - TRUTH) * records + 1.0
-    own = records * a * b / ((a + b) ** 2 * (a + b + 1.0)) / (TRUTH * (1.0 - TRUTH))
-    rows.append(
+    own, tempered = (scaled_variance(SHOWN[-1], hot) for hot in (1.0, temperature(CUTS[0])))
+    rows += [
         Row(
-            quantity="N times the posterior's variance over p (1 - p)",
-            ours=own,
-            paper="2",
+            quantity=quantity,
+            ours=value,
+            paper=paper,
             verdict=Verdict.WRONG,
-            note="2 is the variance of a draw about the truth",
+            note=note,
             digits=4,
         )
-    )
+        for quantity, value, paper, note in (
+            (
+                "Theorem 4: N times the posterior's variance over p (1 - p)",
+                own,
+                "2",
+                "2 is the variance of a draw about the truth",
+            ),
+            (
+                "Theorem 5: the same at temperature T, a0 = 0.2",
+                tempered,
+                "1 + T",
+                "T; 1 + T is the variance of a draw about the truth",
+            ),
+            (
+                "Section 3.3: variance at temperature T over the posterior's, a0 = 0.2",
+                tempered / own,
+                "(1 + T) / 2",
+                "T; (1 + T) / 2 is the ratio of two draws' variances",
+            ),
+        )
+    ]
     path = out / "relative_efficiency.png"
     with picture(
         path,
         title="A tempered draw never catches up",
-        subtitle=f"N E(estimate - p)^2 / (p (1 - p)), p = {TRUTH}, epsilon {EPSILON:g}; dashed: limits",
-        footer=f"Foulds et al. 2016, Table 1; {repeats:,} repeats.",
+        subtitle=f"Relative efficiency over the records, p = {TRUTH}, epsilon {EPSILON:g}; dashed: limits",
+        footer=f"Foulds et al. 2016, Table 1, Theorems 4, 5; {repeats:,} repeats.",
         width=6.4,
         height=3.8,
     ) as (axis,):
         for series, (name, (_, value)) in enumerate(limits.items()):
             if name != "non-private draw":
-                draw_limit(axis, value, f"{value:.4g}")
+                draw_limit(axis, value, f"1 + T = {value:.4g}" if name.startswith("OPS") else f"{value:g}")
             draw_line(axis, SHOWN, [found[own_records][name][0] for own_records in SHOWN], name, series)
         logarithmic(axis, x=True)
         axis.set_ylim(0.0, 8.2)
         axis.set_xlim(80, 400_000)
         axis.set_xlabel("records N")
-        axis.set_ylabel("relative to the best")
+        axis.set_ylabel("N E(estimate - p)^2 / (p (1 - p))")
         axis.legend(loc="center left", bbox_to_anchor=(0.0, 0.66), ncols=2)
-    curves: dict[str, tuple[float, ...]] = {"records": SHOWN}
+    curves: dict[str, tuple[float, ...]] = {"N": SHOWN}
     for name in limits:
         curves[name] = tuple(found[own_records][name][0] for own_records in SHOWN)
         curves[f"{name}, standard error"] = tuple(found[own_records][name][1] for own_records in SHOWN)

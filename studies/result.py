@@ -35,6 +35,7 @@ class Verdict(enum.StrEnum):
     """How the paper's number stands beside ours."""
 
     AGREES = "agrees"
+    LOOSE = "holds, but loosely"
     DIFFERS = "does not reproduce"
     WRONG = "the paper is wrong"
     ADDED = "not in the paper"

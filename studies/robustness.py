@@ -11,22 +11,42 @@ counterexamples. So nothing that rests on it is a guarantee.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import integrate, optimize, special, stats
+from scipy import optimize, special
 
-from studies.bound import Bound, interval_of
+from studies.bound import (
+    Bound,
+    Quantity,
+    interval_of,
+    number_of,
+    smoothness_of,
+    whole_number_of,
+)
+from studies.le_cam import le_cam
 from studies.plotting import draw_line, logarithmic, picture
 from studies.result import conclude
 from studies.robustness_checks import RECORDS, counterexample, rows_of_checks
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from studies.result import Result, Size
+
+__all__ = [
+    "KAPPA",
+    "OMEGA",
+    "concentration",
+    "distinguishability",
+    "kl_bound",
+    "le_cam",
+    "lipschitz",
+    "privacy_of_posterior_sampling",
+    "total_variation_bound",
+]
 
 OMEGA = float(optimize.brentq(lambda w: math.exp(w) - 2.0 * w - 1.0, 0.5, 3.0, xtol=1e-15))
 """The solution of exp(w) = 2 w + 1 that is not 0."""
@@ -39,12 +59,19 @@ METRICS = {
     "network": "degrees",
 }
 """Of each family: |x - y|; |x^2 - y^2| + 2 |x - y|; the sum over variables that differ of 1 + degree."""
+PARAMETERS = {
+    "exponential": ("rate",),
+    "laplace": ("scale",),
+    "beta-binomial": ("probability", "trials"),
+    "normal": ("mean", "variance"),
+    "network": ("least_probability",),
+}
 CONCLUSION = (
     "Theorems 1(i) and 2(i), Remark 1 and Lemmas 3 and 7 hold. Theorems 1(ii) and 2(ii) are false as "
     "stated: their proof integrates against the prior where the posterior stands, and exponential data "
     "with one record of 1 among zeros break the claim from 16 records on. Lemma 4 needs s >= 1/L for s >= "
-    "L, Lemmas 5 and 6 fail (6 holds for the precision), and the constant of Lemma 1 is L, not L n: the "
-    "sum stands in the metric already."
+    "L, Lemmas 5 and 6 fail (6 holds for the precision). Lemma 1 holds with L where it has L n: the sum "
+    "stands in the metric already. Theorem 3: see `distinguishing`."
 )
 
 
@@ -55,30 +82,36 @@ def _check(family: str, metric: str) -> None:
         raise UsageError(message)
 
 
-def lipschitz(family: str, parameters: dict[str, tuple[float, float]], metric: str) -> Bound:
+def lipschitz(family: str, parameters: Mapping[str, tuple[float, float]], metric: str) -> Bound:
     """Return L of Assumption 1 over declared intervals of the parameters.
+
+    It is a guarantee for priors that give all else no mass.
 
     Parameters
     ----------
     family : {"exponential", "laplace", "beta-binomial", "normal", "network"}
-    parameters : dict of str to (float, float)
-        ``rate``; ``scale``; ``probability`` and ``trials``; ``mean`` and ``variance``;
-        ``least_probability`` of any entry of a network's tables. Intervals are public.
+    parameters : mapping of str to (float, float)
+        Lowest and highest value of each: ``rate``; ``scale``; ``probability`` and ``trials``; ``mean`` and
+        ``variance``; ``least_probability`` of any entry of a network's tables. Intervals are public.
     metric : str
         The family's, of `METRICS`.
 
     Raises
     ------
     UsageError
-        Where the family has another metric, an interval is missing, or no finite L exists.
+        Where the family has another metric, an interval is missing, empty or of another parameter, or no
+        finite L exists.
     """
     _check(family, metric)
+    if unknown := [name for name in parameters if name not in PARAMETERS[family]]:
+        message = f"{family}: no parameter {unknown[0]}; it has {' and '.join(PARAMETERS[family])}"
+        raise UsageError(message)
     if family == "exponential":
         found = interval_of(parameters, "rate")[1]
     elif family == "laplace":
         found = _inverse(interval_of(parameters, "scale")[0])
     elif family == "beta-binomial":
-        low, high = interval_of(parameters, "probability")
+        low, high = interval_of(parameters, "probability", 0.0, 1.0)
         trials = interval_of(parameters, "trials", 1.0)[1]
         # log C(n, k) is concave: its steepest chords are the first and the last, of slope log n and -log n.
         found = math.log(trials) + max(abs(float(special.logit(end))) for end in (low, high))
@@ -86,24 +119,25 @@ def lipschitz(family: str, parameters: dict[str, tuple[float, float]], metric: s
         mean = interval_of(parameters, "mean", -math.inf)
         found = max(1.0, *map(abs, mean)) / 2.0 * _inverse(interval_of(parameters, "variance")[0])
     else:
-        found = math.log(_inverse(interval_of(parameters, "least_probability")[0]))
+        found = math.log(_inverse(interval_of(parameters, "least_probability", 0.0, 1.0)[0]))
     if not math.isfinite(found):
         message = f"{family}: the log likelihood is unbounded on these intervals; no finite L exists"
         raise UsageError(message)
-    return Bound(value=float(found), is_guarantee=True, rests_on="Assumption 1")
+    return Bound(value=float(found), quantity=Quantity.LIPSCHITZ, is_guarantee=True, rests_on="Assumption 1")
 
 
 def _inverse(value: float) -> float:
     return 1.0 / value if value > 0.0 else math.inf
 
 
-def concentration(family: str, prior: dict[str, float], metric: str) -> Bound:
+def concentration(family: str, prior: Mapping[str, float], metric: str) -> Bound:
     """Return c of Assumption 2: of no conclusion of the paper's is it a guarantee.
 
     Parameters
     ----------
     family : {"exponential", "laplace", "beta-binomial", "normal"}
-    prior : dict of str to float
+    prior : mapping of str to float
+        All above 0:
         ``rate``: of the exponential prior of the rate; ``inverse_scale``: of that of 1/scale; ``alpha`` and
         ``trials``: of Beta(alpha, alpha) and a binomial; ``precision``: of the exponential prior of
         1/variance, for means within [-1, 1]; ``variance``: of that of the variance.
@@ -113,9 +147,10 @@ def concentration(family: str, prior: dict[str, float], metric: str) -> Bound:
     ------
     UsageError
         Where no c > 0 satisfies Assumption 2: two trials or more (Lemma 5), a prior on the variance (Lemma
-        6).
+        6); or a number is not above 0.
     """
     _check(family, metric)
+    prior = {name: number_of(name, value, above=0.0) for name, value in prior.items()}
     match family, prior:
         case "exponential", {"rate": rate}:
             found = rate
@@ -134,7 +169,9 @@ def concentration(family: str, prior: dict[str, float], metric: str) -> Bound:
         case _:
             message = f"{family}: this prior has no c of Assumption 2"
             raise UsageError(message)
-    return Bound(value=float(found), is_guarantee=False, rests_on="Assumption 2")
+    return Bound(
+        value=float(found), quantity=Quantity.CONCENTRATION, is_guarantee=False, rests_on="Assumption 2"
+    )
 
 
 def _concentration_of_one_trial(alpha: float) -> float:
@@ -146,31 +183,64 @@ def _concentration_of_one_trial(alpha: float) -> float:
 
 
 def kl_bound(smoothness: Bound, rho: float) -> Bound:
-    """Return Theorem 1's bound on the KL divergence of posteriors: 2 L rho, or kappa rho / c."""
-    value = 2.0 * smoothness.value * rho if smoothness.is_guarantee else KAPPA * rho / smoothness.value
-    return Bound(value=value, is_guarantee=smoothness.is_guarantee, rests_on=smoothness.rests_on)
+    """Return Theorem 1's bound on the KL divergence of posteriors: 2 L rho, or kappa rho / c.
+
+    Parameters
+    ----------
+    smoothness : Bound
+        What `lipschitz` or `concentration` returns.
+    rho : float
+        The distance of the two data sets in the family's metric, at least 0.
+
+    Raises
+    ------
+    UsageError
+        Where the bound is another one, or the distance is negative.
+    """
+    own, rho = smoothness_of(smoothness), number_of("rho", rho, least=0.0)
+    value = 2.0 * own.value * rho if own.is_guarantee else KAPPA * rho / own.value
+    return Bound(value=value, quantity=Quantity.KL, is_guarantee=own.is_guarantee, rests_on=own.rests_on)
 
 
 def total_variation_bound(smoothness: Bound, rho: float) -> Bound:
-    """Return Pinsker's bound on the total variation: the square root of half of `kl_bound`."""
+    """Return Pinsker's bound on the total variation: the square root of half of `kl_bound`.
+
+    Above 1 it says nothing.
+
+    Raises
+    ------
+    UsageError
+        Where `kl_bound` raises it.
+    """
     kl = kl_bound(smoothness, rho)
-    return Bound(value=math.sqrt(kl.value / 2.0), is_guarantee=kl.is_guarantee, rests_on=kl.rests_on)
+    return Bound(
+        value=math.sqrt(kl.value / 2.0),
+        quantity=Quantity.VARIATION,
+        is_guarantee=kl.is_guarantee,
+        rests_on=kl.rests_on,
+    )
 
 
 def privacy_of_posterior_sampling(smoothness: Bound, rho: float, queries: int) -> Bound:
     """Return epsilon of answering queries by a fresh draw each: 2 L rho queries (Theorem 2(i), Algorithm 1).
 
+    Parameters
+    ----------
+    smoothness : Bound
+        What `lipschitz` returns.
+    rho : float
+        The distance of data sets that must not be told apart, in the family's metric, at least 0.
+    queries : int
+        At least 1.
+
     Raises
     ------
     UsageError
-        Where the smoothness is no guarantee, or there is no query.
+        Where the smoothness is no guarantee, the distance is negative, or there is no query.
     """
-    if queries < 1 or not rho >= 0.0:
-        message = "posterior sampling: at least one query and a distance that is not negative"
-        raise UsageError(message)
-    return Bound(
-        value=2.0 * smoothness.guaranteed() * rho * queries, is_guarantee=True, rests_on=smoothness.rests_on
-    )
+    own = smoothness_of(smoothness).guaranteed()
+    value = 2.0 * own * number_of("rho", rho, least=0.0) * whole_number_of("queries", queries)
+    return Bound(value=value, quantity=Quantity.EPSILON, is_guarantee=True, rests_on=smoothness.rests_on)
 
 
 def distinguishability(smoothness: Bound, n: int, delta: float) -> Bound:
@@ -178,44 +248,33 @@ def distinguishability(smoothness: Bound, n: int, delta: float) -> Bound:
 
     It is a *necessary* condition, for a test by the empirical distribution: below it this test cannot tell
     them apart with probability 1 - delta. 3 log(1/delta) / (4 L n), or 3 c log(1/delta) / (2 kappa n).
-    """
-    base = 3.0 * math.log(1.0 / delta) / n
-    value = (
-        base / (4.0 * smoothness.value) if smoothness.is_guarantee else base * smoothness.value / 2.0 / KAPPA
-    )
-    return Bound(value=value, is_guarantee=smoothness.is_guarantee, rests_on=smoothness.rests_on)
-
-
-def le_cam(prior: tuple[str, float, float], x: Sequence[float], y: Sequence[float]) -> Bound:
-    """Return Le Cam's lower bound on the expected distance of a guess of the data from one draw.
-
-    Half of the distance of x and y times the overlap of their posteriors, by quadrature (Appendix A). A bound
-    on an adversary's error from below, and no privacy parameter.
 
     Parameters
     ----------
-    prior : ("gamma", shape, rate) or ("beta", a, b)
-        Of the rate of exponential data, or of the probability of Bernoulli data.
-    x, y : sequence of float
-        Data sets of one length.
+    smoothness : Bound
+        What `lipschitz` or `concentration` returns.
+    n : int
+        Draws, at least 1.
+    delta : float
+        Above 0 and below 1.
+
+    Raises
+    ------
+    UsageError
+        Where one of them is not so.
     """
-    rho = math.fsum(abs(first - second) for first, second in zip(x, y, strict=True))
-    kind, first, second = prior
-    laws: list[Any]
-    if kind == "gamma":
-        laws = [stats.gamma(first + len(data), scale=1.0 / (second + math.fsum(data))) for data in (x, y)]
-        high = max(float(law.isf(1e-14)) for law in laws)
-    elif kind == "beta":
-        laws = [stats.beta(first + math.fsum(data), second + len(data) - math.fsum(data)) for data in (x, y)]
-        high = 1.0
-    else:
-        message = f"prior {kind}: gamma or beta"
+    own, draws = smoothness_of(smoothness), whole_number_of("n", n)
+    if not number_of("delta", delta, above=0.0) < 1.0:
+        message = "delta: a number below 1 is needed"
         raise UsageError(message)
-    centres = sorted({float(law.mean()) for law in laws})
-    overlap, _ = integrate.quad(
-        lambda theta: min(float(law.pdf(theta)) for law in laws), 0.0, high, points=centres, limit=400
+    if own.value == 0.0:
+        message = "smoothness: at L = 0 no data can be told apart; there is no such distance"
+        raise UsageError(message)
+    base = 3.0 * math.log(1.0 / delta) / draws
+    value = base / (4.0 * own.value) if own.is_guarantee else base * own.value / 2.0 / KAPPA
+    return Bound(
+        value=value, quantity=Quantity.DISTANCE, is_guarantee=own.is_guarantee, rests_on=own.rests_on
     )
-    return Bound(value=rho / 2.0 * float(overlap), is_guarantee=True, rests_on="Le Cam's lemma")
 
 
 def run(out: Path, seed: int, size: Size) -> Result:

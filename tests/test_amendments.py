@@ -16,6 +16,7 @@ from suffice import releasing
 from suffice.errors import (
     AmendmentError,
     BudgetExceededError,
+    ChargeSpentError,
     LedgerError,
     ReleaseCorruptError,
     ReleaseMissingError,
@@ -356,7 +357,7 @@ def test_what_a_release_without_windows_amends_is_refused(workspace: Workspace) 
         suffice.open_release(copy)
 
 
-@pytest.mark.parametrize("stage", ["reserve", "enter_drawing", "stage", "publish"])
+@pytest.mark.parametrize("stage", ["reserve", "stage", "publish"])
 def test_an_amendment_that_fails_at_a_step_is_finished_by_its_rerun(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
@@ -380,6 +381,32 @@ def test_an_amendment_that_fails_at_a_step_is_finished_by_its_rerun(
     assert begun is None or amended.release_id == begun.release_id
     assert amended.manifest["amends"]["release_id"] == first.release_id
     assert workspace.account().spent == 2
+    with open_ledger(workspace.ledger) as ledger:
+        assert ledger.verify() == ()
+        assert verify_store(open_store(workspace.store), ledger=ledger).problems == ()
+
+
+def test_an_amendment_that_fails_between_its_marker_and_its_draw_is_spent(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it drew is unknown, so its rerun is refused; another attempt is charged again."""
+    first = release(workspace)
+
+    def fail(*_: object, **__: object) -> None:
+        message = "the ledger is away"
+        raise LedgerError(message)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SqlLedger, "enter_drawing", fail)
+        with pytest.raises(StageFailedError, match="counts as spent"):
+            release(workspace, 1)
+    with pytest.raises(ChargeSpentError, match="new-attempt"):
+        release(workspace, 1)
+    assert workspace.account().spent == 2
+    assert suffice.open_release("flights@2013-01", store=workspace.store).release_id == first.release_id
+    amended = release(workspace, 1, new_attempt=True)
+    assert amended.manifest["amends"]["release_id"] == first.release_id
+    assert workspace.account().spent == 3
     with open_ledger(workspace.ledger) as ledger:
         assert ledger.verify() == ()
         assert verify_store(open_store(workspace.store), ledger=ledger).problems == ()

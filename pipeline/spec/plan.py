@@ -123,7 +123,7 @@ class Plan:
             "groups": {name: len(domain) for name, domain in self.groups.items()},
             "cells": self.n_cells,
             "plan_hash": self.plan_hash,
-            "statistics": [statistic_dict(statistic) for statistic in self.statistics],
+            "statistics": [statistic_dict(statistic, self.n_cells) for statistic in self.statistics],
         }
 
     def __str__(self) -> str:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.statistics.sample_plan import SamplePlan
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
+MANY_CANDIDATES = 10**8
+"""From here on drawing takes minutes, and the plan says about how long."""
+_SECONDS_A_CANDIDATE = 5e-6
+"""Of one core: 9e-7 to 7e-6 were measured, most where a posterior is sharp (`benchmarks/noise_rate.py`)."""
 _COLUMNS = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
 
 
@@ -27,7 +31,7 @@ def plan_text(plan: Plan) -> str:
         parts.append(text_table(_COLUMNS, rows))
     lines = [
         *(
-            _sample_line(statistic, statistic.sample)
+            _sample_line(statistic, statistic.sample, plan.n_cells)
             for statistic in plan.statistics
             if statistic.sample is not None
         ),
@@ -77,8 +81,8 @@ def _rows(statistic: StatisticPlan) -> list[list[str]]:
     return rows
 
 
-def _sample_line(statistic: StatisticPlan, sample: SamplePlan) -> str:
-    """Say what is drawn, how much the likelihood counts, and what of epsilon is unused."""
+def _sample_line(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> str:
+    """Say what is drawn, how much the likelihood counts, what of epsilon is unused, and what takes long."""
     lower, upper = map(format_number, sample.within)
     draws = "1 draw" if sample.draws == 1 else f"{sample.draws} draws"
     line = (
@@ -87,13 +91,26 @@ def _sample_line(statistic: StatisticPlan, sample: SamplePlan) -> str:
         f"range sensitivity {sample.range_sensitivity / 2**SCORE_BITS:.6g} nats, temperature "
         f"{float(sample.temperature):.7g}"
     )
-    if sample.temperature > 1:
-        return line
-    unused = statistic.epsilon - sample.privacy_loss
-    return (
-        f"{line}; {float(unused):.6g} of its epsilon are unused, as a posterior is not drawn below "
-        "temperature 1, and are charged all the same"
-    )
+    if not sample.is_tempered:
+        unused = statistic.epsilon - sample.privacy_loss
+        line += (
+            f"; {float(unused):.6g} of its epsilon are unused, as a posterior is not drawn below "
+            "temperature 1, and are charged all the same"
+        )
+    candidates = sample.candidates(n_cells)
+    if candidates >= MANY_CANDIDATES:
+        line += (
+            f"; it is drawn from {candidates:,} candidates (cells x grid x draws): about "
+            f"{_duration(candidates * _SECONDS_A_CANDIDATE)} of one core, and a run that dies meanwhile has "
+            "spent its charge: fewer points, draws or cells take less"
+        )
+    return line
+
+
+def _duration(seconds: float) -> str:
+    """Return a rough duration in words."""
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
 
 
 def _sentences(plan: Plan) -> list[str]:
@@ -109,10 +126,10 @@ def _written(labels: Label) -> str:
     return " ".join(f"{name}={value}" for name, value in labels)
 
 
-def statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
+def statistic_dict(statistic: StatisticPlan, n_cells: int) -> dict[str, Any]:
     """Return a statistic's entry in what ``suffice plan --json`` prints."""
     if statistic.sample is not None:
-        return _sampled_dict(statistic, statistic.sample)
+        return _sampled_dict(statistic, statistic.sample, n_cells)
     return {
         "name": statistic.name,
         "family": statistic.family,
@@ -141,7 +158,7 @@ def statistic_dict(statistic: StatisticPlan) -> dict[str, Any]:
     }
 
 
-def _sampled_dict(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, Any]:
+def _sampled_dict(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> dict[str, Any]:
     return {
         "name": statistic.name,
         "family": statistic.family,
@@ -159,5 +176,6 @@ def _sampled_dict(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, Any
             "scale": sample.scale,
             "temperature": format_number(sample.temperature),
             "epsilon_unused": format_number(statistic.epsilon - sample.privacy_loss),
+            "candidates": sample.candidates(n_cells),
         },
     }

@@ -72,6 +72,10 @@ class SamplePlan:
         """What all draws lose at most, in nats: less than epsilon, much less where the temperature is 1."""
         return Fraction(self.draws * self.range_sensitivity, self.scale)
 
+    def candidates(self, n_cells: int) -> int:
+        """Return among how many points the draws of so many cells choose; drawing takes as long."""
+        return n_cells * self.grid * self.draws
+
     def points(self) -> tuple[Fraction, ...]:
         """Return the grid, ascending, exactly."""
         return grid_points(self.within, self.grid)

@@ -59,11 +59,12 @@ STATISTIC: dict[str, Schema] = {
     "design": DESIGN,
     "epsilon": EXACT,
 }
+TWO_ENDS: Schema = {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2}
 SAMPLE = closed(
     {
         **each(TEXT, "parameter prior"),
-        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale"),
-        "within": {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2},
+        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale candidates"),
+        "within": TWO_ENDS,
         **each(EXACT, "temperature epsilon_unused"),
     }
 )
@@ -105,6 +106,7 @@ PLAN: Schema = {
                         "method": METHOD,
                         "epsilon": EXACT,
                         **each(NUMBER, "truth temperature"),
+                        "within": TWO_ENDS,
                         **each(COUNT, "draws simulations"),
                         "errors": listed(
                             closed(

@@ -214,6 +214,14 @@ def test_descriptions_say_what_the_files_of_samples_hold(
     assert [field["name"] for field in records["field"]][-2:] == ["draw", "value"]
 
 
+def axis_of(page: Path) -> tuple[str, ...]:
+    """Return the labels of the axis over a picture of draws."""
+    sections = page.read_text(encoding="utf-8").split('<section aria-labelledby="statistic-')
+    (drawn,) = (section for section in sections if "a circle each" in section)
+    axis = drawn[drawn.index('<svg class="chart" height="18"') :]
+    return tuple(re.findall(r"<text[^>]*>([^<]+)</text>", axis[: axis.index("</svg>")]))
+
+
 def test_the_catalogue_shows_draws_and_no_explorer_for_them(
     store: Path, suffice: Runner, tmp_path: Path
 ) -> None:
@@ -233,6 +241,14 @@ def test_the_catalogue_shows_draws_and_no_explorer_for_them(
     page = mixed.read_text(encoding="utf-8")
     assert 'id="suffice-release"' in page
     assert "Of drawn posterior samples were drawn instead" in page
+    use = page[page.index('id="use"') :]
+    assert "release.posterior(&#39;noisy&#39;)" in use
+    assert "release.samples(&#39;drawn&#39;).values" in use
+    assert re.findall(r"suffice (\S+) \S+/all/\S+ (noisy|drawn)\b", use) == [
+        *(("table", "noisy"), ("posterior", "noisy"), ("table", "drawn"))
+    ]
+    axes = {axis_of(path) for path in (tmp_path / "site").glob("releases/*/all/*/index.html")}
+    assert axes == {("0.2", "0.4", "0.6", "0.8")}, "the grid's, whatever was drawn"
     draws = (alone.parent / "drawn.csv").read_text(encoding="utf-8").splitlines()
     assert "probability draw 2" in draws[0]
     assert len(draws) == 5

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from studies.bound import Bound
+from studies.bound import Bound, Quantity
 from studies.distinguishing import largest_distance, threshold, worst_chance
 from studies.kl_of_laplace import divergence, mean_divergence
 from studies.mistakes import mean_of_one_pass, mean_of_truncated, sensitivities, share_dilated
@@ -40,6 +40,7 @@ from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from support.page_blocks import read_page
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 ASSUMPTION_1 = lipschitz("exponential", {"rate": (0.0, 1.0)}, "absolute")
@@ -92,8 +93,8 @@ def test_only_a_guarantee_gives_a_privacy_parameter() -> None:
             bound.guaranteed()
     with pytest.raises(UsageError, match="not a guarantee"):
         privacy_of_posterior_sampling(ASSUMPTION_2, 1.0, 1)
-    for queries, rho in ((0, 1.0), (1, -1.0), (1, math.nan)):
-        with pytest.raises(UsageError, match="at least one query"):
+    for queries, rho, says in ((0, 1.0, "queries"), (1, -1.0, "rho"), (1, math.nan, "rho")):
+        with pytest.raises(UsageError, match=says):
             privacy_of_posterior_sampling(ASSUMPTION_1, rho, queries)
 
 
@@ -185,7 +186,7 @@ def test_le_cam_is_half_of_the_distance_times_the_overlap() -> None:
     """Beta(1, 1), one record of 0 or of 1: densities 2 (1 - p) and 2 p overlap in 1/2."""
     assert le_cam(("beta", 1.0, 1.0), [0.0], [1.0]).value == pytest.approx(0.25, abs=1e-9)
     assert le_cam(("gamma", 1.0, 1.0), [0.0], [0.0]).value == 0.0
-    with pytest.raises(UsageError, match="gamma or beta"):
+    with pytest.raises(UsageError, match="'gamma', shape, rate"):
         le_cam(("normal", 0.0, 1.0), [0.0], [1.0])
 
 
@@ -204,6 +205,51 @@ def test_mistakes() -> None:
 
 
 def test_a_bound_says_what_it_rests_on() -> None:
-    bound = Bound(value=1.0, is_guarantee=False, rests_on="Assumption 2")
+    bound = Bound(value=1.0, quantity=Quantity.CONCENTRATION, is_guarantee=False, rests_on="Assumption 2")
     with pytest.raises(UsageError, match="Assumption 2: not a guarantee"):
         bound.guaranteed()
+
+
+BAD: dict[str, Callable[[], Bound]] = {
+    "rate: .* within": lambda: lipschitz("exponential", {"rate": 1.0}, "absolute"),  # type: ignore[dict-item]
+    "rate: .*low, high": lambda: lipschitz("exponential", {"rate": (1.0,)}, "absolute"),  # type: ignore[dict-item]
+    "no parameter rates; it has rate": lambda: lipschitz("exponential", {"rates": (0.0, 1.0)}, "absolute"),
+    "least_probability: .*0, 1": lambda: lipschitz("network", {"least_probability": (2.0, 3.0)}, "degrees"),
+    "rate: a finite number above 0": lambda: concentration("exponential", {"rate": -1.0}, "absolute"),
+    "alpha: a finite": lambda: concentration("beta-binomial", {"alpha": math.nan, "trials": 1.0}, "absolute"),
+    "rho: a finite number of at least 0": lambda: kl_bound(ASSUMPTION_1, -1.0),
+    "rho: a finite": lambda: total_variation_bound(ASSUMPTION_1, math.inf),
+    "not a KL divergence": lambda: privacy_of_posterior_sampling(kl_bound(ASSUMPTION_1, 1.0), 1.0, 1),
+    "not a distance of data sets": lambda: privacy_of_posterior_sampling(
+        le_cam(("beta", 1.0, 1.0), [0.0], [1.0]), 1.0, 1
+    ),
+    "is needed, not float": lambda: kl_bound(1.0, 1.0),  # type: ignore[arg-type]
+    "queries: a whole number": lambda: privacy_of_posterior_sampling(ASSUMPTION_1, 1.0, 2.5),  # type: ignore[arg-type]
+    "n: a finite number of at least 1": lambda: distinguishability(ASSUMPTION_1, 0, 0.05),
+    "delta: a number below 1": lambda: distinguishability(ASSUMPTION_1, 100, 1.0),
+    "delta: a finite number above 0": lambda: distinguishability(ASSUMPTION_1, 100, 0.0),
+    "at L = 0": lambda: distinguishability(
+        lipschitz("exponential", {"rate": (0.0, 0.0)}, "absolute"), 1, 0.1
+    ),
+    "one length": lambda: le_cam(("gamma", 1.0, 1.0), [0.0], [0.0, 1.0]),
+    "prior gamma: a finite number above 0": lambda: le_cam(("gamma", -1.0, 1.0), [0.0], [1.0]),
+    "are 0 or 1": lambda: le_cam(("beta", 1.0, 1.0), [3.0], [1.0]),
+    "x: a finite": lambda: le_cam(("gamma", 1.0, 1.0), [math.inf], [1.0]),
+    "y: a sequence": lambda: le_cam(("gamma", 1.0, 1.0), [0.0], 1.0),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("says", BAD)
+def test_bad_numbers_are_refused(says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        BAD[says]()
+    assert len(str(caught.value)) <= 500
+
+
+def test_le_cam_of_densities_without_bound() -> None:
+    """Beta(.2, 700.2) and Beta(1.2, 699.2), with a pole at 0: they cross once, so cumulated chances tell."""
+    found = le_cam(("beta", 0.2, 0.2), [0.0] * 700, [1.0] + [0.0] * 699).value
+    laws = stats.beta(0.2, 700.2), stats.beta(1.2, 699.2)
+    points = np.geomspace(1e-8, 1.0 - 1e-12, 50_001)
+    overlap = 1.0 - float(np.max(laws[0].cdf(points) - laws[1].cdf(points)))
+    assert found == pytest.approx(overlap / 2.0, abs=1e-6)

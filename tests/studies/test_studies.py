@@ -10,7 +10,7 @@ import pytest
 from studies.__main__ import main
 from studies.catalogue import STUDIES, Study, module_of
 from studies.page import page, table_line
-from studies.result import COLUMNS, NOT_A_RELEASE, Result, Row, Size, read_rows
+from studies.result import COLUMNS, NOT_A_RELEASE, Result, Row, Size, Verdict, read_rows
 from support.real_data import REAL_DATA
 
 if TYPE_CHECKING:
@@ -106,6 +106,38 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "limit 2 log 9: 4.39445" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["adversary", "--seed", "-1"], "at least 0"),
+        (["adversary", "--seed", "one"], "at least 0"),
+        (["adversary", "mistakes", "--processes", "0"], "at least 1"),
+        (["adversary", "--full", "--size", "smallest"], "not allowed with"),
+        (["--full"], "which studies"),
+    ],
+)
+def test_bad_options_are_refused(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_name_that_is_nearly_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["Sample-error"]) == 2
+    assert "Did you mean sample_error?" in capsys.readouterr().err
+
+
+def test_data_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult" / "adult.parquet").write_text("no table")
+    monkeypatch.setenv("SUFFICE_SHARED_DATA", str(tmp_path))
+    assert main(["query_model", "--size", "smallest", "--out", str(tmp_path)]) != 0
+    assert capsys.readouterr().err.startswith("adult.parquet: cannot be read")
+
+
 def ours(result: Result, quantity: str) -> float:
     return result[quantity].ours
 
@@ -193,13 +225,47 @@ def test_the_notes(found: Callable[[str], Result]) -> None:
         assert low < ratio < high
 
 
+def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -> None:
+    """Data sets have the local ones, and none of these has the smooth one beside it."""
+    local = found("hellinger_local")
+    for figure, n, sets, smooth in (
+        ("3a", 100, 165, 0.0850),
+        ("3b", 120, 18, 0.0945),
+        ("4", 150, 18, 0.0945),
+    ):
+        name = "0.08" if n == 100 else "0.0945"
+        assert ours(local, f"Figure {figure}: data sets of {n} records with local sensitivity {name}") == sets
+        row = local[f"Figure {figure}: largest smooth sensitivity of these, n = {n}"]
+        assert row.ours == pytest.approx(smooth, abs=5e-5)
+        assert row.verdict is Verdict.DIFFERS
+        assert row.ours < float(row.paper) - 1e-3
+    tail = next(own for own in found("hellinger_mechanisms").rows if "the largest error" in own.quantity)
+    assert tail.ours == pytest.approx(1.0 - (1.0 - 0.05 / 3.0) ** 3)
+
+
+def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) -> None:
+    """Upper bounds that are larger than need be hold; a bound that is called wrong is exceeded."""
+    bounds = []
+    for name in ("mistakes", "robustness", "mcmc_costs", "hellinger_mechanisms", "kl_of_laplace"):
+        for own in found(name).rows:
+            limit = own.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
+            if own.paper.startswith("<= ") and limit.replace(".", "").isdigit():
+                bounds.append(own.verdict)
+                assert (own.ours > float(limit)) == (own.verdict is Verdict.WRONG), own.quantity
+    assert {Verdict.WRONG, Verdict.LOOSE, Verdict.AGREES} <= set(bounds)
+
+
 def test_costs_of_chains(found: Callable[[str], Result]) -> None:
     result = found("mcmc_costs")
     assert ours(result, "4.1: 200 sweeps of the OPS-HMM, in epsilon") == 400.0
     assert ours(result, "4.1: random scan, 2 Delta = 6, Q / N = .1, the paper's price") == pytest.approx(1.2)
     assert ours(result, "4.1: the same, were the places secret") == pytest.approx(3.72, abs=5e-3)
     assert ours(result, "4.1: the same, places public as they are") == 6.0
+    proposition = "Proposition 3: delta that draws near an exact law need, over (1 + e^epsilon) delta"
+    assert ours(result, proposition) == pytest.approx(0.5)
     for name, delta, loss in ((".5", 0.150, 0.4966), ("1", 0.238, 1.0)):
+        rejected = f"Theorem C.1: chance of a rejection, the theorem's delta, epsilon {name}"
+        assert delta < ours(result, rejected) < 1.0
         assert ours(result, f"C.1: delta of a Metropolis step, epsilon {name}") == pytest.approx(
             delta, abs=5e-4
         )

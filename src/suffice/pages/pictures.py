@@ -102,9 +102,11 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
 
 
 def _points(view: StatisticView) -> Picture:
-    """Return the draws of a sample, a row for each cell."""
-    drawn = [value for draws in view.draws for value in draws]
-    x = Scale.enclosing(min(drawn), max(drawn), about=5.0)
+    """Return the draws of a sample, a row for each cell.
+
+    Over the whole grid, which is public: pictures of releases that ask alike have the same axis.
+    """
+    x = Scale.enclosing(*view.within, about=5.0)
     rows = tuple(
         ForestRow(
             label=view.cell_label(cell) or view.shown_of,
@@ -194,8 +196,8 @@ def _caption(view: StatisticView, along: str) -> str:
             else "the data's own posterior, under the prior named below"
         )
         return (
-            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.name}, a circle each. They are of "
-            f"{law}.{shown}"
+            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.name}, a circle each, over the "
+            f"whole grid. They are of {law}.{shown}"
         )
     what = (
         "Light bars hold 95 % of the posterior probability, dark ones 50 %; circles are medians."

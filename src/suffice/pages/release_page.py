@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,10 @@ from suffice.pages.citation import bibtex
 from suffice.pages.numbers import number
 from suffice.pages.pictures import picture
 from suffice.pages.release_facts import ordered_groups
+from suffice.pages.release_texts import lead, limits, lines, protects, sentence
 from suffice.pages.rendering import render
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.families import FAMILIES
 from suffice.storage.releases.citation import citation
 
 if TYPE_CHECKING:
@@ -156,8 +155,8 @@ def release_page(
         here="",
         crumbs=[("Data", "index.html"), (series.label, series.path)],
         facts=facts,
-        lead=_lead(facts, views),
-        protects=_protects(facts),
+        lead=lead(facts, views),
+        protects=protects(facts),
         banners=banners,
         neighbours=neighbours,
         signature_note=signature_note,
@@ -172,37 +171,12 @@ def release_page(
             else "A posterior sample is not explored: there are no statistics in it to start from."
         ),
         downloads=list(_downloads(facts, files, extra_files)),
-        lines=_lines(views, uri),
+        lines=lines(views, uri),
         publications=publications,
-        limits=list(_limits(facts, views)),
+        limits=list(limits(facts, views)),
         citation=citation(facts, url),
         bibtex=bibtex(facts, url),
     )
-
-
-def _lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
-    names = [statistic["name"] for statistic in facts["statistics"]]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    cells = f" in each of {facts['cells']:,} cells" if facts["cells"] > 1 else ""
-    window = "" if facts["window"] == "all" else f" for {facts['window']}"
-    sampled = [view.name for view in views if view.kind == SAMPLE]
-    if len(sampled) == len(views):
-        return (
-            f"Posterior samples of {listed}{cells}{window}, drawn once under differential privacy, from "
-            "posteriors that are as flat as privacy asks for."
-        )
-    besides = f" Of {', '.join(sampled)} posterior samples were drawn instead." if sampled else ""
-    return (
-        f"Sufficient statistics of {listed}{cells}{window}, released once under differential privacy: every "
-        f"number carries noise of a stated distribution, and posteriors take it into account.{besides}"
-    )
-
-
-def _protects(facts: Mapping[str, Any]) -> str:
-    if facts["unit"] == "row":
-        return "every row"
-    column = facts["unit"].removeprefix("column:")
-    return f"every {column}, at most {facts['max_rows']} rows of each"
 
 
 def _statistic(
@@ -216,7 +190,7 @@ def _statistic(
         "view": view,
         "anchor": f"statistic-{position + 1}",
         "picture": picture(view, ordered),
-        "sentence": _sentence(release, view),
+        "sentence": sentence(release, view),
         "rows": rows,
         "n_rows": f"{len(rows):,}",
         "caption": f"{view.name}: {_TABLES[view.kind]}{more}",
@@ -237,32 +211,6 @@ def _statistic(
 
 
 _TABLES = {POSTERIOR: "posterior", NOISE: "unbiased estimates", SAMPLE: "draws"}
-
-
-def _sentence(release: Release, view: StatisticView) -> str:
-    plan = release.plan_of(view.name)
-    columns = ", ".join(plan.columns)
-    parameters = plan.parameters
-    of = f"Of column {columns}" if len(plan.columns) == 1 else f"Of columns {columns}"
-    bounds = ""
-    if plan.columns and parameters.lower is not None and parameters.upper is not None:
-        bounds = (
-            f", clipped to {number(float(parameters.lower), 9)} to {number(float(parameters.upper), 9)} "
-            "in the column's unit"
-        )
-    family = view.family.replace("_", " ")
-    return f"{of}{bounds}, modelled as {family}: the picture shows {_a_parameter(view)}."
-
-
-def _a_parameter(view: StatisticView) -> str:
-    name = view.shown_of.replace("_", " ")
-    if view.kind == SAMPLE:
-        return f"draws of the {name}"
-    if view.kind == NOISE:
-        return f"estimates of the {name}"
-    cells = " of each cell" if view.n_cells > 1 else ""
-    entries = " and category" if len(view.entries) > 1 else ""
-    return f"the {name}{cells}{entries if cells else (' of each category' if entries else '')}"
 
 
 def _explorer(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str, Any]:
@@ -309,74 +257,6 @@ def size_text(size: int) -> str:
         if size >= factor:
             return f"{number(size / factor, 3)} {unit}"
     return f"{size} B"
-
-
-def _lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:
-    shown = next((view for view in views if view.kind != SAMPLE), views[0])
-    name = shown.name
-    place, statistic = shlex.quote(uri), shlex.quote(name)
-    lines = [f"suffice show {place}", f"suffice table {place} {statistic}"]
-    if shown.kind == SAMPLE:
-        opening = f"import suffice\n\nrelease = suffice.open_release({uri!r})\n"
-        return {"cli": "\n".join(lines), "python": f"{opening}print(release.samples({name!r}).values)"}
-    return {
-        "cli": "\n".join([*lines, f"suffice posterior {place} {statistic}"]),
-        "python": (
-            f"import suffice\n\nrelease = suffice.open_release({uri!r})\n"
-            f"posterior = release.posterior({name!r})\n"
-            f"print(posterior.credible_interval({shown.shown_of!r}))"
-            if shown.kind == POSTERIOR
-            else f"import suffice\n\nrelease = suffice.open_release({uri!r})\nprint(release.table({name!r}))"
-        ),
-    }
-
-
-def _limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator[str]:
-    unit = "row" if facts["unit"] == "row" else facts["unit"].removeprefix("column:")
-    added = "added or removed" if facts["neighboring"] == "add_or_remove_one" else "replaced by another"
-    yield (
-        f"Nothing here tells much about any one {unit}: with or without it ({added}), every possible release "
-        f"is about as likely, within a factor of e to the {facts['epsilon']}. That is the whole guarantee; "
-        "it is no promise about groups, or about what others know from elsewhere."
-    )
-    kinds = {view.kind for view in views}
-    if kinds != {SAMPLE}:
-        yield (
-            "Single estimates may be impossible, such as a negative count: noise is added, and nothing is "
-            "cut off."
-        )
-    if SAMPLE in kinds:
-        yield (
-            "Draws of a sample at a temperature above 1 are further apart than draws of the data's own "
-            "posterior, the more so the hotter they are: their spread is no credible interval. They rest on "
-            "one prior and one interval, for good."
-        )
-    if POSTERIOR in kinds:
-        yield (
-            "Intervals hold their parameter with the stated probability if the model of the records is "
-            "right, on average over the prior. The prior is an assumption: move it in the explorer and see."
-        )
-    if NOISE in kinds:
-        yield "Noise intervals show what privacy added, and nothing of sampling or of missing data."
-    if kinds != {SAMPLE}:
-        yield (
-            "Each interval stands alone: with many cells, some intervals miss. Differences need draws of "
-            "both."
-        )
-    clipped = [view.name for view in views if FAMILIES[view.family].outside is not None]
-    if clipped:
-        yield (
-            f"Values beyond the public bounds were clipped ({', '.join(clipped)}): where that matters, "
-            "the page says so."
-        )
-    if facts["max_rows"] is not None:
-        yield (
-            f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash; those with more "
-            "weigh less."
-        )
-    if not facts["input_verified"]:
-        yield "The input files were not compared with checksums by their owner before the release."
-    yield "A cell that is empty in the data is there too: what exists is not told by what is listed."
 
 
 def _cell(value: Any) -> Cell:

@@ -37,6 +37,7 @@ def sample_view(sample: ReleasedSample) -> StatisticView:
         keys=[{column: keys[cell] for column, keys in sample.groups.items()} for cell in shown],
         n_cells=n_cells,
         intervals=[],
+        within=(float(drawn.within[0]), float(drawn.within[1])),
         is_tempered=drawn.is_tempered,
         draws=sample.values[cells, :MOST_DRAWS].tolist(),
         rows=sample.take(cells).table(),

@@ -59,6 +59,8 @@ class StatisticView:
         Prior, prior of N, method and the like.
     warnings : tuple of str
         What has to be said with the picture.
+    within : (float, float)
+        The ends of a sample's grid, which its picture spans; of no meaning elsewhere.
     is_tempered : bool
         Whether a sample's draws are of a flatter law than the data's own posterior.
     densities : str
@@ -80,6 +82,7 @@ class StatisticView:
     warnings: tuple[str, ...] = ()
     selection: str = ""
     draws: list[list[float]] = field(default_factory=list, repr=False)
+    within: tuple[float, float] = (0.0, 1.0)
     is_tempered: bool = False
     densities: str = field(default="", repr=False)
 

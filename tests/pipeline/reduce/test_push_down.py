@@ -20,10 +20,14 @@ from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.chunk.sql_columns import MOST_DIGITS
 from suffice.pipeline.chunk.sql_sums import sum_queries
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.mechanism.mechanism import privatize
 from suffice.pipeline.reduce.push_down import pushed_sums, require_threads
 from suffice.pipeline.sources.duckdb_tables import querying
 from suffice.pipeline.sources.schema_check import check_schema
+from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
+from support.exact import collected
 from support.hostile import bernoulli, categorical, hostile_table, normal, poisson
 
 if TYPE_CHECKING:
@@ -240,6 +244,49 @@ def test_texts_of_other_kinds_are_those_that_are_read(tmp_path: Path) -> None:
     }
     found = assert_alike(spec_of(path, statistics, groups={"n": {"range": [0, 98]}}))
     assert sum(cell[0] for cell in found["c"]) == 33
+
+
+SAMPLED = [name for name, family in FAMILIES.items() if family.sampled is not None]
+BY_LOGARITHMS = {"weibull", "pareto"}
+ENDS = {"bernoulli": ["0.1", "0.9"], "binomial": ["0.1", "0.9"], "geometric": ["0.1", "0.9"]}
+ENDS |= {"negative_binomial": ["0.1", "0.9"], "normal_known_mean": ["300", "3000"]}
+
+
+def sampled(name: str, column: str = "x") -> dict[str, Any]:
+    sample = {"draws": "2", "within": ENDS.get(name, ["1", "40"]), "grid": "5", "prior": "Uniform(0, 9999)"}
+    return {"family": name, **FAMILIES[name].example.entry, "column": column, "sample": sample}
+
+
+def test_sums_of_sampled_statistics_are_those_of_the_kernels(hostile: Path) -> None:
+    """Of all families that are sampled; a sample is drawn from these sums alone."""
+    statistics = {name: sampled(name, "price") for name in SAMPLED if name not in BY_LOGARITHMS}
+    found = assert_alike(spec_of(hostile, statistics, groups={"flag": ["false", "true"]}))
+    assert len(found) == 10
+    assert all(any(map(any, sums)) for sums in found.values())
+
+
+@pytest.mark.parametrize("name", sorted(BY_LOGARITHMS))
+def test_a_sample_that_rests_on_logarithms_is_refused_by_name(name: str) -> None:
+    with pytest.raises(SpecError, match=f"{name} takes a logarithm of each value.*leave push_down out"):
+        spec_of("rows.duckdb", {"x": sampled(name)})
+
+
+def test_draws_of_pushed_sums_are_of_the_datas_posterior(tmp_path: Path) -> None:
+    """With 60,000 rows a cell, draws at another point of the grid have a chance below exp(-200)."""
+    path = tmp_path / "rows.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT n % 2 AS g, n // 2 % 5 < 2 + n % 2 AS flag FROM range(120000) AS r(n)"
+        )
+    spec = spec_of(
+        path,
+        {"flag": {**bernoulli("flag"), "sample": {"draws": "3", "within": ["0.2", "0.8"], "grid": "4"}}},
+        groups={"g": ["0", "1"]},
+    )
+    job, plan = chunk_job(spec), compile_plan(spec)
+    pin = sources.pin(spec)
+    totals = pushed_sums(job, sum_queries(job, sources.schema(pin)[0].columns), pin, n_threads=1)
+    assert collected(privatize(totals, spec, plan))["flag"].tolist() == [[1] * 3, [2] * 3]
 
 
 def test_an_empty_table_gives_zeros(tmp_path: Path) -> None:

@@ -190,6 +190,24 @@ def test_what_a_temperature_of_1_leaves_unused_is_said() -> None:
     assert "temperature 2.77" in str(plan_of(drawn()))
 
 
+@pytest.mark.parametrize(
+    ("cells", "grid", "draws", "said"),
+    [
+        (1_000_000, "1025", "3", "3,075,000,000 candidates (cells x grid x draws): about 4 h of one core"),
+        (25_000, "4000", "1", "100,000,000 candidates (cells x grid x draws): about 8 min of one core"),
+        (24_999, "4000", "1", None),
+    ],
+)
+def test_a_plan_says_what_takes_long_before_it_is_charged(
+    cells: int, grid: str, draws: str, said: str | None
+) -> None:
+    plan = plan_of(drawn(grid=grid, draws=draws), groups={"g": {"range": ["1", str(cells)]}})
+    (entry,) = plan.to_dict()["statistics"]
+    assert entry["sample"]["candidates"] == cells * int(grid) * int(draws)
+    assert (said or "nothing") in f"{plan} nothing"
+    assert ("candidates" in str(plan)) == (said is not None)
+
+
 def test_a_sample_that_says_nothing_of_the_data_is_refused() -> None:
     with pytest.raises(SpecError, match="above 2\\^26: the data would hardly count"):
         plan_of(drawn(within=["1e-150", "0.5"], draws="1000"), epsilon="0.000001")
