@@ -27,8 +27,6 @@ OPS: Mapping[str, float] = {
 }
 """The multiplier M of each: least probabilities are 1 / (M K_d)."""
 PRIVATE = (CLIPPED, AWARE, *OPS)
-ROUNDS = 5
-"""Of Gibbs on pairs, for emissions in a sweep of OPS: with one its chains stay where they start."""
 PRIORS = StatePriors(transitions=1.0, emissions=1.0, rate=1e-3)
 
 
@@ -108,10 +106,14 @@ def ops_draws(
     n_sweeps: int,
     n_draws: int,
     n_restarts: int,
+    rounds: int,
     relation: Relation,
     rng: np.random.Generator,
 ) -> StateDraws:
-    """Draw from exact counts; the last draw is the one posterior sample."""
+    """Draw from exact counts; the last draw is the one posterior sample.
+
+    Rounds are those of Gibbs on pairs, for emissions in a sweep: with one, chains stay near their start.
+    """
     sample = ops_hmm(
         counts,
         is_observed,
@@ -121,7 +123,7 @@ def ops_draws(
         n_sweeps=n_sweeps,
         n_draws=n_draws,
         n_restarts=n_restarts,
-        rounds=ROUNDS,
+        rounds=rounds,
         relation=relation,
         rng=rng,
     )

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0, 10.0)
 HELD_OUT = 0.1
+ROUNDS = 5
+"""Of Gibbs on pairs, in a sweep of OPS."""
 NAIVE, MARKOV = MODELS = ("naive Bayes", "hidden Markov")
 
 
@@ -137,6 +139,7 @@ def score_split(
             n_sweeps=effort.n_sweeps,
             n_draws=1,
             n_restarts=effort.n_slow_restarts,
+            rounds=ROUNDS,
             relation=relation,
             rng=rng,
         )

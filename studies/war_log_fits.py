@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 EPSILON = 5
+ROUNDS = 20
+"""Of Gibbs on pairs, in a sweep of OPS."""
 N_STATES: Mapping[Kind, int] = {"many": 2, "few": 3}
 
 
@@ -57,7 +59,9 @@ def fit_all(
     shown: dict[str, States] = {}
     restarts: dict[str, list[States]] = {}
     log_joint: dict[str, Floats] = {}
-    for method in (EXACT, CLIPPED, AWARE, *OPS):
+    methods = (EXACT, CLIPPED, AWARE, *OPS)
+    # The release's noise has no seed: a generator for each method keeps the others' draws the same.
+    for method, own in zip(methods, rng.spawn(len(methods)), strict=True):
         if method in OPS:
             draws = ops_draws(
                 log.counts,
@@ -68,8 +72,9 @@ def fit_all(
                 n_sweeps=n_sweeps,
                 n_draws=n_draws,
                 n_restarts=n_restarts,
+                rounds=ROUNDS,
                 relation="add_or_remove_one",
-                rng=rng,
+                rng=own,
             )
         else:
             draws = table_draws(
@@ -79,7 +84,7 @@ def fit_all(
                 n_sweeps=n_sweeps,
                 n_draws=n_draws,
                 n_restarts=n_restarts,
-                rng=rng,
+                rng=own,
             )
         log_joint[method] = draws.log_joint.mean(axis=1)
         chosen = 0 if method in OPS else best_restart(draws)

@@ -25,7 +25,6 @@ OTHERS = "all others"
 STATE_COLOURS = ("#d7dde3", "#7fa6c9", "#173a5e")
 """Of states, three at most: unlike those of methods."""
 RARE_SHOWN = FREQUENT_SHOWN = 8
-LEAST_SHOWN = 1e-5
 
 
 def draw_states(
@@ -102,7 +101,7 @@ def _draw_feature(axis: Axes, log: EventLog, found: Mapping[str, States], state:
     places = np.arange(len(labels))
     axis.hlines(places, np.min(chances, axis=0), np.max(chances, axis=0), color=GRID, linewidth=3, zorder=1)
     for row, (method, values) in enumerate(zip(found, chances, strict=True)):
-        _draw_marks(axis, values, places + 0.09 * (row - 2), row, method)
+        _draw_marks(axis, values, places + 0.13 * (row - (len(found) - 1) / 2), row, method)
     axis.set_yticks(places, labels, fontsize="small")
     axis.set_ylim(len(labels) - 0.5, -0.5)
     axis.set_xlim(left=0.0)
@@ -155,14 +154,14 @@ def draw_intervals(
                     each[feature][state][shown] for each in (states.emissions, states.lower, states.upper)
                 )
                 places = np.arange(len(shown)) + 0.24 * (row - (len(found) - 1) / 2)
-                axis.hlines(places, np.maximum(low, LEAST_SHOWN), high, color=COLOURS[row], linewidth=2)
+                axis.hlines(places, low, high, color=COLOURS[row], linewidth=2)
                 _draw_marks(axis, mean, places, row, method)
             labels = [shortened_label(log.categories[feature][place], 20) for place in shown]
             axis.set_yticks(np.arange(len(shown)), labels)
             axis.set_ylim(len(shown) - 0.5, -0.5)
+            axis.set_xlim(left=0.0)
             axis.set_title(title)
             axis.set_xlabel("chance")
-        axes[1].set_xlim(left=0.0)
         axes[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small")
 
 
