@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import signal
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import traceback
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +22,15 @@ if TYPE_CHECKING:
 OUT = Path("build/studies")
 SEED = 1
 ALL = "all"
+FAILED, STOPPED = 1, 130
+"""Exit statuses: a study failed, the user stopped all."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the arguments name; the exit status is 2 where a name or a folder is wrong."""
+    """Run what the arguments name; the exit status is 2 where a name or a folder is wrong.
+
+    A study that fails is named, and the others go on.
+    """
     parser = _parser()
     chosen = parser.parse_args(arguments)
     if not chosen.names:
@@ -40,18 +47,17 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = list(known.values()) if ALL in chosen.names else [known[name] for name in chosen.names]
     try:
         chosen.out.mkdir(parents=True, exist_ok=True)
-        _run_all(
+        return _run_all(
             wanted, chosen.out, chosen.seed, Size.FULL if chosen.full else Size(chosen.size), chosen.processes
         )
-    except SufficeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
     except BrokenPipeError:  # nobody reads on
-        return 1
+        return FAILED
     except OSError:
         print(f"--out {chosen.out}: nothing can be written there.", file=sys.stderr)
         return 2
-    return 0
+    except KeyboardInterrupt:
+        print(f"Stopped. What was written stays in {chosen.out}.", file=sys.stderr)
+        return STOPPED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,13 +87,38 @@ def _at_least(least: int) -> Callable[[str], int]:
     return number
 
 
-def _run_all(studies: list[Study], out: Path, seed: int, size: Size, processes: int) -> None:
+def _run_all(studies: list[Study], out: Path, seed: int, size: Size, processes: int) -> int:
     if len(studies) == 1:
-        print(run_study(studies[0], out, seed, size))
-        return
-    with ProcessPoolExecutor(processes) as pool:
-        for done in as_completed([pool.submit(run_study, study, out, seed, size) for study in studies]):
-            print(done.result(), flush=True)
+        return _tell(studies[0], lambda: run_study(studies[0], out, seed, size))
+    # Processes end at once where the user stops all, instead of with the studies that they are at.
+    pool = ProcessPoolExecutor(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
+    status = 0
+    try:
+        running = {pool.submit(run_study, study, out, seed, size): study for study in studies}
+        for done in as_completed(running):
+            status = _tell(running[done], done.result) or status
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return status
+
+
+def _tell(study: Study, result: Callable[[], str]) -> int:
+    """Print what a study says, or why it failed, and return the exit status."""
+    try:
+        print(result(), flush=True)
+    except OSError:
+        raise
+    except SufficeError as error:
+        print(f"{study.name}: {error}", file=sys.stderr)
+        return error.exit_status
+    except BrokenExecutor:
+        print(f"{study.name}: its process was ended, as where memory runs out.", file=sys.stderr)
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - of a study, which must not end the others
+        traceback.print_exception(error)
+        print(f"{study.name}: failed, as told above.", file=sys.stderr)
+        return FAILED
+    return 0
 
 
 def run_study(study: Study, out: Path, seed: int, size: Size) -> str:

@@ -67,7 +67,7 @@ STUDIES = (
     Study(
         name="kl_of_laplace",
         paper=FOULDS,
-        result="Lemma 1: the Laplace posterior tends to the posterior",
+        result="Lemma 1, Corollary 2: the Laplace posterior tends to the posterior",
         data="worked out",
     ),
     Study(
@@ -91,7 +91,7 @@ STUDIES = (
     Study(
         name="mcmc_costs",
         paper=FOULDS,
-        result="Sections 4.1, C.1 and C.2: costs of Gibbs, Metropolis and annealing",
+        result="Sections 4.1, C.1 and C.2, Proposition 3: costs of Gibbs, Metropolis and annealing",
         data="a grid",
     ),
     Study(
@@ -103,7 +103,7 @@ STUDIES = (
     Study(
         name="hellinger_mechanisms",
         paper=NOTES,
-        result="Figures 2, 3 and 4: four mechanisms",
+        result="Figures 2, 3 and 4, Section 3.1: four mechanisms",
         data="enumeration",
     ),
     Study(
@@ -115,7 +115,7 @@ STUDIES = (
     Study(
         name="distinguishing",
         paper=DIMITRAKAKIS,
-        result="Theorem 3, Lemma 2, Appendix A: telling data apart by draws",
+        result="Theorem 3, Lemmas 2 and 8, Appendix A: telling data apart by draws",
         data="simulated",
     ),
     Study(

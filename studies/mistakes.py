@@ -15,7 +15,7 @@ from studies.mechanisms.candidates import hellinger, smoothness
 from studies.mechanisms.count_simplex import count_simplex
 from studies.mechanisms.private_gibbs import random_scan
 from studies.plotting import draw_line, picture
-from studies.result import Result, Row, Verdict, conclude
+from studies.result import Claim, Result, Row, Verdict, conclude, near, tight
 from studies.robustness_checks import worst_share_of_laplace, worst_share_of_product
 from suffice.plots.style import COLOURS
 
@@ -101,99 +101,110 @@ def run(out: Path, seed: int, size: Size) -> Result:
     bound = -math.log(A0)
     variance = 1e6 * float(stats.beta(300_001, 700_001).var()) / 0.21
     exponents = math.exp(float(special.betaln(8.0, 5.0) - special.betaln(7.0, 4.0)))
-    wrong = [
+    statements: list[tuple[str, float, str, Claim, str]] = [
         (
             "Foulds 3.1: sum over x of h(x) p^x (1 - p)^(1 - x), h = 1",
             total_chance(0.3),
             "h(x) = 0",
+            near(0.0, 0.0, Verdict.WRONG),
             "h = 0 sums to 0",
         ),
         (
             "Foulds 4.1: random scan, 2 Delta = 6, Q / N = .1",
-            scan.with_public_places,
-            f"{scan.claimed:.2g}",
-            "2 Delta",
+            scan.enumerated_loss,
+            f"<= {scan.claimed:.2g}",
+            tight(scan.claimed),
+            f"<= 2 Delta = {scan.with_public_places:g}",
         ),
         (
             "Foulds Lemma 8: KL over D |gamma|, gamma = (10, 0)",
             ten / (largest * 10.0),
             "<= 1",
+            tight(1.0),
             "|gamma|^2",
         ),
         (
             "Foulds Theorem 4: N times the posterior's variance over p (1 - p)",
             variance,
             "2",
+            near(2.0, 0.01, Verdict.WRONG),
             "2 is the law of a draw",
         ),
         (
             "Foulds E.2: mean of x_1, Dirichlet(5, 2, 1, 1), entries >= .15",
             mean_of_truncated(),
             f"{mean_of_one_pass():.4f} in one pass",
+            near(mean_of_one_pass(), 1e-4, Verdict.WRONG),
             "rejection, or Gibbs on pairs",
         ),
         (
             "Notes, Figures 3 and 4: delta of publishing all data with chance .8",
             delta_of_publishing(0.8, 0.8),
             "privacy",
+            Claim(high=0.01, if_not=Verdict.WRONG),
             "it is none",
         ),
         (
             "Notes, Lemma 2.2: share of candidates for which the dilated utility is attained",
             share_dilated(),
             "1",
+            Claim(low=1.0, if_not=Verdict.WRONG),
             "the proof compares chances of utilities that no candidate has",
         ),
         (
             "Notes, section 1: integral of xi^7 (1 - xi)^4 / B(7, 4)",
             exponents,
             "1",
+            near(1.0, 1e-9, Verdict.WRONG),
             "exponents are alpha - 1",
         ),
         (
             "Dimitrakakis Lemma 4: largest log ratio over L rho at s = L = .5",
             worst_share_of_laplace(0.5, 0.5),
             "<= 1",
+            tight(1.0),
             "s >= 1 / L",
         ),
-    ]
-    loose = [
         (
             "Foulds 3.2: L1 sensitivity of (n+, n-), a record added",
             added,
             "2",
+            tight(2.0),
             "2 where a record is replaced",
         ),
-        ("Foulds 3.2: L1 sensitivity of n+ alone, N public", alone, "2", "half the noise on n+"),
+        ("Foulds 3.2: L1 sensitivity of n+ alone, N public", alone, "2", tight(2.0), "half the noise on n+"),
         (
             "Foulds Theorem 3: worst loss of a draw over B, a record replaced",
             loss_of_replacing(1000, 0) / bound,
             "<= 4",
+            tight(4.0),
             "2 B for log p in [-B, 0]",
         ),
         (
             "Foulds Theorem 3: worst loss of a draw over B, a record added",
             loss_of_adding(1000, 0) / bound,
             "<= 4",
+            tight(4.0),
             "B for log p in [-B, 0]",
         ),
         (
             "Dimitrakakis Lemma 1: log ratio over L rho, 10 records",
             worst_share_of_product(10),
             "<= 10",
+            tight(10.0),
             "L, not L n",
         ),
     ]
     rows = [
-        Row(quantity=quantity, ours=value, paper=paper, verdict=verdict, note=note, digits=4)
-        for verdict, entries in ((Verdict.WRONG, wrong), (Verdict.LOOSE, loose))
-        for quantity, value, paper, note in entries
+        Row(quantity=quantity, ours=value, paper=paper, claim=claim, note=note, digits=4)
+        for quantity, value, paper, claim, note in statements
     ]
     rows.append(
         Row(
             quantity="Foulds 3.2: L1 sensitivity of (n+, n-), a record replaced",
             ours=replaced,
             paper="2",
+            claim=tight(2.0),
         )
     )
     points = np.linspace(LEAST, 1.0 - 3.0 * LEAST, 201)

@@ -31,13 +31,19 @@ def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[S
     listed += [f"| {own.paper}, {own.result} | `{own.name}` | {own.data} |" for own in kept]
     lines = [TEMPLATE.read_text(encoding="utf-8").replace(PLACE, "\n".join([*listed, ""]))]
     for own in kept:
-        lines += [f"## {own.name}", ""]
-        lines += [f"{own.paper}, {own.result}. Command: `python -m studies {own.name}`.", ""]
+        lines += [heading(own), ""]
+        lines += [f"Study `{own.name}`. Command: `python -m studies {own.name}`.", ""]
         lines += [module_of(own).CONCLUSION, ""]
         lines += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
         lines += [table_line(row) for row in rows_of[own.name]]
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def heading(study: Study) -> str:
+    """Return the heading of a study: whoever knows the paper looks for its figure, not for our name."""
+    result = f"{study.paper}, {study.result}"
+    return f"## {result[0].upper()}{result[1:]}"
 
 
 def table_line(row: Mapping[str, str]) -> str:

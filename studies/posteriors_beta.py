@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from studies.mechanisms.posterior_sampling import range_of_change
 from studies.plotting import picture
-from studies.result import Result, Row, Verdict, conclude
+from studies.result import Claim, Result, Row, Verdict, conclude
 from studies.truncated_beta import log_density
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from suffice.plots.style import COLOURS
@@ -31,9 +31,15 @@ POINTS = np.linspace(0.0, 1.0, 401)[1:-1]
 CONCLUSION = (
     "Reproduced from the description: the picture itself is not at hand, so the comparison is by eye with "
     "the text. The OPS posterior is cut off at .2 and flatter by T = 2.77; the thirty Laplace posteriors "
-    "are about as narrow as the posterior and lie beside it, so many of their intervals miss what the "
-    "posterior holds. The noise-aware posteriors of the same releases are wider by what the noise hides."
+    "are about as narrow as the posterior and lie beside it, so their 95 % intervals hold less of it than "
+    "they say. The noise-aware posteriors of the same releases are wider by what the noise hides."
 )
+
+
+def released(draws: int, rng: np.random.Generator) -> Counts:
+    """Return both counts with discrete Laplace noise, (draws, 2): a replaced record moves them by 2."""
+    noise = discrete_laplace(2.0 / EPSILON, (draws, 2), rng)
+    return np.array([SUCCESSES, RECORDS - SUCCESSES]) + noise
 
 
 def noise_aware_density(noisy: Counts, points: Floats) -> Floats:
@@ -45,6 +51,14 @@ def noise_aware_density(noisy: Counts, points: Floats) -> Floats:
     weights = special.softmax(logs)
     densities = stats.beta.pdf(points, own[:, np.newaxis] + 1.0, RECORDS - own[:, np.newaxis] + 1.0)
     found: Floats = weights @ densities
+    return found
+
+
+def mass_within(noisy: Counts, level: float = 0.95) -> Floats:
+    """Return how much of the posterior lies in the central intervals of the plug-in posteriors, (draws,)."""
+    plug_in = stats.beta(*(np.maximum(noisy, 0) + 1.0).T)
+    exact = stats.beta(SUCCESSES + 1.0, RECORDS - SUCCESSES + 1.0)
+    found: Floats = exact.cdf(plug_in.ppf((1.0 + level) / 2.0)) - exact.cdf(plug_in.ppf((1.0 - level) / 2.0))
     return found
 
 
@@ -60,8 +74,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
     del size
     rng = np.random.default_rng(seed)
     counts = np.array([SUCCESSES, RECORDS - SUCCESSES])
-    noisy = counts + discrete_laplace(2.0 / EPSILON, (DRAWN, 2), rng)
+    noisy = released(DRAWN, rng)
     plug_in = [stats.beta.pdf(POINTS, *(np.maximum(own, 0) + 1.0)) for own in noisy]
+    held = mass_within(noisy)
     aware = [noise_aware_density(own, POINTS) for own in noisy]
     exact = stats.beta.pdf(POINTS, *(counts + 1.0))
     tempered = np.exp(
@@ -71,15 +86,35 @@ def run(out: Path, seed: int, size: Size) -> Result:
     centres = [float((max(own[0], 0) + 1.0) / (np.maximum(own, 0).sum() + 2.0)) for own in noisy]
     error = float(np.std(centres)) / np.sqrt(2.0 * (DRAWN - 1))
     rows = [
-        Row(quantity="temperature T", ours=TEMPERATURE, paper="2.7", digits=7, note="cut off in the paper"),
+        Row(
+            quantity="temperature T",
+            ours=TEMPERATURE,
+            paper="2.7",
+            claim=Claim(low=2.7, high=2.8),
+            digits=7,
+            note="cut off in the paper",
+        ),
         Row(quantity="spread of the posterior", ours=spreads["posterior"], digits=4),
-        Row(quantity="spread of the OPS posterior", ours=spreads["OPS"], paper="flatter", digits=4),
+        Row(
+            quantity="spread of the OPS posterior",
+            ours=spreads["OPS"],
+            paper="flatter",
+            claim=Claim(low=spreads["posterior"]),
+            digits=4,
+        ),
         Row(
             quantity="spread of the thirty Laplace posteriors' means",
             ours=float(np.std(centres)),
             error=float(error),
             verdict=Verdict.ADDED,
             note="a plug-in posterior does not show it",
+            digits=2,
+        ),
+        Row(
+            quantity="share of the posterior within 95 % intervals of the thirty Laplace posteriors",
+            ours=float(held.mean()),
+            error=float(held.std() / np.sqrt(DRAWN)),
+            verdict=Verdict.ADDED,
             digits=2,
         ),
         Row(

@@ -18,7 +18,7 @@ from studies.mechanisms.posterior_sampling import (
     sample_beta_bernoulli,
 )
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
-from studies.result import Result, Row, Verdict, conclude
+from studies.result import Claim, Result, Row, Verdict, conclude, near
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ TRUTH = 0.3
 EPSILON = 1.0
 SHOWN = (100, 1000, 10_000, 100_000)
 CUTS = (0.2, 0.05)
+LEFT = 0.01
+"""What 100,000 records may leave to a limit, of it."""
 CONCLUSION = (
     "Reproduced: 2, 1 + T and 1. The paper's 'asymptotic posterior N(theta, 2 I^-1 / N)', and (1 + T) "
     "I^-1 / N at temperature T, are laws of a draw about the truth; the posterior's own variance is "
@@ -86,8 +88,15 @@ def run(out: Path, seed: int, size: Size) -> Result:
     }
     last = found[SHOWN[-1]]
     rows = [
-        Row(quantity=f"ARE of {name}", ours=last[name][0], error=last[name][1], paper=paper, digits=3)
-        for name, (paper, _) in limits.items()
+        Row(
+            quantity=f"ARE of {name}",
+            ours=last[name][0],
+            error=last[name][1],
+            paper=paper,
+            claim=near(limit, LEFT * limit),
+            digits=3,
+        )
+        for name, (paper, limit) in limits.items()
     ]
     rows += [
         Row(
@@ -96,7 +105,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
             paper=printed,
             digits=7,
             note="cut off, not rounded, in the paper" if printed else "",
-            verdict=Verdict.AGREES if printed else Verdict.ADDED,
+            claim=Claim(low=2.7, high=2.8) if printed else None,
+            verdict=Verdict.ADDED,
         )
         for least, epsilon, printed in ((0.2, 1.0, "2.7"), (0.05, 0.1, ""))
     ]
@@ -110,27 +120,30 @@ def run(out: Path, seed: int, size: Size) -> Result:
             quantity=quantity,
             ours=value,
             paper=paper,
-            verdict=Verdict.WRONG,
+            claim=near(limit, LEFT * limit, Verdict.WRONG),
             note=note,
             digits=4,
         )
-        for quantity, value, paper, note in (
+        for quantity, value, paper, limit, note in (
             (
                 "Theorem 4: N times the posterior's variance over p (1 - p)",
                 own,
                 "2",
+                2.0,
                 "2 is the variance of a draw about the truth",
             ),
             (
                 "Theorem 5: the same at temperature T, a0 = 0.2",
                 tempered,
                 "1 + T",
+                1.0 + temperature(CUTS[0]),
                 "T; 1 + T is the variance of a draw about the truth",
             ),
             (
                 "Section 3.3: variance at temperature T over the posterior's, a0 = 0.2",
                 tempered / own,
                 "(1 + T) / 2",
+                (1.0 + temperature(CUTS[0])) / 2.0,
                 "T; (1 + T) / 2 is the ratio of two draws' variances",
             ),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import enum
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,6 +43,43 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The values that a paper's statement leaves for a number; the verdict follows from it.
+
+    Attributes
+    ----------
+    low, high : float
+        The least and the largest of them.
+    if_not : Verdict
+        What is said of a number beyond them.
+    if_below : Verdict, optional
+        What is said of one below `low`, where that is something else.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    if_not: Verdict = Verdict.DIFFERS
+    if_below: Verdict | None = None
+
+    def verdict_on(self, ours: float, error: float | None) -> Verdict:
+        """Return the verdict; a number with chance may be five standard errors beyond."""
+        slack = 1e-9 * abs(ours) if error is None else 5.0 * error
+        if ours < self.low - slack:
+            return self.if_below or self.if_not
+        return Verdict.AGREES if ours <= self.high + slack else self.if_not
+
+
+def tight(limit: float, share: float = 0.99) -> Claim:
+    """Return the claim of an upper bound: beyond it the paper is wrong, below a share of it, it is loose."""
+    return Claim(low=share * limit, high=limit, if_not=Verdict.WRONG, if_below=Verdict.LOOSE)
+
+
+def near(value: float, within: float, if_not: Verdict = Verdict.DIFFERS) -> Claim:
+    """Return the claim that a number is `value`, up to what was rounded or is left to a limit."""
+    return Claim(low=value - within, high=value + within, if_not=if_not)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One number of a paper, and ours.
 
@@ -55,7 +93,10 @@ class Row:
         The number as printed, or the claim; empty where there is none, as of curves without numbers.
     error : float or None
         The Monte Carlo standard error of `ours`; None where no chance enters.
+    claim : Claim or None
+        What `paper` leaves for `ours`, where it says anything of it.
     verdict : Verdict
+        Of a number without a claim.
     note : str
         What explains a difference.
     digits : int
@@ -66,16 +107,22 @@ class Row:
     ours: float
     paper: str = ""
     error: float | None = None
+    claim: Claim | None = None
     verdict: Verdict = Verdict.AGREES
     note: str = ""
     digits: int = 6
+
+    @property
+    def judged(self) -> Verdict:
+        """The verdict on the number that was found."""
+        return self.verdict if self.claim is None else self.claim.verdict_on(self.ours, self.error)
 
     def cells(self) -> tuple[str, ...]:
         """Return the texts of `COLUMNS`."""
         error = "exact" if self.error is None else f"{self.error:.1g}"
         ours = f"{self.ours:,}" if isinstance(self.ours, int) else f"{self.ours:#.{self.digits}g}".rstrip(".")
-        is_unprinted = self.verdict is Verdict.AGREES and not self.paper
-        verdict = "no number printed" if is_unprinted else self.verdict.value
+        is_unprinted = self.judged is Verdict.AGREES and not self.paper
+        verdict = "no number printed" if is_unprinted else self.judged.value
         return (self.quantity, self.paper, ours, error, verdict, self.note)
 
 

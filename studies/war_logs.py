@@ -45,12 +45,12 @@ PART = (5, 8)
 """Regions and time steps of the smallest log."""
 CONCLUSION = (
     "The war logs are not used; crashes stand in. With many events a cell clipped counts give the states "
-    "of the model without privacy, as the paper's Laplace pictures suggest. With few they do not: "
-    "clipping makes a state of the small cells and three times as much of rare categories, and its "
-    "intervals are far too narrow; the noise-aware model of the same release does neither. OPS does not "
-    "reproduce: at epsilon 5 it puts nearly all cells with few events in one state, and its last draw is "
-    "not noisier than its last hundred. The papers' pictures are not at hand: the comparison is by eye "
-    "with what the text says of them."
+    "of the model without privacy. With few they do not: nearly all small cells are in one state, rare "
+    "categories have three times their chance, and the intervals are far too narrow; the noise-aware "
+    "model of the same release does neither. OPS keeps the states of most cells if its chain finds the "
+    "mode, but restarts end in different ones, and then its epsilon does not hold. Its last draw is not "
+    "noisier than its last hundred, which does not reproduce. The papers' pictures are not at hand: the "
+    "comparison is by eye with what the text says of them."
 )
 
 

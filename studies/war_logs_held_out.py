@@ -59,12 +59,12 @@ NEAR = 0.05
 """Nats from the runs of the earlier study that count as the same."""
 CONCLUSION = (
     "Reproduced on the crashes: under naive Bayes Laplace noise is superior to OPS, and with many events "
-    "a cell under the hidden Markov model as well. Not reproduced: on generated logs with many events OPS"
-    " with M = 100 is better than clipped counts at epsilon .1; with few events a cell OPS is not "
-    "competitive but far better than clipped counts up to epsilon 1, if its chain has converged, and "
-    "worse at 10. Noise-aware Laplace loses to OPS at epsilon .1 only. Levels on generated logs are not "
-    "comparable with those of an earlier study, whose logs are not at hand: what is lost against no "
-    "privacy is, and differs by up to .4 nats."
+    "a cell under the hidden Markov model as well. Not reproduced: with few events a cell OPS, if its "
+    "chain has converged, is not competitive with clipped counts but better at every epsilon; noise-aware "
+    "Laplace is behind it at epsilon .1 only. On generated logs with many events OPS is better than "
+    "clipped counts at epsilon .1. There all losses of clipped counts are within .05 nats of an earlier "
+    "study's, whose logs are not at hand; some of OPS are not, as its restarts end in different modes. "
+    "The papers' pictures are not at hand: the comparison is with what the text says of them."
 )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import suffice
+from scripts.site.__main__ import build
 from scripts.site.api import GROUPS
 from scripts.site.commands import command_pages, escaped
 from scripts.site.contents import contents
@@ -18,6 +21,9 @@ from suffice.flows.endings import Ending
 from suffice.profile.model import DeploymentProfile
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import ChargeState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -73,6 +79,34 @@ def test_every_command_and_option_is_in_the_reference() -> None:
     assert all(f"]({Path(name).name})" in root for name in made if not name.endswith("index.md"))
 
 
+def test_messages_name_pages_by_their_titles() -> None:
+    """A wheel has none of these files; and a title that no page has helps nobody."""
+    titles = {
+        line.removeprefix("# ")
+        for path in pages()
+        for line in (REPOSITORY / path).read_text(encoding="utf-8").splitlines()[:1]
+    }
+    named = set()
+    for path in (path for folder in CODE for path in (REPOSITORY / folder).rglob("*.py")):
+        program = path.read_text(encoding="utf-8")
+        if not re.search(r"\b(docs|deploy)/|\.md\b|documentation\W{1,2}s page", program):
+            continue
+        for text in _texts(ast.parse(program)):
+            assert not re.search(r"\b(docs|deploy)/|\.md\b", text), f"{path}: {text}"
+            named |= set(re.findall(r'documentation\'s page "([^"]+)"', text))
+    assert len(named) > 5
+    assert named <= titles
+
+
+def _texts(module: ast.Module) -> Iterator[str]:
+    """Give every text of a program but those that stand alone: documentation of the code."""
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Expr):
+            for inner in ast.iter_child_nodes(node):
+                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                    yield inner.value
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [("a < b | c", r"a &lt; b \| c"), ("`a<b|c`", r"`a<b\|c`"), ("[x](y) *z*", r"\[x](y) \*z\*")],
@@ -86,6 +120,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "source"
     lay_out(folder)
     return folder
+
+
+def test_a_builder_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("scripts.site.__main__.NEEDED", ("sys", "no_such_theme", "no_such_builder"))
+    with pytest.raises(SystemExit, match=r"not installed: no_such_theme, no_such_builder: .*'\.\[docs\]'"):
+        build(tmp_path / "site")
+    assert not (tmp_path / "site").exists()
 
 
 def test_the_list_of_pages_names_each_once(source: Path) -> None:

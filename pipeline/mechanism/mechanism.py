@@ -80,7 +80,7 @@ class _SampleBlock:
 
     @property
     def size(self) -> int:
-        """How many candidates it is: each gets noise of its own."""
+        """How many candidates it is: a draw goes over all of its cell."""
         return self.scores.size
 
     def take(self, _sums: Sums, _spec: Spec) -> Values:

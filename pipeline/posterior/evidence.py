@@ -40,7 +40,7 @@ def log_evidence_of(posterior: Judged) -> Floats:
     if reason:
         message = (
             f"{posterior.statistic} is {posterior.family}, and this posterior has no evidence: {reason}; "
-            "docs/how-to/check-a-prior.md lists where there is one"
+            'the documentation\'s page "How to check a prior" lists where there is one'
         )
         raise UsageError(message)
     (statistic,) = posterior.observed

@@ -125,7 +125,7 @@ def spec_error(
         known = ", ".join(name for name in holder.model_fields if name != "directory")
         return SpecError(document.location(path), "unknown key", f"known keys: {known}")
     if first["type"] == MISSING_KEY:
-        hint = f"write it as `{path[-1]}: ...`; docs/reference/spec.md says what it means"
+        hint = f'write it as `{path[-1]}: ...`; the documentation\'s page "The spec" says what it means'
         return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing", hint)
     return SpecError(document.location(path), rule_of(first))
 

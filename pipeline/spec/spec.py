@@ -102,7 +102,9 @@ def require_spec(spec: object) -> None:
 def _validate(document: Document, directory: Path) -> Spec:
     content = document.content
     if not isinstance(content, dict):
-        raise SpecError(document.origin, "a spec is a mapping of keys", "see docs/reference/spec.md")
+        raise SpecError(
+            document.origin, "a spec is a mapping of keys", 'see the documentation\'s page "The spec"'
+        )
     if "directory" in content:
         raise SpecError(document.location(("directory",)), "unknown key")
     _check_periods(document, content)

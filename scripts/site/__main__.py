@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -20,8 +21,20 @@ FETCHED = re.compile(
 )
 
 
+NEEDED = ("furo", "ipykernel", "myst_nb", "packaging", "sphinx", "sphinx_copybutton")
+"""What the extra `docs` brings beside the demo."""
+
+
+def require_extra() -> None:
+    """End the program where what builds the pages is not installed."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(f"not installed: {', '.join(missing)}: pip install -e '.[docs]', or make docs")
+
+
 def build(site: Path) -> int:
     """Build this version's pages into a site, and return how many there are; a wrong one ends the program."""
+    require_extra()
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, "source"), Path(folder, "html")
         lay_out(source)

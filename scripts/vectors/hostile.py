@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scripts.vectors.releases import written
 from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.declaration.exact_numbers import format_number
+from suffice.pipeline.statistics.sample_plan import LARGEST_RANGE, LARGEST_SAMPLE_SCALE, smallest_scale
 from suffice.storage.releases.manifest import checksum, rehearsal_manifest, tombstone
 from suffice.storage.releases.withdrawal import WITHDRAWN, compose_withdrawal
 from suffice.storage.signatures import ed25519
@@ -424,7 +425,18 @@ def _samples(made: MadeRelease) -> list[Hostile]:
         smaller = str(int(entry["range_sensitivity"]) // 2)
         entry.update(range_sensitivity=smaller, scale=str(scale), temperature=_exact_temperature(scale))
 
+    def too_large(content: Content) -> None:
+        largest, entry = LARGEST_RANGE + 2, _statistic(content, name)
+        scale = smallest_scale(largest, entry["draws"], Fraction(entry["epsilon"]))
+        entry.update(range_sensitivity=str(largest), scale=str(scale), temperature=_exact_temperature(scale))
+
+    def too_hot(content: Content) -> None:
+        scale = LARGEST_SAMPLE_SCALE + 1
+        _statistic(content, name).update(scale=str(scale), temperature=_exact_temperature(scale))
+
     manifests: dict[str, tuple[str, str, Callable[[Content], None], str]] = {
+        "range-too-large": ("noise", "a range above 2^62, and the scale that follows", too_large, READER),
+        "scale-too-large": ("noise", "a scale above 2^46, at which the data hardly count", too_hot, READER),
         "scale-too-small": ("noise", "a sample colder than epsilon allows", of(scale=str(2**20), temperature="1"), READER),
         "temperature": ("noise", "a temperature that is not its scale's", of(temperature="999"), READER),
         "mechanism": ("shape", "draws that claim to be noisy sums", of(mechanism="discrete_laplace"), READER),

@@ -16,6 +16,7 @@ from support.flow_runs import PUBLISHED_ALL_THE_SAME
 from support.hidden_states import publish_crashes
 from support.making import make_workspace, mapping
 from support.prefect_server import PLACE, Webhook, running_worker
+from support.samples import drawn
 from support.scheduled import POOL, ZONE, Scheduled, as_the_how_to_says
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ def releases(workspace: Workspace, other: Workspace) -> dict[str, dict[str, Any]
         good[:4] + CANARY_TEXT.encode() * 20 + good[4 + 20 * len(CANARY_TEXT) :]
     )
     specs = {
-        "good": mapping(workspace.data),
+        "good": mapping(
+            workspace.data, statistics={**mapping("")["statistics"], "drawn": drawn("cancelled", draws="3")}
+        ),
         "corrupt": mapping(corrupt, name="corrupt"),
         "schema": mapping(
             workspace.data, name="schema", statistics={"x": {"family": "bernoulli", "column": "carrier"}}

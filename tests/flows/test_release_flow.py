@@ -39,6 +39,10 @@ def test_the_flow_publishes_and_returns_the_uri(runs: dict[str, Any]) -> None:
     release = suffice.open_release(uri)
     assert release.name == "flights"
     assert runs["outcomes"]["again"]["uri"] == uri
+    assert list(release.statistics) == ["carrier", "cancelled", "stops", "arr_delay"]
+    sample = release.samples("drawn")
+    assert sample.values.shape == (3, 3)
+    assert ((sample.indices >= 0) & (sample.indices < 33)).all()
     with open_ledger(runs["place"].ledger) as ledger:
         assert ledger.account("passengers").spent == 1
 
@@ -62,7 +66,9 @@ def test_failures_are_typed_and_without_context(runs: dict[str, Any], name: str,
 
 
 def test_what_was_sought_in_the_flows_errors_is_exact(runs: dict[str, Any]) -> None:
-    assert {"an exact total", "an exact sum", "noise", "a noisy value"} <= set(runs["outcomes"]["sought"])
+    assert {"an exact total", "an exact sum", "noise", "a noisy value", "a score"} <= set(
+        runs["outcomes"]["sought"]
+    )
 
 
 def test_a_canary_in_the_data_is_found_nowhere_else(runs: dict[str, Any]) -> None:

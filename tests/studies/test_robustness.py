@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -117,6 +118,10 @@ def test_theorem_2_ii_is_false() -> None:
 def test_what_holds_holds_and_is_not_vacuous() -> None:
     for share in (*worst_share_of_theorem(), worst_share_of_group(), worst_share_of_network()):
         assert 0.02 < share <= 1.0 + 1e-9
+    # With a parent's change counted once, three tables change: 3 log(.95 / .05) over log 20.
+    assert worst_share_of_network(by_degree=False) == pytest.approx(
+        3.0 * math.log(19.0) / math.log(20.0), rel=1e-12
+    )
 
 
 def test_lemmas_5_and_6() -> None:
@@ -127,11 +132,40 @@ def test_lemmas_5_and_6() -> None:
         concentration("beta-binomial", {"alpha": 2.0, "trials": 10.0}, "absolute")
     with pytest.raises(UsageError, match="Lemma 6"):
         concentration("normal", {"variance": 1.0}, "squares")
-    assert concentration("normal", {"precision": 1.0}, "squares").value == 2.0
     one = concentration("beta-binomial", {"alpha": 1.0, "trials": 1.0}, "absolute").value
     assert one == pytest.approx(0.5, abs=1e-4)
     for level in (0.1, 1.0, 5.0):
         assert mass_of_binomial(level, 1, 1.0) >= 1.0 - math.exp(-one * level) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "metric"),
+    [
+        ("exponential", "rate", "absolute"),
+        ("laplace", "inverse_scale", "absolute"),
+        ("normal", "precision", "squares"),
+    ],
+)
+def test_concentration_is_the_mass_of_the_parameters_with_l(family: str, name: str, metric: str) -> None:
+    """Parameters with L are found on pairs of records; the mass of their prior is 1 - exp(-c L), no more."""
+    records = np.linspace(0.0 if family == "exponential" else -4.0, 4.0, 41)
+    x, y = records[:, np.newaxis], records
+    apart = np.abs(x - y) if metric == "absolute" else np.abs(x**2 - y**2) + 2.0 * np.abs(x - y)
+    parameters = np.linspace(0.05, 7.0, 140)
+    laws: list[Any]
+    if family == "exponential":
+        laws = [stats.expon(scale=1.0 / own) for own in parameters]
+    elif family == "laplace":
+        laws = [stats.laplace(scale=1.0 / own) for own in parameters]
+    else:
+        laws = [stats.norm(1.0, own**-0.5) for own in parameters]  # the worst mean in [-1, 1]
+    logs = [law.logpdf(records) for law in laws]
+    needed = [np.max(np.abs(own[:, np.newaxis] - own)[apart > 0] / apart[apart > 0]) for own in logs]
+    for level, rate in itertools.product((0.2, 1.0, 3.0), (0.3, 2.0)):
+        highest = parameters[np.array(needed) <= level].max()  # they are the smaller ones
+        lost = float(stats.expon(scale=1.0 / rate).sf(highest))
+        found = concentration(family, {name: rate}, metric).value
+        assert -math.log(lost) == pytest.approx(found * level, abs=0.06 * rate)
 
 
 @given(

@@ -7,6 +7,7 @@ import { integer, number, onlyKeys, refused } from "./plan_values.js";
 const [MOST_DRAWS, FEWEST_POINTS, MOST_POINTS] = [1000n, 3n, 4097n];
 const LEAST_SCALE = 2n ** 20n;
 const LARGEST_SCALE = 2n ** 46n;
+const LARGEST_RANGE = 2n ** 62n;
 /** What is left of epsilon where OpenDP's map is computed in doubles. */
 const BELOW_EPSILON = rational(2n ** 48n - 1n, 2n ** 48n);
 
@@ -28,6 +29,7 @@ export function sampleFields(sample, epsilon, stated, place) {
   if (compare(lower, upper) >= 0) throw refused(`${place}.sample.within`, "it is no interval");
   const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
   if (range < 1n) throw refused(`${place}.range_sensitivity`, "it is below 1");
+  if (range > LARGEST_RANGE) throw refused(`${place}.range_sensitivity`, "it is above 2^62");
   const { n, d } = divide(rational(draws * range), multiply(epsilon, BELOW_EPSILON));
   const least = n / d + 1n;
   const scale = least < LEAST_SCALE ? LEAST_SCALE : least;

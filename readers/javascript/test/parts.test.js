@@ -8,6 +8,7 @@ import { format, ofNumber, parseRational, toNumber } from "../src/exact.js";
 import { leastScale } from "../src/plan.js";
 import { parseNPrior, parsePrior } from "../src/priors.js";
 import { gauss, gram, sumRule } from "../src/rules.js";
+import { sampleFields } from "../src/samples.js";
 import { logBeta, logBinomial, logGamma, logPoisson } from "../src/special.js";
 
 test("SHA-256 is Node's, whatever the length", () => {
@@ -84,4 +85,14 @@ test("priors are read from their text, and nothing else is", () => {
   assert.ok(Math.abs(parseNPrior("Reciprocal(3)").log(1) - Math.log(1 / 2 / (1 + 1 / 2 + 1 / 3 + 1 / 4))) < 1e-14);
   const bad = ["Beta", "Beta(1,)", "Beta(1, 2, 3)", "Beta(0, 1)", "Beta(1, 2", "Beta(1, 2))", "Beta(1; 2)", "Gamma(1, 2)", "Beta(1, Beta(1, 1))", "Mixture(Beta(1, 1))", "Mixture(1, 2)", 7, null];
   for (const text of bad) assert.throws(() => parsePrior(text, "Beta"), { code: "prior" }, String(text));
+});
+
+test("a sample's range is at most 2^62, and its scale at most 2^46", () => {
+  const sample = { draws: "1", grid: "3", prior: "Beta(1, 1)", within: ["0.2", "0.8"] };
+  const fields = (range, epsilon) => sampleFields(sample, parseRational(epsilon), { range_sensitivity: String(range) }, "x");
+  const much = String(2n ** 20n);
+  assert.equal(fields(2n ** 62n, much).range_sensitivity, String(2n ** 62n));
+  assert.throws(() => fields(2n ** 62n + 1n, much), /range_sensitivity.*above 2\^62/);
+  assert.equal(BigInt(fields(2n ** 46n - 2n, "1").scale), 2n ** 46n - 1n);
+  assert.throws(() => fields(2n ** 46n, "1"), /scale.*above 2\^46/);
 });

@@ -167,6 +167,10 @@ release_samples <- function(release, statistic) {
   }
 }
 
+# Of a sample: 2^62, and 2^46.
+.LARGEST_RANGE <- "4611686018427387904"
+.LARGEST_SCALE <- "70368744177664"
+
 .check_sample <- function(entry) {
   epsilon <- exact(entry$epsilon)
   if (!is_positive(epsilon)) refuse("noise", "epsilon is above 0")
@@ -178,6 +182,9 @@ release_samples <- function(release, statistic) {
   spent <- exact_product(exact(as.character(entry$draws)), exact(entry$range_sensitivity))
   if (!at_most(spent, exact_product(scale, epsilon)) || !at_most(exact("1048576"), scale)) {
     refuse("noise", "it is colder than epsilon allows")
+  }
+  if (!at_most(exact(entry$range_sensitivity), exact(.LARGEST_RANGE)) || !at_most(scale, exact(.LARGEST_SCALE))) {
+    refuse("noise", "its range is above 2^62, or its scale above 2^46")
   }
   temperature <- exact_product(exact(entry$temperature), exact("1048576"))
   if (!at_most(temperature, scale) || !at_most(scale, temperature)) refuse("noise", "its temperature is not its scale's")

@@ -43,7 +43,7 @@ def check(place: Settings) -> Iterator[Fact]:
     if found is None:
         yield warning(
             "there is no deployment profile: whoever submits a run chooses its ledger and its store",
-            "pin a deployment (docs/how-to/pin-a-deployment.md)",
+            'pin a deployment: the documentation\'s page "How to pin a deployment"',
         )
     else:
         yield ok(f"the deployment profile is {found.path} ({found.origin})")
@@ -66,5 +66,5 @@ def check(place: Settings) -> Iterator[Fact]:
     if unknown:
         yield warning(
             f"no variables of suffice: {', '.join(unknown)}",
-            "docs/reference/command-line.md lists those that it reads",
+            'the documentation\'s page "Configuration" lists those that it reads',
         )

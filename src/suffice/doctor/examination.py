@@ -85,7 +85,7 @@ def _facts(check: Check, place: Settings) -> Iterator[Fact]:
     try:
         yield from check(place)
     except SufficeError as error:
-        remedy = "docs/reference/exit-statuses.md says what to do about each error"
+        remedy = 'the documentation\'s page "Exit statuses and errors" says what to do about each error'
         yield problem(f"{type(error).__name__}: {error}", remedy)
     except Exception as error:  # noqa: BLE001 - a text of ours: another might show a secret
         remedy = "run the command that this keeps from its work: its own message says more"

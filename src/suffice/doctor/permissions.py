@@ -64,7 +64,7 @@ def _can_make(path: Path) -> bool:
 
 def _ledger(place: Settings) -> Iterator[Fact]:
     if not place.ledger.startswith(_SQLITE):
-        yield skipped("roles of a database guard the ledger: deploy/postgres/roles.sql")
+        yield skipped('roles of a database guard the ledger: the documentation\'s page "Who may do what"')
         return
     path = Path(place.ledger.removeprefix(_SQLITE))
     try:
@@ -83,7 +83,10 @@ def _ledger(place: Settings) -> Iterator[Fact]:
 def _signing(_: Settings) -> Iterator[Fact]:
     signer = signer_from_environment()
     if signer is None:
-        yield warning(f"releases are not signed: {SIGNING_KEY} is not set", "docs/how-to/sign-and-verify.md")
+        yield warning(
+            f"releases are not signed: {SIGNING_KEY} is not set",
+            'the documentation\'s page "How to sign, verify and audit releases"',
+        )
     else:
         yield ok(f"releases are signed by the key {signer.public_key.key_id}")
 

@@ -67,4 +67,8 @@ def _older(look: Callable[..., None], *asked: object) -> Iterator[Fact]:
     try:
         look(*asked)
     except LedgerCorruptError as error:
-        yield problem(str(error), "stop all runs, and follow `A lost ledger` in deploy/RUNBOOK.md")
+        yield problem(
+            str(error),
+            'stop all runs, and follow "A lost ledger" on the documentation\'s page "When something goes '
+            'wrong"',
+        )

@@ -27,7 +27,7 @@ def pinned_specs() -> tuple[Path, ...]:
     if profile is None or profile.spec_folders is None:
         message = (
             "--all: no deployment profile names spec_folders: name specs one by one, or pin their folders "
-            "(docs/how-to/pin-a-deployment.md)"
+            '(the documentation\'s page "How to pin a deployment")'
         )
         raise UsageError(message)
     found: set[Path] = set()

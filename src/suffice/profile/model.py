@@ -152,4 +152,8 @@ def parse_profile(content: bytes, origin: str) -> DeploymentProfile:
     if first["type"] == UNKNOWN_KEY:
         known = ", ".join(DeploymentProfile.model_fields)
         raise ProfileError(f"{origin}: {key}", "unknown key", f"known keys: {known}")
-    raise ProfileError(f"{origin}: {key}", rule_of(first), "docs/how-to/pin-a-deployment.md shows a profile")
+    raise ProfileError(
+        f"{origin}: {key}",
+        rule_of(first),
+        'the documentation\'s page "How to pin a deployment" shows a profile',
+    )

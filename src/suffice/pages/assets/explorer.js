@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: dffd70b53458c54bebfaa125eea83c8162be904d948ddb6c58a1248871364ba1
+// sha256: 80d5abe60e87355d714579120dd859f530c9a5deb2d4a51bdabba44da7e40247
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -473,6 +473,7 @@
   var [MOST_DRAWS, FEWEST_POINTS, MOST_POINTS] = [1000n, 3n, 4097n];
   var LEAST_SCALE = 2n ** 20n;
   var LARGEST_SCALE = 2n ** 46n;
+  var LARGEST_RANGE = 2n ** 62n;
   var BELOW_EPSILON = rational(2n ** 48n - 1n, 2n ** 48n);
   function isSampled({ mechanism }) {
     return mechanism === "exponential";
@@ -489,6 +490,7 @@
     if (compare(lower, upper) >= 0) throw refused(`${place}.sample.within`, "it is no interval");
     const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
     if (range < 1n) throw refused(`${place}.range_sensitivity`, "it is below 1");
+    if (range > LARGEST_RANGE) throw refused(`${place}.range_sensitivity`, "it is above 2^62");
     const { n, d } = divide(rational(draws * range), multiply(epsilon, BELOW_EPSILON));
     const least = n / d + 1n;
     const scale2 = least < LEAST_SCALE ? LEAST_SCALE : least;
