@@ -153,7 +153,7 @@ def draw_intervals(
                 mean, low, high = (
                     each[feature][state][shown] for each in (states.emissions, states.lower, states.upper)
                 )
-                places = np.arange(len(shown)) + 0.24 * (row - (len(found) - 1) / 2)
+                places: Floats = np.arange(len(shown)) + 0.24 * (row - (len(found) - 1) / 2)
                 axis.hlines(places, low, high, color=COLOURS[row], linewidth=2)
                 _draw_marks(axis, mean, places, row, method)
             labels = [shortened_label(log.categories[feature][place], 20) for place in shown]
