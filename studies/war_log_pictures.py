@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from studies.event_log_states import States
     from studies.event_logs import EventLog
+    from suffice.typing import Floats
 
 MOST_NAMED = 6
 """Categories of a feature that have a row of their own."""
@@ -60,8 +61,9 @@ def draw_states(
             )
             axis.set_title(name, fontsize="small")
             axis.set_xticks([0, last], [log.times[0], log.times[last]])
-            for label, side in zip(axis.get_xticklabels(), ("left", "right"), strict=True):
-                label.set_horizontalalignment(side)
+            first, final = axis.get_xticklabels()
+            first.set_horizontalalignment("left")
+            final.set_horizontalalignment("right")
             axis.set_yticks([])
             axis.grid(visible=False)
         axes[0].set_ylabel("regions")
@@ -98,7 +100,7 @@ def _draw_feature(axis: Axes, log: EventLog, found: Mapping[str, States], state:
     for states in found.values():
         own = states.emissions[feature][state]
         chances.append([*own[named], *([own[others].sum()] if others.size else [])])
-    places = np.arange(len(labels))
+    places: Floats = np.arange(len(labels), dtype=np.float64)
     axis.hlines(places, np.min(chances, axis=0), np.max(chances, axis=0), color=GRID, linewidth=3, zorder=1)
     for row, (method, values) in enumerate(zip(found, chances, strict=True)):
         _draw_marks(axis, values, places + 0.13 * (row - (len(found) - 1) / 2), row, method)
@@ -109,9 +111,7 @@ def _draw_feature(axis: Axes, log: EventLog, found: Mapping[str, States], state:
     axis.set_xlabel("chance")
 
 
-def _draw_marks(
-    axis: Axes, values: Sequence[float], places: NDArray[np.float64], row: int, name: str
-) -> None:
+def _draw_marks(axis: Axes, values: Sequence[float], places: Floats, row: int, name: str) -> None:
     axis.plot(
         values,
         places,
@@ -153,9 +153,9 @@ def draw_intervals(
                 mean, low, high = (
                     each[feature][state][shown] for each in (states.emissions, states.lower, states.upper)
                 )
-                places: Floats = np.arange(len(shown)) + 0.24 * (row - (len(found) - 1) / 2)
+                places: Floats = np.arange(len(shown), dtype=np.float64) + 0.24 * (row - (len(found) - 1) / 2)
                 axis.hlines(places, low, high, color=COLOURS[row], linewidth=2)
-                _draw_marks(axis, mean, places, row, method)
+                _draw_marks(axis, mean.tolist(), places, row, method)
             labels = [shortened_label(log.categories[feature][place], 20) for place in shown]
             axis.set_yticks(np.arange(len(shown)), labels)
             axis.set_ylim(len(shown) - 0.5, -0.5)
