@@ -58,7 +58,10 @@ def mass_within(noisy: Counts, level: float = 0.95) -> Floats:
     """Return how much of the posterior lies in the central intervals of the plug-in posteriors, (draws,)."""
     plug_in = stats.beta(*(np.maximum(noisy, 0) + 1.0).T)
     exact = stats.beta(SUCCESSES + 1.0, RECORDS - SUCCESSES + 1.0)
-    found: Floats = exact.cdf(plug_in.ppf((1.0 + level) / 2.0)) - exact.cdf(plug_in.ppf((1.0 - level) / 2.0))
+    high, low = (
+        np.asarray(exact.cdf(plug_in.ppf(end))) for end in ((1.0 + level) / 2.0, (1.0 - level) / 2.0)
+    )
+    found: Floats = high - low
     return found
 
 

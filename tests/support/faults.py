@@ -348,7 +348,7 @@ def manifest_before_files() -> None:
         put(files, key, data)
         if key.endswith(MANIFEST):
             for late in waiting:
-                time.sleep(0.02)
+                time.sleep(1)  # a reader on a busy machine looks at least once meanwhile
                 put(*late)
 
     replace_function(LocalFiles, "put_new", put_new)
