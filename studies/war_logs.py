@@ -167,8 +167,8 @@ def title_of(log: EventLog) -> str:
     return f"{log.source}, {log.kind} a cell"
 
 
-def draw_all(out: Path, log: EventLog, fitted: Fitted) -> list[Path]:
-    """Draw the pictures of one log."""
+def draw_all(out: Path, log: EventLog, fitted: Fitted, n_drawn: int) -> list[Path]:
+    """Draw the pictures of one log, and of the emissions of its first states."""
     footer = (
         f"Foulds et al. 2016, {FIGURES[log.kind]}; epsilon {EPSILON}, of OPS only if its chain converged."
     )
@@ -180,7 +180,7 @@ def draw_all(out: Path, log: EventLog, fitted: Fitted) -> list[Path]:
     paths = [out / f"war_logs-{log.kind}-{name}.png" for name in ("states", "transitions")]
     draw_states(paths[0], log, maps, n_states, footer)
     draw_transitions(paths[1], log, named, footer)
-    for state in range(n_states):
+    for state in range(min(n_states, n_drawn)):
         paths.append(out / f"war_logs-{log.kind}-state-{state + 1}.png")
         draw_state(paths[-1], log, shown, state, footer)
     widest = widest_feature(log)
@@ -193,7 +193,7 @@ def draw_all(out: Path, log: EventLog, fitted: Fitted) -> list[Path]:
 
 def run(out: Path, seed: int, size: Size) -> Result:
     """Release both logs once, fit all methods, and compare them with the model without privacy."""
-    n_sweeps, n_restarts = size.pick(smallest=(12, 2), usual=(200, 4), full=(200, 4))
+    n_sweeps, n_restarts, n_drawn = size.pick(smallest=(12, 2, 1), usual=(200, 4, 3), full=(200, 4, 3))
     part = size.pick(smallest=PART, usual=None, full=None)
     rng = np.random.default_rng(seed)
     rows, pictures = [], []
@@ -211,7 +211,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
             coherence_row(log, fitted),
             *disagreement_rows(log, fitted),
         ]
-        pictures += draw_all(out, log, fitted)
+        pictures += draw_all(out, log, fitted, n_drawn)
         for row in emission_rows(log, fitted):
             for column, value in zip(columns, row, strict=True):
                 curves[column].append(value)
