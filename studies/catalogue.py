@@ -77,6 +77,18 @@ STUDIES = (
         data="none",
     ),
     Study(
+        name="war_logs",
+        paper=FOULDS,
+        result="Figures 3 to 5, 7 and 10 to 13: states of event logs",
+        data="fars, two files",
+    ),
+    Study(
+        name="war_logs_held_out",
+        paper=FOULDS,
+        result="Figures 6 and 9: held-out events over epsilon",
+        data="fars, two files; generated logs",
+    ),
+    Study(
         name="mcmc_costs",
         paper=FOULDS,
         result="Sections 4.1, C.1 and C.2, Proposition 3: costs of Gibbs, Metropolis and annealing",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = ("quantity", "paper", "ours", "standard error", "verdict", "note")
-NOT_A_RELEASE = "Not a release: nothing here was charged to a ledger."
+NOT_A_RELEASE = "Not a release: exact data stand behind it, and no guarantee holds for it."
 Choice = TypeVar("Choice")
 
 

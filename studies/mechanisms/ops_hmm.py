@@ -6,10 +6,10 @@ The likelihood is tempered, the priors are not: the law in the limit is :math:`P
 P(X \mid z, \theta)^{1 / T}`, :math:`T = \max(1, R / \epsilon)`, with :math:`C = \sum_d \log(K_d (M - 1) +
 1)` and R = 2C where a record is replaced, C where one comes or goes.
 
-A sweep draws z given theta and A, from emissions of counts / T; A given z, which costs nothing; and moves
-theta by rounds of Gibbs on pairs. Two costs stand in every output. *nominal*: R / T for one draw, **if
-the chain has converged**, which nobody can check. *unconverged*: each draw of z, and each round for
-theta, is a query of its own; with one round a sweep and 200 sweeps that is 400 times the nominal cost.
+A sweep moves theta given z by rounds of Gibbs on pairs, draws z given theta and A from emissions of
+counts / T, and A given z, which costs nothing. Two costs stand in every output. *nominal*: R / T for one
+draw, **if the chain has converged**, which nobody can check. *unconverged*: each draw of z, and each round
+for theta, is a query of its own; with one round a sweep and 200 sweeps that is 400 times the nominal cost.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def ops_hmm(
     least = [1.0 / (multiplier * size) for size in sizes]
     cells = np.concatenate(weighted, axis=-1).reshape(-1, sum(sizes))
     starts = np.cumsum([0, *sizes[:-1]])
-    # Starts know no data: they would be queries as well.
+    # Starts know no data: they would be queries as well. Theta moves first, for states drawn at random: were
+    # states drawn first, for theta drawn at random, all cells would go to the state that happens to be near.
     theta = [
         public_start((n_restarts, n_states, size), low, rng) for size, low in zip(sizes, least, strict=True)
     ]
@@ -152,9 +153,15 @@ def ops_hmm(
     kept = set(kept_sweeps(n_sweeps, n_draws))
     draws: list[tuple[NDArray[np.int8], Floats, list[Floats]]] = []
     trace = []
+    of_states = _counts_of_states(states, cells, n_states)
     for sweep in range(n_sweeps):
-        log_theta = np.log(np.concatenate(theta, axis=-1))
-        product = cells @ log_theta.reshape(-1, log_theta.shape[-1]).T
+        parameters = np.split(emissions_prior + of_states, starts[1:], axis=-1)
+        theta = [
+            move_truncated_dirichlet(values, of_feature, low, rounds=rounds, rng=rng)
+            for values, of_feature, low in zip(theta, parameters, least, strict=True)
+        ]
+        together = np.concatenate(theta, axis=-1)
+        product = cells @ np.log(together).reshape(-1, sum(sizes)).T
         emissions = np.moveaxis(product.reshape(*is_observed.shape, n_restarts, n_states), 2, 0)
         if sampler == "ffbs":
             states = draw_states(emissions, transitions, rng)
@@ -163,12 +170,6 @@ def ops_hmm(
         steps = count_transitions(states.astype(np.int64), n_states)
         transitions = draw_dirichlet(transitions_prior + steps, rng)
         of_states = _counts_of_states(states, cells, n_states)
-        parameters = np.split(emissions_prior + of_states, starts[1:], axis=-1)
-        theta = [
-            move_truncated_dirichlet(values, of_feature, low, rounds=rounds, rng=rng)
-            for values, of_feature, low in zip(theta, parameters, least, strict=True)
-        ]
-        together = np.concatenate(theta, axis=-1)
         joint = (of_states * np.log(together)).sum(axis=(1, 2))
         joint += log_dirichlet(together, emissions_prior, starts)
         joint += (steps * np.log(transitions)).sum(axis=(1, 2))

@@ -39,6 +39,8 @@ FORBIDDEN = (
     "suffice.storage",
 )
 STUDIES = sorted((ROOT / "studies").rglob("*.py"))
+RELEASING = ROOT / "studies" / "event_log_release.py"
+"""The case studies release two event logs, with a ledger of their own."""
 CLOSED = ("opendp", "prefect", "sqlalchemy", "sqlite3")
 
 IMPORTING = """
@@ -135,14 +137,17 @@ def test_running_every_study_opens_no_database_no_connection_and_no_file_to_writ
 
 
 def test_no_study_imports_what_can_release() -> None:
-    """The import contract forbids it, and no module takes what gives it lazily."""
+    """The import contract forbids it, but for one module, and no other takes what gives it lazily."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     contract = next(each for each in contracts if each.get("source_modules") == ["studies"])
     assert contract["type"] == "forbidden"
     assert set(FORBIDDEN) <= set(contract["forbidden_modules"])
     assert "allow_indirect_imports" not in contract
-    assert "ignore_imports" not in contract
-    for path in STUDIES:
+    assert contract["ignore_imports"] == [
+        "studies.event_log_release -> suffice",
+        "studies.event_log_release -> suffice.storage.ledger.opening",
+    ]
+    for path in (each for each in STUDIES if each != RELEASING):
         unsafe = set(CLOSED)
         if path in FILES:
             unsafe |= {"importlib", "os", "pathlib", "subprocess"}  # other studies write pictures
