@@ -191,6 +191,11 @@ def draw_all(out: Path, log: EventLog, fitted: Fitted, n_drawn: int) -> list[Pat
     return paths
 
 
+def release_name(log: EventLog, size: Size, seed: int) -> str:
+    """Return a release's name: of crashes and of generated logs, in one folder, there are two."""
+    return f"{log.source.replace(' ', '-')}-{log.kind}-{size.value}-{seed}"
+
+
 def run(out: Path, seed: int, size: Size) -> Result:
     """Release both logs once, fit all methods, and compare them with the model without privacy."""
     n_sweeps, n_restarts, n_drawn = size.pick(smallest=(12, 2, 1), usual=(200, 4, 3), full=(200, 4, 3))
@@ -203,7 +208,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
         whole = event_log(kind, rng)
         rows += shape_rows(whole)
         log = whole if part is None else whole.part(*part)
-        released = released_table(log, f"{kind}-{size.value}-{seed}", EPSILON, out / "war_logs")
+        released = released_table(log, release_name(log, size, seed), EPSILON, out / "war_logs")
         fitted = fit_all(log, released, n_sweeps, n_restarts, rng)
         rows += [
             clipping_row(log, released),

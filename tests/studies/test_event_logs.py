@@ -15,6 +15,8 @@ from studies.event_log_release import released_table
 from studies.event_log_scores import FULL, MARKOV, score, score_of_emissions, scores_of
 from studies.event_log_states import distance_of_emissions, matching, share_alike, share_covered, states_of
 from studies.event_logs import EARLIER_MEDIANS, FILES, Kind, crash_log, event_log, generated_log
+from studies.result import Size
+from studies.war_logs import release_name
 from studies.war_logs_held_out import EARLIER, EARLIER_WITHOUT, NEAR
 from suffice.pipeline.models.state_draws import StateDraws
 from suffice.storage.ledger.opening import open_ledger
@@ -72,6 +74,9 @@ def test_what_is_written_has_the_counts_of_the_log(tmp_path: Path) -> None:
 def test_event_logs_are_released_once(tmp_path: Path) -> None:
     """The noisy counts come from a release with a charge of its own; the same run finds it again."""
     log = generated_log("few", np.random.default_rng(secrets.randbits(32)), shape=(3, 4), n_categories=(3, 2))
+    crashes = dataclasses.replace(log, source="fatal crashes")
+    names = [release_name(own, Size.SMALLEST, 1) for own in (log, crashes)]
+    assert names == ["generated-few-smallest-1", "fatal-crashes-few-smallest-1"]
     first = released_table(log, "few", 5, tmp_path)
     again = released_table(log, "few", 5, tmp_path)
     for one, two in zip(first.counts, again.counts, strict=True):
