@@ -62,11 +62,20 @@ class Bound:
 def smoothness_of(bound: object) -> Bound:
     """Return a bound that is an L or a c; nothing else follows from other bounds.
 
+    A number is L of Assumption 1, for which the caller vouches.
+
     Raises
     ------
     UsageError
         Where it bounds something else, or is none.
     """
+    if isinstance(bound, (int, float)) and not isinstance(bound, bool):
+        return Bound(
+            value=number_of("L", bound, least=0.0),
+            quantity=Quantity.LIPSCHITZ,
+            is_guarantee=True,
+            rests_on="Assumption 1, with an L that was stated",
+        )
     if not isinstance(bound, Bound) or bound.quantity not in {Quantity.LIPSCHITZ, Quantity.CONCENTRATION}:
         found = bound.quantity.value if isinstance(bound, Bound) else type(bound).__name__
         message = f"smoothness: what lipschitz() or concentration() returns is needed, not {found}"

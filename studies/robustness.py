@@ -183,13 +183,13 @@ def _concentration_of_one_trial(alpha: float) -> float:
     return float(own[outside > 1e-290].min())
 
 
-def kl_bound(smoothness: Bound, rho: float) -> Bound:
+def kl_bound(smoothness: Bound | float, rho: float) -> Bound:
     """Return Theorem 1's bound on the KL divergence of posteriors: 2 L rho, or kappa rho / c.
 
     Parameters
     ----------
-    smoothness : Bound
-        What `lipschitz` or `concentration` returns.
+    smoothness : Bound or float
+        What `lipschitz` or `concentration` returns; a number is L of Assumption 1, for which you vouch.
     rho : float
         The distance of the two data sets in the family's metric, at least 0.
 
@@ -203,7 +203,7 @@ def kl_bound(smoothness: Bound, rho: float) -> Bound:
     return Bound(value=value, quantity=Quantity.KL, is_guarantee=own.is_guarantee, rests_on=own.rests_on)
 
 
-def total_variation_bound(smoothness: Bound, rho: float) -> Bound:
+def total_variation_bound(smoothness: Bound | float, rho: float) -> Bound:
     """Return Pinsker's bound on the total variation: the square root of half of `kl_bound`.
 
     Above 1 it says nothing.
@@ -222,13 +222,13 @@ def total_variation_bound(smoothness: Bound, rho: float) -> Bound:
     )
 
 
-def privacy_of_posterior_sampling(smoothness: Bound, rho: float, queries: int) -> Bound:
+def privacy_of_posterior_sampling(smoothness: Bound | float, rho: float, queries: int) -> Bound:
     """Return epsilon of answering queries by a fresh draw each: 2 L rho queries (Theorem 2(i), Algorithm 1).
 
     Parameters
     ----------
-    smoothness : Bound
-        What `lipschitz` returns.
+    smoothness : Bound or float
+        What `lipschitz` returns; a number is L of Assumption 1, for which you vouch.
     rho : float
         The distance of data sets that must not be told apart, in the family's metric, at least 0.
     queries : int
@@ -239,12 +239,13 @@ def privacy_of_posterior_sampling(smoothness: Bound, rho: float, queries: int) -
     UsageError
         Where the smoothness is no guarantee, the distance is negative, or there is no query.
     """
-    own = smoothness_of(smoothness).guaranteed()
-    value = 2.0 * own * number_of("rho", rho, least=0.0) * whole_number_of("queries", queries)
-    return Bound(value=value, quantity=Quantity.EPSILON, is_guarantee=True, rests_on=smoothness.rests_on)
+    own = smoothness_of(smoothness)
+    lipschitz_constant = own.guaranteed()
+    value = 2.0 * lipschitz_constant * number_of("rho", rho, least=0.0) * whole_number_of("queries", queries)
+    return Bound(value=value, quantity=Quantity.EPSILON, is_guarantee=True, rests_on=own.rests_on)
 
 
-def distinguishability(smoothness: Bound, n: int, delta: float) -> Bound:
+def distinguishability(smoothness: Bound | float, n: int, delta: float) -> Bound:
     """Return the least distance rho at which Theorem 3 lets an adversary tell data apart by n draws.
 
     It is a *necessary* condition, for a test by the empirical distribution: below it this test cannot tell
@@ -252,8 +253,8 @@ def distinguishability(smoothness: Bound, n: int, delta: float) -> Bound:
 
     Parameters
     ----------
-    smoothness : Bound
-        What `lipschitz` or `concentration` returns.
+    smoothness : Bound or float
+        What `lipschitz` or `concentration` returns; a number is L of Assumption 1, for which you vouch.
     n : int
         Draws, at least 1.
     delta : float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -244,6 +245,15 @@ def test_a_bound_says_what_it_rests_on() -> None:
         bound.guaranteed()
 
 
+def test_a_stated_number_is_taken_as_assumption_1() -> None:
+    cost = privacy_of_posterior_sampling(2.0, 0.1, 3)
+    assert cost.guaranteed() == pytest.approx(1.2)
+    assert "stated" in cost.rests_on
+    assert distinguishability(1.0, 100, 0.05) == replace(
+        distinguishability(ASSUMPTION_1, 100, 0.05), rests_on=cost.rests_on
+    )
+
+
 BAD: dict[str, Callable[[], Bound]] = {
     "rate: .* within": lambda: lipschitz("exponential", {"rate": 1.0}, "absolute"),  # type: ignore[dict-item]
     "rate: .*low, high": lambda: lipschitz("exponential", {"rate": (1.0,)}, "absolute"),  # type: ignore[dict-item]
@@ -257,7 +267,8 @@ BAD: dict[str, Callable[[], Bound]] = {
     "not a distance of data sets": lambda: privacy_of_posterior_sampling(
         le_cam(("beta", 1.0, 1.0), [0.0], [1.0]), 1.0, 1
     ),
-    "is needed, not float": lambda: kl_bound(1.0, 1.0),  # type: ignore[arg-type]
+    "is needed, not str": lambda: kl_bound("1", 1.0),  # type: ignore[arg-type]
+    "L: a finite number of at least 0": lambda: kl_bound(-1.0, 1.0),
     "queries: a whole number": lambda: privacy_of_posterior_sampling(ASSUMPTION_1, 1.0, 2.5),  # type: ignore[arg-type]
     "n: a finite number of at least 1": lambda: distinguishability(ASSUMPTION_1, 0, 0.05),
     "delta: a number below 1": lambda: distinguishability(ASSUMPTION_1, 100, 1.0),
