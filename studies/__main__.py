@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import multiprocessing
 import signal
 import sys
-import time
 import traceback
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from studies.catalogue import STUDIES, Study, module_of
+from studies.catalogue import STUDIES, Study
 from studies.result import Size
+from studies.running import run_study
 from suffice.errors import SufficeError
 
 if TYPE_CHECKING:
@@ -88,11 +90,19 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 
 def _run_all(studies: list[Study], out: Path, seed: int, size: Size, processes: int) -> int:
-    if len(studies) == 1:
-        return _tell(studies[0], lambda: run_study(studies[0], out, seed, size))
-    # Processes end at once where the user stops all, instead of with the studies that they are at.
-    pool = ProcessPoolExecutor(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
     status = 0
+    if processes == 1 or len(studies) == 1:
+        for study in studies:
+            status = _tell(study, partial(run_study, study, out, seed, size)) or status
+        return status
+    # Processes end at once where the user stops all, instead of with the studies that they are at. They are
+    # not forked: whoever calls this may have threads.
+    pool = ProcessPoolExecutor(
+        processes,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         running = {pool.submit(run_study, study, out, seed, size): study for study in studies}
         for done in as_completed(running):
@@ -119,18 +129,6 @@ def _tell(study: Study, result: Callable[[], str]) -> int:
         print(f"{study.name}: failed, as told above.", file=sys.stderr)
         return FAILED
     return 0
-
-
-def run_study(study: Study, out: Path, seed: int, size: Size) -> str:
-    """Run one study, and say what it found and wrote."""
-    start = time.perf_counter()
-    result = module_of(study).run(out, seed, size)
-    lines = [f"{study.name}: {study.paper}, {study.result}; {time.perf_counter() - start:.1f} s"]
-    for found in result.rows:
-        quantity, paper, ours, error, verdict, _ = found.cells()
-        beside = f"; paper {paper}" if paper else ""
-        lines.append(f"  {quantity}: {ours} ({error}){beside}: {verdict}")
-    return "\n".join([*lines, *(f"  wrote {path}" for path in result.files)])
 
 
 if __name__ == "__main__":

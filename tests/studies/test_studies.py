@@ -225,7 +225,9 @@ def test_a_study_that_fails_is_named(
         raise ZeroDivisionError
 
     monkeypatch.setattr(adversary, "run", fail)
-    assert main(["adversary", "mistakes", "--size", "smallest", "--out", str(tmp_path)]) == 1
+    assert (
+        main(["adversary", "mistakes", "--size", "smallest", "--processes", "1", "--out", str(tmp_path)]) == 1
+    )
     told = capsys.readouterr()
     assert "ZeroDivisionError" in told.err
     assert told.err.endswith("adversary: failed, as told above.\n")
