@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.released.where import no_such_key, wanted_keys
+from suffice.pipeline.released.where import wanted_cells
 from suffice.pipeline.statistics.count_table import label_names
 
 if TYPE_CHECKING:
@@ -144,18 +144,7 @@ class NoisyStatistic:
         """
         if not where:
             return self
-        keep = np.ones(len(self.values), dtype=bool)
-        for column, key in wanted_keys(where, self.groups).items():
-            found = np.array([str(entry) == key for entry in self.groups[column]], dtype=bool)
-            if not found.any():
-                raise no_such_key(column, key, self.groups[column])
-            keep &= found
-        if not keep.any():
-            message = "no cell of the release has " + ", ".join(
-                f"{column}={key}" for column, key in where.items()
-            )
-            raise UsageError(message)
-        return self.take(np.flatnonzero(keep))
+        return self.take(wanted_cells(where, self.groups, len(self.values)))
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row per cell and quantity: group keys, quantity, labels, estimate, noise_sd.

@@ -6,15 +6,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.wording import counted
-from suffice.pipeline.released.where import no_such_key, wanted_keys
+from suffice.pipeline.released.where import wanted_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from suffice.pipeline.statistics.sample_plan import SamplePlan
@@ -90,18 +89,7 @@ class ReleasedSample:
         """
         if not where:
             return self
-        keep = np.ones(len(self.indices), dtype=bool)
-        for column, key in wanted_keys(where, self.groups).items():
-            found = np.array([str(entry) == key for entry in self.groups[column]], dtype=bool)
-            if not found.any():
-                raise no_such_key(column, key, self.groups[column])
-            keep &= found
-        if not keep.any():
-            message = "no cell of the release has " + ", ".join(
-                f"{column}={key}" for column, key in where.items()
-            )
-            raise UsageError(message)
-        return self.take(np.flatnonzero(keep))
+        return self.take(wanted_cells(where, self.groups, len(self.indices)))
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row per cell and draw: group keys, parameter, draw (from 0), value."""

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from suffice.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 _KEYS_NAMED = 10
 """How many known keys the refusal of an unknown one names."""
@@ -50,3 +58,36 @@ def no_such_key(column: str, key: str, keys: Iterable[str | int]) -> UsageError:
     return UsageError(
         f"no cell of the release has {column}={key}: its keys are {', '.join(known[:_KEYS_NAMED])}{more}"
     )
+
+
+def wanted_cells(
+    where: Mapping[str, object], groups: Mapping[str, Sequence[str | int]], n_cells: int
+) -> NDArray[np.int64]:
+    """Return the places of the cells whose keys equal the wanted ones as text, ascending.
+
+    Parameters
+    ----------
+    where : mapping
+        Group column -> key.
+    groups : mapping
+        Group column -> the key of each cell.
+    n_cells : int
+        At least 1.
+
+    Raises
+    ------
+    UsageError
+        Where `wanted_keys` raises it, a key is of no cell, or the keys together are of none.
+    """
+    keep = np.ones(n_cells, dtype=bool)
+    for column, key in wanted_keys(where, groups).items():
+        found = np.array([str(entry) == key for entry in groups[column]], dtype=bool)
+        if not found.any():
+            raise no_such_key(column, key, groups[column])
+        keep &= found
+    if not keep.any():
+        message = "no cell of the release has " + ", ".join(
+            f"{column}={key}" for column, key in where.items()
+        )
+        raise UsageError(message)
+    return np.flatnonzero(keep)
