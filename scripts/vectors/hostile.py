@@ -4,23 +4,28 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import datetime as dt
 import hashlib
-import io
 import json
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from scripts.vectors.damage import (
+    READER,
+    RECOMPUTATION,
+    SIGNATURE,
+    Hostile,
+    content_of,
+    encoded,
+    sealed,
+    statistic_of,
+    with_manifest,
+)
+from scripts.vectors.hostile_files import hostile_files
+from scripts.vectors.hostile_samples import hostile_samples
 from scripts.vectors.releases import written
 from suffice.pipeline.declaration import canonical_json
-from suffice.pipeline.declaration.exact_numbers import format_number
-from suffice.pipeline.statistics.sample_plan import LARGEST_RANGE, LARGEST_SAMPLE_SCALE, smallest_scale
 from suffice.storage.releases.manifest import checksum, rehearsal_manifest, tombstone
 from suffice.storage.releases.withdrawal import WITHDRAWN, compose_withdrawal
 from suffice.storage.signatures import ed25519
@@ -31,33 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from scripts.vectors.damage import Content
     from scripts.vectors.releases import MadeRelease
-
-    Content = dict[str, Any]
-    Files = dict[str, bytes]
-
-READER, RECOMPUTATION, SIGNATURE = "reader", "recomputation", "signature"
-"""Who refuses: every reader; one that compiles the plan, or demands a signature; one that demands it."""
-
-_WRITER: dict[str, Any] = {
-    "version": "2.6",
-    "data_page_version": "1.0",
-    "compression": "none",
-    "use_dictionary": False,
-    "write_statistics": False,
-    "store_schema": False,
-}
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Hostile:
-    """One hostile release: its files by name, and why it has to be refused."""
-
-    name: str
-    reason: str
-    check: str
-    files: Files
-    refused_by: str = READER
 
 
 def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> None:
@@ -66,8 +46,8 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
         *_damaged(made["one-cell"]),
         *_text_of_manifests(made["one-cell"]),
         *_fields(made["first-families"], made["window"], made["amendment"]),
-        *_parquet(made["first-families"], made["saturated"]),
-        *_samples(made["samples"]),
+        *hostile_files(made["first-families"], made["saturated"]),
+        *hostile_samples(made["samples"]),
         *_signatures(made["first-families"], signer),
         *_no_releases(made["one-cell"], signer),
     ]
@@ -79,41 +59,6 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
             (directory / name).write_bytes(data)
         index.append({field: getattr(one, field) for field in ("name", "reason", "check", "refused_by")})
     (root / "hostile.json").write_bytes(written({"hostile": index}))
-
-
-def sealed(content: Content, *, keep_signature: bool = False) -> bytes:
-    """Write a manifest with whatever content: its checksum right, and its signature gone."""
-    changed = {**content, "signature": content["signature"] if keep_signature else None}
-    blank = {**changed, "checksum": None, "signature": None}
-    changed["checksum"] = hashlib.sha256(_encode(blank)).hexdigest()
-    return _encode(changed)
-
-
-def _encode(content: object) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _content(made: MadeRelease) -> Content:
-    content: Content = json.loads(made.manifest)
-    return content
-
-
-def _changed(made: MadeRelease, change: Callable[[Content], None], *, keep_signature: bool = False) -> Files:
-    """Return a release whose manifest was changed and sealed again."""
-    content = copy.deepcopy(_content(made))
-    change(content)
-    return {**made.files, "manifest.json": sealed(content, keep_signature=keep_signature)}
-
-
-def _with_file(made: MadeRelease, statistic: str, data: bytes) -> Files:
-    """Return a release with another data file, to which its manifest agrees."""
-    path = f"{statistic}.parquet"
-
-    def change(content: Content) -> None:
-        (entry,) = (entry for entry in content["files"] if entry["path"] == path)
-        entry["size"], entry["sha256"] = len(data), hashlib.sha256(data).hexdigest()
-
-    return {**_changed(made, change), path: data}
 
 
 def _damaged(made: MadeRelease) -> list[Hostile]:
@@ -137,7 +82,7 @@ def _damaged(made: MadeRelease) -> list[Hostile]:
 def _text_of_manifests(made: MadeRelease) -> list[Hostile]:
     """Return manifests whose bytes are not canonical; where they can have a checksum, it is right."""
     text = made.manifest.decode()
-    content = _content(made)
+    content = content_of(made)
     floats = {**content, "cells": 1.0}
     escaped = text.replace('"name":"one-cell"', '"name":"\\u006fne-cell"')
     twice = text.replace('"name":"one-cell"', '"name":"one-cell","name":"one-cell"', 1)
@@ -193,11 +138,6 @@ def _text_of_manifests(made: MadeRelease) -> list[Hostile]:
     ]
 
 
-def _statistic(content: Content, name: str) -> Content:
-    (found,) = (entry for entry in content["statistics"] if entry["name"] == name)
-    return found  # type: ignore[no-any-return]
-
-
 def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> list[Hostile]:
     """Return manifests in which a field is wrong; their checksums are right."""
     name = "cancelled"
@@ -206,7 +146,7 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
         return lambda content: content.update({key: value})
 
     def of(key: str, value: object) -> Callable[[Content], None]:
-        return lambda content: _statistic(content, name).update({key: value})
+        return lambda content: statistic_of(content, name).update({key: value})
 
     def of_file(key: str, value: object) -> Callable[[Content], None]:
         return lambda content: content["files"][0].update({key: value})
@@ -216,10 +156,10 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
 
     def plan_and_hash(content: Content) -> None:
         plan(content)
-        content["plan_hash"] = hashlib.sha256(_encode(content["plan"])).hexdigest()
+        content["plan_hash"] = hashlib.sha256(encoded(content["plan"])).hexdigest()
 
     def coefficients(content: Content) -> None:
-        quantity = next(one for one in _statistic(content, name)["quantities"] if one["name"] == "total")
+        quantity = next(one for one in statistic_of(content, name)["quantities"] if one["name"] == "total")
         quantity["coefficients"] = {"true": "2"}
 
     def removed(content: Content) -> None:
@@ -264,7 +204,7 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
             reason=reason,
             check=check,
             refused_by=by,
-            files=_changed(made, change, keep_signature=by == RECOMPUTATION),
+            files=with_manifest(made, change, keep_signature=by == RECOMPUTATION),
         )
         for key, (check, reason, change, by) in first.items()
     ]
@@ -280,14 +220,14 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
     return [
         *found,
         *(
-            Hostile(name=key, reason=reason, check="window", files=_changed(of, change))
+            Hostile(name=key, reason=reason, check="window", files=with_manifest(of, change))
             for key, (reason, of, change) in of_window.items()
         ),
     ]
 
 
 def _louder(content: Content) -> None:
-    entry = _statistic(content, "cancelled")
+    entry = statistic_of(content, "cancelled")
     entry["l1_sensitivity"] = str(2 * int(entry["l1_sensitivity"]))
     entry["scale"] = str(2 * float(entry["scale"])).removesuffix(".0")
 
@@ -296,186 +236,9 @@ def _other_keys(content: Content) -> None:
     content["groups"][0]["keys"] = ["EWR", "JFK", "SFO"]
 
 
-def _parquet(made: MadeRelease, saturated: MadeRelease) -> list[Hostile]:
-    """Return data files that are no files of the format; size and SHA-256 in the manifest are theirs."""
-    data = made.files["cancelled.parquet"]
-    table = pq.read_table(io.BytesIO(data))
-    required = pa.schema([_nullable(field, nullable=False) for field in table.schema])
-    table = table.cast(required)
-    n_rows = table.num_rows
-
-    def column(name: str, values: pa.Array) -> pa.Table:
-        position = table.schema.get_field_index(name)
-        return table.set_column(position, pa.field(name, values.type, nullable=False), values)
-
-    values = table["value"].to_pylist()
-    plus_one = pa.array([values[0] + 1, *values[1:]], pa.int64())
-    nullable = table.cast(pa.schema([_nullable(field, nullable=True) for field in table.schema]))
-    footer = int.from_bytes(data[-8:-4], "little")
-    end = len(data) - 8 - footer
-    again = data[end:]
-    cases: dict[str, tuple[str, bytes]] = {
-        "compressed": ("its pages are compressed", _parquet_bytes(table, compression="snappy")),
-        "compressed-zstd": ("its pages are compressed by zstd", _parquet_bytes(table, compression="zstd")),
-        "dictionary": ("its values stand in a dictionary", _parquet_bytes(table, use_dictionary=True)),
-        "delta": (
-            "its integers are differences",
-            _parquet_bytes(table, column_encoding={"value": "DELTA_BINARY_PACKED"}),
-        ),
-        "split-bytes": (
-            "the bytes of its numbers are split",
-            _parquet_bytes(table, column_encoding={"estimate": "BYTE_STREAM_SPLIT"}),
-        ),
-        "pages-2": ("its pages are of version 2", _parquet_bytes(table, data_page_version="2.0")),
-        "page-checksums": ("its pages have checksums", _parquet_bytes(table, write_page_checksum=True)),
-        "statistics": ("its columns have statistics", _parquet_bytes(table, write_statistics=True)),
-        "row-groups": ("its rows stand in two row groups", _parquet_bytes(table, row_group_size=n_rows // 2)),
-        "nullable": ("its columns may hold nulls", _parquet_bytes(nullable)),
-        "schema-embedded": ("it holds an Arrow schema", _parquet_bytes(table, store_schema=True)),
-        "int32": ("its values have 32 bits", _parquet_bytes(column("value", table["value"].cast(pa.int32())))),
-        "columns-swapped": ("two columns changed places", _parquet_bytes(table.select([0, 2, 1, 3]))),
-        "column-more": (
-            "it has a column more",
-            _parquet_bytes(
-                table.append_column(pa.field("exact", pa.int64(), nullable=False), table["value"])
-            ),
-        ),
-        "column-renamed": (
-            "a column has another name",
-            _parquet_bytes(table.rename_columns(["origin", "component", "count", "estimate"])),
-        ),
-        "column-less": ("it has no estimates", _parquet_bytes(table.select([0, 1, 2]))),
-        "row-more": ("its last row stands twice", _parquet_bytes(pa.concat_tables([table, table.slice(n_rows - 1)]))),
-        "row-less": ("its last row is missing", _parquet_bytes(table.slice(0, n_rows - 1))),
-        "rows-swapped": ("its rows are in reverse order", _parquet_bytes(table.take(list(range(n_rows))[::-1]))),
-        "key": (
-            "a key that the plan lacks",
-            _parquet_bytes(column("origin", pa.array(["SFO", *table["origin"].to_pylist()[1:]]))),
-        ),
-        "component": (
-            "components in another order",
-            _parquet_bytes(column("component", pa.array(["true", "false"] * (n_rows // 2)))),
-        ),
-        "estimate": ("an estimate does not follow from its value", _parquet_bytes(column("value", plus_one))),
-        "trailing": ("four bytes follow its end", data + b"PAR1"),
-        "two-footers": ("a second footer follows the first", data + again),
-        "bytes-between": ("bytes of no column stand before the footer", data[:end] + bytes(16) + again),
-        "footer-too-long": (
-            "its footer claims 2 GiB",
-            data[:-8] + (2**31 - 1).to_bytes(4, "little") + b"PAR1",
-        ),
-        "magic": ("it does not begin as Parquet does", b"PARE" + data[4:]),
-        "cut-off": ("its second half is missing", data[: len(data) // 2]),
-        "empty": ("it is empty", b""),
-    }  # fmt: skip
-    found = [
-        Hostile(
-            name=f"parquet-{key}",
-            reason=reason,
-            check="data file" if changed else "files",
-            files=_with_file(made, "cancelled", changed),
-        )
-        for key, (reason, changed) in cases.items()
-    ]
-    wide = saturated.files["delay.parquet"]
-    lowest = (1 - 10**38).to_bytes(16, "big", signed=True)
-    beyond = wide.replace(lowest, (-(10**38)).to_bytes(16, "big", signed=True), 1)
-    found.append(
-        Hostile(
-            name="parquet-beyond-38-digits",
-            reason="a value has 39 digits: it lies beyond the end of its type",
-            check="data file",
-            files=_with_file(saturated, "delay", beyond),
-        )
-    )
-    return found
-
-
-def _nullable(field: pa.Field, *, nullable: bool) -> pa.Field:
-    return field.with_nullable(nullable)
-
-
-def _parquet_bytes(table: pa.Table, *, row_group_size: int | None = None, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(table, sink, row_group_size=row_group_size, **{**_WRITER, **options})
-    return sink.getvalue()
-
-
-def _samples(made: MadeRelease) -> list[Hostile]:
-    """Return samples that the format does not know, or that cost more than they state."""
-    name = "cancelled_drawn"
-    table = pq.read_table(io.BytesIO(made.files[f"{name}.parquet"]))
-    table = table.cast(pa.schema([_nullable(field, nullable=False) for field in table.schema]))
-
-    def with_first(column: str, value: int) -> bytes:
-        values = pa.array([value, *table[column].to_pylist()[1:]], pa.int64())
-        field = pa.field(column, pa.int64(), nullable=False)
-        return _parquet_bytes(table.set_column(table.schema.get_field_index(column), field, values))
-
-    def of(**changes: object) -> Callable[[Content], None]:
-        return lambda content: _statistic(content, name).update(changes)
-
-    def hotter(content: Content) -> None:
-        scale = 2 * int(_statistic(content, name)["scale"])
-        _statistic(content, name).update(scale=str(scale), temperature=_exact_temperature(scale))
-
-    def understated(content: Content) -> None:
-        entry = _statistic(content, name)
-        scale = int(entry["scale"]) // 2 + 1
-        smaller = str(int(entry["range_sensitivity"]) // 2)
-        entry.update(range_sensitivity=smaller, scale=str(scale), temperature=_exact_temperature(scale))
-
-    def too_large(content: Content) -> None:
-        largest, entry = LARGEST_RANGE + 2, _statistic(content, name)
-        scale = smallest_scale(largest, entry["draws"], Fraction(entry["epsilon"]))
-        entry.update(range_sensitivity=str(largest), scale=str(scale), temperature=_exact_temperature(scale))
-
-    def too_hot(content: Content) -> None:
-        scale = LARGEST_SAMPLE_SCALE + 1
-        _statistic(content, name).update(scale=str(scale), temperature=_exact_temperature(scale))
-
-    manifests: dict[str, tuple[str, str, Callable[[Content], None], str]] = {
-        "range-too-large": ("noise", "a range above 2^62, and the scale that follows", too_large, READER),
-        "scale-too-large": ("noise", "a scale above 2^46, at which the data hardly count", too_hot, READER),
-        "scale-too-small": ("noise", "a sample colder than epsilon allows", of(scale=str(2**20), temperature="1"), READER),
-        "temperature": ("noise", "a temperature that is not its scale's", of(temperature="999"), READER),
-        "mechanism": ("shape", "draws that claim to be noisy sums", of(mechanism="discrete_laplace"), READER),
-        "draws": ("shape", "fewer draws than its file has rows of", of(draws=2), READER),
-        "hotter": ("plan", "twice the scale that follows from the plan", hotter, RECOMPUTATION),
-        "range": ("plan", "half the range that follows from the plan", understated, RECOMPUTATION),
-    }  # fmt: skip
-    files = {
-        "beyond-grid": ("a draw that is no point of its grid", with_first("value", 1025)),
-        "below-grid": ("a draw below its grid", with_first("value", -1)),
-        "draw-column": ("draws that are counted otherwise", with_first("draw", 1)),
-    }
-    return [
-        *(
-            Hostile(
-                name=f"sample-{key}",
-                reason=reason,
-                check=check,
-                refused_by=by,
-                files=_changed(made, change, keep_signature=by == RECOMPUTATION),
-            )
-            for key, (check, reason, change, by) in manifests.items()
-        ),
-        *(
-            Hostile(
-                name=f"sample-{key}", reason=reason, check="data file", files=_with_file(made, name, data)
-            )
-            for key, (reason, data) in files.items()
-        ),
-    ]
-
-
-def _exact_temperature(scale: int) -> str:
-    return format_number(Fraction(scale, 2**20))
-
-
 def _signatures(made: MadeRelease, signer: Signer) -> list[Hostile]:
     """Return releases whose signature the key of the vectors did not make."""
-    content = _content(made)
+    content = content_of(made)
     other_key = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"another test key").digest())
     other = Signer(public_key=PublicKey(ed25519.public_raw(other_key)), _private_key=other_key)
     signature = content["signature"]
@@ -515,7 +278,7 @@ def _signed(content: Content, **changes: str) -> Content:
 
 def _no_releases(made: MadeRelease, signer: Signer) -> list[Hostile]:
     """Return what stands where a release would, and is none to be read."""
-    release_id = _content(made)["release_id"]
+    release_id = content_of(made)["release_id"]
     created = dt.datetime(2026, 2, 1, 10, tzinfo=dt.UTC)
 
     def withdrawal(manifest: bytes, reason: str, signed_by: Signer | None = None) -> bytes:
