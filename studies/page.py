@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("papers.md")
 """What stands before the studies' tables; a line of its own takes the list of studies."""
 PLACE = "STUDIES\n"
+WIDTH = 118
+"""Characters a line of text."""
 
 
 def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[Study] = STUDIES) -> str:
@@ -33,11 +37,17 @@ def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[S
     for own in kept:
         lines += [heading(own), ""]
         lines += [f"Study `{own.name}`. Command: `python -m studies {own.name}`.", ""]
-        lines += [module_of(own).CONCLUSION, ""]
+        lines += [*wrapped(module_of(own).CONCLUSION), ""]
         lines += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
         lines += [table_line(row) for row in rows_of[own.name]]
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def wrapped(text: str) -> list[str]:
+    """Return a text in lines, none of which begins as a list, a quotation or a heading does."""
+    held = re.sub(r" (?=(?:[-+*#>]|\d+[.)])(?:\s|$))", "\0", text)
+    return [line.replace("\0", " ") for line in textwrap.wrap(held, WIDTH, break_on_hyphens=False)]
 
 
 def heading(study: Study) -> str:

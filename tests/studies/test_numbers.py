@@ -1,0 +1,189 @@
+"""The numbers of the studies that are exact, or known within a stated error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from studies.catalogue import study_named
+from studies.result import Verdict, read_rows
+from support.real_data import REAL_DATA
+from support.study_page import rows_of_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from studies.result import Result
+
+
+def ours(result: Result, quantity: str) -> float:
+    return result[quantity].ours
+
+
+def test_the_greedy_adversary(found: Callable[[str], Result]) -> None:
+    result = found("adversary")
+    expected = (2.197, 2.631, 2.932, 3.414, 3.748, 4.005, 4.215, 4.300, 4.346, 4.375, 4.385)
+    losses = [own.ours for own in result.rows if own.quantity.startswith("loss at N")]
+    assert losses == pytest.approx(expected, abs=5e-4)
+    assert ours(result, "limit 2 log 9") == pytest.approx(4.39445, abs=5e-6)
+    assert ours(result, "records of the rarer symbol, of 1,000") == 0
+
+
+def test_the_divergence_of_laplace(found: Callable[[str], Result]) -> None:
+    """The sums are within 1.2 % of 9.28, 11.41, 10.96, 10.87, 10.90, which were simulated."""
+    result = found("kl_of_laplace")
+    scaled = [own.ours for own in result.rows if own.quantity.startswith("N E[KL] at")]
+    assert scaled == pytest.approx((9.28, 11.41, 10.96, 10.87, 10.90), rel=0.012)
+    assert ours(result, "limit of N E[KL]") == pytest.approx(10.82, abs=5e-3)
+    assert ours(result, "Var(Z), scale 2") == pytest.approx(7.835, abs=5e-4)
+
+
+def test_thirty_private_posteriors(found: Callable[[str], Result]) -> None:
+    names = list(read_rows(found("posteriors_beta").files[-1])[0])
+    for kind in ("plug-in", "noise-aware"):
+        assert sum(name.startswith(kind) for name in names) == 30
+
+
+def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
+    result = found("sample_error")
+    replaced = "a record replaced, as in the paper"
+    expected = {
+        "non-private": (0.284, 0.147, 0.104, 0.0339, 0.0107, 0.0034),
+        "OPS": (0.402, 0.388, 0.378, 0.248, 0.0663, 0.0187),
+        "Laplace": (0.424, 0.389, 0.356),
+    }
+    for method, numbers in expected.items():
+        for records, number in zip((1, 5, 10, 100, 1000, 10_000), numbers, strict=False):
+            own = result[f"{method}, N = {records:,}, {replaced}"]
+            assert own.error is None
+            assert own.ours == pytest.approx(number, abs=0.004)
+    for records, number in ((100, 0.117), (1000, 0.0217), (10_000, 0.0039)):
+        own = result[f"Laplace, N = {records:,}, {replaced}"]
+        assert own.error is not None
+        assert abs(own.ours - number) < 7 * own.error + 0.0005
+    assert ours(result, f"least N at which Laplace errs less than OPS, {replaced}") == 6
+    assert ours(result, "least N at which Laplace errs less than OPS, a record added or removed") == 3
+    # 27 simulated means: none is 7 standard errors away by chance (1e-10).
+    assert ours(result, "largest distance of a simulated mean from its sum, in standard errors") < 7.0
+
+
+def test_relative_efficiency(found: Callable[[str], Result]) -> None:
+    """Within 7 standard errors of the limits (a chance of 1e-11); a wrong temperature is far outside."""
+    result = found("relative_efficiency")
+    limits = {
+        "non-private draw": 2.0,
+        "Laplace draw": 2.0,
+        "Laplace mean": 1.0,
+        "OPS draw, a0 = 0.2": 3.7726,
+        "OPS draw, a0 = 0.05": 6.8889,
+    }
+    for name, limit in limits.items():
+        own = result[f"ARE of {name}"]
+        assert own.error is not None
+        assert abs(own.ours - limit) < 7 * own.error + 0.01
+    control = result["ARE of OPS draw, a0 = 0.05"]
+    assert control.error is not None
+    assert abs(control.ours - limits["OPS draw, a0 = 0.2"]) > 7 * control.error
+    assert ours(result, "T, a0 = 0.2, epsilon 1") == pytest.approx(2.772589, abs=5e-7)
+    assert ours(result, "T, a0 = 0.05, epsilon 0.1") == pytest.approx(58.88878, abs=5e-6)
+
+
+def test_the_notes(found: Callable[[str], Result]) -> None:
+    local = found("hellinger_local")
+    assert ours(local, "beta, 100 outcomes (n = 100)") == pytest.approx(0.069940710811, abs=1e-12)
+    assert ours(local, "beta, 120 outcomes (n = 120)") == pytest.approx(0.067779110017, abs=1e-12)
+    assert ours(local, "beta, 150 outcomes (n = 150)") == pytest.approx(0.065308796422, abs=1e-12)
+    assert ours(local, "beta, 5,151 outcomes (|R| at n = 100)") == pytest.approx(0.041399909267, abs=1e-12)
+    assert ours(local, "local sensitivity at (34, 33, 33), n = 100") == pytest.approx(0.08209, abs=5e-6)
+    assert ours(local, "local sensitivity at (50, 30, 20), n = 100") == pytest.approx(0.09405, abs=5e-6)
+    assert ours(local, "global sensitivity, DL(7, 4, 5)") == pytest.approx(0.233629480709, abs=1e-12)
+    assert ours(local, "H of Dir(3, 8, .) and Dir(4, 7, .)") == pytest.approx(0.239992747797, abs=1e-12)
+    assert ours(local, "largest excess over the change at r = BI(x), all x of 12 records") < 1e-12
+    four = found("hellinger_mechanisms")
+    losses = [own.ours for own in four.rows if own.quantity.startswith("certified")]
+    assert losses == pytest.approx((0.40158, 0.77865, 0.50466, 0.26007, 0.36780, 0.31357), abs=1.1e-5)
+    ratios = {own.quantity: own.ours for own in four.rows if " over Laplace" in own.quantity}
+    assert len(ratios) == 6
+    for quantity, ratio in ratios.items():
+        low, high = (2.2, 3.3) if "best candidate" in quantity else (3.5, 15.0)
+        assert low < ratio < high
+
+
+def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -> None:
+    """Data sets have the local ones, and none of these has the smooth one beside it."""
+    local = found("hellinger_local")
+    for figure, n, sets, smooth in (
+        ("3a", 100, 165, 0.0850),
+        ("3b", 120, 18, 0.0945),
+        ("4", 150, 18, 0.0945),
+    ):
+        name = "0.08" if n == 100 else "0.0945"
+        assert ours(local, f"Figure {figure}: data sets of {n} records with local sensitivity {name}") == sets
+        row = local[f"Figure {figure}: largest smooth sensitivity of these, n = {n}"]
+        assert row.ours == pytest.approx(smooth, abs=5e-5)
+        assert row.judged is Verdict.DIFFERS
+        assert row.ours < float(row.paper) - 1e-3
+    tail = next(own for own in found("hellinger_mechanisms").rows if "the largest error" in own.quantity)
+    assert tail.ours == pytest.approx(1.0 - (1.0 - 0.05 / 3.0) ** 3)
+
+
+def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) -> None:
+    """Upper bounds that are larger than need be hold; a bound that is called wrong is exceeded."""
+    bounds = []
+    for name in ("mistakes", "robustness", "mcmc_costs", "hellinger_mechanisms", "kl_of_laplace"):
+        for own in found(name).rows:
+            limit = own.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
+            if own.paper.startswith("<= ") and limit.replace(".", "").isdigit():
+                bounds.append(own.judged)
+                assert (own.ours > float(limit)) == (own.judged is Verdict.WRONG), own.quantity
+    assert {Verdict.WRONG, Verdict.LOOSE, Verdict.AGREES} <= set(bounds)
+
+
+def test_costs_of_chains(found: Callable[[str], Result]) -> None:
+    result = found("mcmc_costs")
+    assert ours(result, "4.1: 200 sweeps of the OPS-HMM, in epsilon") == 400.0
+    assert ours(result, "4.1: random scan, 2 Delta = 6, Q / N = .1, the paper's price") == pytest.approx(1.2)
+    assert ours(result, "4.1: the same, were the places secret") == pytest.approx(3.72, abs=5e-3)
+    assert ours(result, "4.1: the same, places public as they are") == 6.0
+    proposition = "Proposition 3: delta that draws near an exact law need, over (1 + e^epsilon) delta"
+    assert ours(result, proposition) == pytest.approx(0.5)
+    for name, delta, loss in ((".5", 0.150, 0.4966), ("1", 0.238, 1.0)):
+        rejected = f"Theorem C.1: chance of a rejection, the theorem's delta, epsilon {name}"
+        assert delta < ours(result, rejected) < 1.0
+        assert ours(result, f"C.1: delta of a Metropolis step, epsilon {name}") == pytest.approx(
+            delta, abs=5e-4
+        )
+        barker = ours(result, f"C.1: Barker's largest log ratio, epsilon {name}")
+        assert barker == pytest.approx(loss, abs=1e-3)
+
+
+def test_noise_costs_what_it_hides(found: Callable[[str], Result]) -> None:
+    """At epsilon .1 clipped counts of few events score worse than at 10, by far more than any spread."""
+    if not (REAL_DATA / "fars").exists():
+        pytest.skip("fars is not there")
+    result, name = found("war_logs_held_out"), "fatal crashes, few a cell, hidden Markov"
+    low, high = (ours(result, f"{name}: Laplace, clipped, epsilon {each}") for each in ("0.1", "10"))
+    assert low < high - 0.5
+    assert high < ours(result, f"{name}: non-private") + 0.5
+
+
+def test_clipped_counts_on_the_page_lose_what_they_lost_in_an_earlier_study(papers: str) -> None:
+    """All ten losses, of two logs at five epsilons, are within .05 nats; of OPS most of twenty."""
+    rows = rows_of_page(papers, study_named("war_logs_held_out"))
+    notes = {row["quantity"]: row["note"] for row in rows}
+    near = {name: note.endswith("; within 0.05 of it") for name, note in notes.items() if "less non-" in name}
+    clipped = [is_near for name, is_near in near.items() if "clipped" in name]
+    assert len(near) == 30
+    assert clipped == [True] * 10
+    assert sum(near.values()) > 20
+
+
+def test_queries_by_draws(found: Callable[[str], Result]) -> None:
+    """A draw for a hundred queries errs more than for one, and a release less than a single draw."""
+    errors = [own.ours for own in found("query_model").rows if own.quantity.startswith("mean error")]
+    assert errors == sorted(errors[:4]) + errors[4:]
+    assert errors[4] < errors[0] / 10
+    assert ours(found("query_model"), "2 L rho of a hundred queries") == pytest.approx(
+        200 * 4.382027, rel=1e-6
+    )
