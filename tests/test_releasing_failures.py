@@ -13,7 +13,9 @@ import pytest
 
 import suffice
 from suffice.errors import (
+    ChargeInProgressError,
     ChargeSpentError,
+    LedgerError,
     StageFailedError,
 )
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -225,3 +227,33 @@ def test_an_interrupt_after_the_draw_waits_for_the_publication(
     assert "published" in str(caught.value)
     monkeypatch.undo()
     assert workspace.run().status == "already_published"
+
+
+def test_a_charge_that_another_run_left_marked_meanwhile_is_not_drawn_for(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked up when nothing was charged; right before this run charges, another put its marker."""
+    reserve, enter = SqlLedger.reserve, SqlLedger.enter_drawing
+
+    def fail(*_: object, **__: object) -> None:
+        message = "the ledger is away"
+        raise LedgerError(message)
+
+    def late(ledger: SqlLedger, *args: Any, **kwargs: Any) -> Charge:
+        monkeypatch.setattr(SqlLedger, "reserve", reserve)
+        monkeypatch.setattr(SqlLedger, "enter_drawing", fail)
+        with pytest.raises(StageFailedError, match="counts as spent"):
+            workspace.run()
+        monkeypatch.setattr(SqlLedger, "enter_drawing", enter)
+        return reserve(ledger, *args, **kwargs)
+
+    monkeypatch.setattr(SqlLedger, "reserve", late)
+    with pytest.raises(ChargeInProgressError, match="run again"):
+        workspace.run()
+    left = workspace.charge()
+    assert left is not None
+    assert (left.state, left.marked, left.epoch) == ("reserved", True, 2)
+    with pytest.raises(ChargeSpentError):
+        workspace.run()
+    assert workspace.account().spent == 1
+    assert not any(name.endswith(".parquet") for name in files(Path(workspace.store)))

@@ -61,11 +61,11 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
                         "@type": "cr:Field",
                         "@id": _field_id(statistic.name, column),
                         "name": column,
-                        "description": meaning,
+                        "description": text,
                         "dataType": _TYPES[kind],
                         "source": {"fileObject": {"@id": file.path}, "extract": {"column": column}},
                     }
-                    for column, kind, meaning in columns_of(statistic, manifest)
+                    for column, kind, text in columns_of(statistic, manifest)
                 ],
             }
             for file, statistic in parts(manifest)

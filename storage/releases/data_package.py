@@ -59,10 +59,10 @@ def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
                         {
                             "name": column,
                             "type": kind,
-                            "description": meaning,
+                            "description": text,
                             "constraints": {"required": True, **_listed(column, statistic, manifest)},
                         }
-                        for column, kind, meaning in columns_of(statistic, manifest)
+                        for column, kind, text in columns_of(statistic, manifest)
                     ],
                     "primaryKey": [*manifest.plan.groups, within_cell(statistic)],
                 },

@@ -68,6 +68,18 @@ def test_the_largest_scale_has_a_map_that_float64_resolves() -> None:
     exponential_mechanism(scale=LARGEST_SAMPLE_SCALE - 1, range_sensitivity=bound, epsilon=Fraction(1))
 
 
+def test_each_of_several_draws_is_checked_at_its_own_part_of_epsilon() -> None:
+    """A scale that fits one draw of two would pay for half of them."""
+    spec = sampled_spec({"flag": drawn("f")})
+    (statistic,) = compile_plan(spec).statistics
+    sample = sample_of(compile_plan(spec))
+    assert sample.draws == 2
+    colder = dataclasses.replace(statistic, sample=dataclasses.replace(sample, scale=sample.scale // 2 + 1))
+    CellSampler.of(statistic, spec.statistics["flag"])
+    with pytest.raises(ValueError, match="privacy map"):
+        CellSampler.of(colder, spec.statistics["flag"])
+
+
 @pytest.mark.parametrize("digits", [10, 15, 18, 25])
 def test_an_epsilon_of_many_digits_leaves_the_map_its_room(digits: int) -> None:
     """A share that puts the range over epsilon just below an integer: the draw would be refused, charged."""
