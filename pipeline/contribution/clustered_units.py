@@ -16,7 +16,7 @@ from suffice.pipeline.chunk.derived_columns import with_derived
 from suffice.pipeline.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.chunk.row_readers import CellReader
 from suffice.pipeline.contribution import siphash
-from suffice.pipeline.contribution.unit_ids import UnitReader
+from suffice.pipeline.contribution.unit_ids import IS_UNIT, UnitReader
 from suffice.pipeline.declaration.derived_columns import physical
 from suffice.pipeline.sources.exact_data import exact_data
 
@@ -70,8 +70,8 @@ def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Se
     seen = np.zeros(n_bits, np.bool_)
     rows = sources.read(partition, physical(columns, job.derived), BLOCK_ROWS)
     for batch in with_derived(rows, job, columns):
-        units, is_null = unit_reader.read(batch)
-        enters = (cell_reader.read(batch) >= 0) & ~is_null
+        units, kinds = unit_reader.read(batch)
+        enters = (cell_reader.read(batch) >= 0) & (kinds == IS_UNIT)
         seen[unit_bits(units, key, n_bits)[enters]] = True
     once = np.packbits(seen)
     return Seen(once=once, twice=np.zeros_like(once))

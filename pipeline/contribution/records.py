@@ -21,7 +21,7 @@ from suffice.pipeline.chunk.row_readers import (
     column_reader,
 )
 from suffice.pipeline.contribution import bit_packing, siphash
-from suffice.pipeline.contribution.unit_ids import UnitReader
+from suffice.pipeline.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.statistics.measure import CodeColumn
 
@@ -168,9 +168,10 @@ class RecordReader:
 
     def rows(self, batch: pa.RecordBatch) -> Rows:
         """Return which rows of a batch belong to a cell, and their units."""
-        cells = self._cells.read(batch)
-        units, is_null = self._units.read(batch)
-        return Rows(batch=batch, cells=cells, units=units, is_null=is_null)
+        units, kinds = self._units.read(batch)
+        # proof: bounded-contributions (a row of nobody knows whom enters nothing)
+        cells = np.where(kinds == IS_ROUNDED, np.int32(-1), self._cells.read(batch))
+        return Rows(batch=batch, cells=cells, units=units, is_null=kinds == IS_NULL)
 
     def records(self, rows: Rows, chosen: NDArray[np.int32]) -> Records:
         """Return the records of some rows, in their order."""
@@ -198,7 +199,7 @@ class Rows:
     batch : pyarrow.RecordBatch
         The rows.
     cells : ndarray of int32, shape (n_rows,)
-        -1 where a row belongs to none.
+        -1 where a row belongs to none, or its unit may have been rounded.
     units : ndarray of uint64, shape (n_rows, 2)
         See `unit_ids`.
     is_null : ndarray of bool, shape (n_rows,)

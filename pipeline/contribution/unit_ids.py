@@ -6,8 +6,8 @@ type a file stores them: 5 as int32, int64, float or decimal; a text plain or in
 in any unit.
 
 A floating-point number is a unit where it is an integer that no other integer is rounded to: writers turn a
-column of integers into one of doubles once a row is null. Any other is a null: what was rounded would
-split a unit in two, or merge two.
+column of integers into one of doubles once a row is null. NaN is a null. Any other number may be an id that
+was rounded: its row belongs to somebody, nobody can tell to whom, and it enters nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Words: TypeAlias = NDArray[np.uint64]
-    Nulls: TypeAlias = NDArray[np.bool_]
+    Kinds: TypeAlias = NDArray[np.uint8]
+
+IS_UNIT, IS_NULL, IS_ROUNDED = np.uint8(0), np.uint8(1), np.uint8(2)
+"""Kinds of a value: a unit; a null, which follows ``nulls``; what may have been rounded and never enters."""
 
 _INTEGER, _UNSIGNED, _INSTANT = 0, 1, 2
 """The second word of units that are written out; an instant's begins with its nanoseconds."""
@@ -54,62 +57,65 @@ class UnitReader:
         self._column = column
         self._key = key
         self._dictionary: pa.Array | None = None
-        self._of_dictionary = np.zeros((1, 2), np.uint64), np.ones(1, np.bool_)
+        self._of_dictionary = np.zeros((1, 2), np.uint64), np.full(1, IS_NULL)
 
-    def read(self, batch: pa.RecordBatch) -> tuple[Words, Nulls]:
-        """Return the units of a batch, shape (n_rows, 2), uint64, and which are null, shape (n_rows,)."""
+    def read(self, batch: pa.RecordBatch) -> tuple[Words, Kinds]:
+        """Return the units of a batch, shape (n_rows, 2), uint64, and their kinds, shape (n_rows,), uint8."""
         return self._units(batch.column(self._column))
 
-    def _units(self, column: pa.Array) -> tuple[Words, Nulls]:
+    def _units(self, column: pa.Array) -> tuple[Words, Kinds]:
         if pa.types.is_null(column.type):
-            return np.zeros((len(column), 2), np.uint64), np.ones(len(column), np.bool_)
+            return np.zeros((len(column), 2), np.uint64), np.full(len(column), IS_NULL)
         if pa.types.is_dictionary(column.type):
             return self._by_index(column)
-        nulls = np.zeros(len(column), np.bool_)
+        words, kinds = _words(column, self._key)
         if column.null_count:
-            nulls = null_mask(column)
-        words, more_nulls = _words(column, self._key)
-        return words, nulls if more_nulls is None else nulls | more_nulls
+            kinds = np.where(null_mask(column), IS_NULL, kinds)
+        return words, kinds
 
-    def _by_index(self, column: pa.DictionaryArray) -> tuple[Words, Nulls]:
-        words, nulls = self._of(column.dictionary)
-        last = number_array(np.array([len(nulls) - 1], np.int64))[0]
+    def _by_index(self, column: pa.DictionaryArray) -> tuple[Words, Kinds]:
+        words, kinds = self._of(column.dictionary)
+        last = number_array(np.array([len(kinds) - 1], np.int64))[0]
         indices = fixed_width(pc.fill_null(pc.cast(column.indices, pa.int64()), last))
-        return words[indices], nulls[indices]
+        return words[indices], kinds[indices]
 
-    def _of(self, dictionary: pa.Array) -> tuple[Words, Nulls]:
+    def _of(self, dictionary: pa.Array) -> tuple[Words, Kinds]:
         """Return the units of a dictionary's entries, and a null last.
 
         Within a row group each batch's dictionary begins with the last one's: only new entries are hashed.
         """
-        last, (words, nulls) = self._dictionary, self._of_dictionary
+        last, (words, kinds) = self._dictionary, self._of_dictionary
         known = 0
         if last is not None and last.equals(dictionary.slice(0, len(last))):
             known = len(last)
         if last is None or known < max(len(dictionary), len(last)):
-            fresh, are_null = self._units(dictionary.slice(known))
+            fresh, fresh_kinds = self._units(dictionary.slice(known))
             words = np.concatenate([words[:known], fresh, np.zeros((1, 2), np.uint64)])
-            nulls = np.concatenate([nulls[:known], are_null, np.ones(1, np.bool_)])
-            self._dictionary, self._of_dictionary = dictionary, (words, nulls)
-        return words, nulls
+            kinds = np.concatenate([kinds[:known], fresh_kinds, np.full(1, IS_NULL)])
+            self._dictionary, self._of_dictionary = dictionary, (words, kinds)
+        return words, kinds
 
 
-def _words(column: pa.Array, key: tuple[int, int]) -> tuple[Words, Nulls | None]:
-    """Return the units of an array that is no dictionary, and which of them are nulls beside Arrow's."""
-    kind = column.type
-    if pa.types.is_floating(kind):
+def _words(column: pa.Array, key: tuple[int, int]) -> tuple[Words, Kinds]:
+    """Return the units of an array that is no dictionary, and their kinds but for Arrow's nulls."""
+    if pa.types.is_floating(column.type):
         return _of_floats(fixed_width(column))
+    return _exact_words(column, key), np.full(len(column), IS_UNIT)
+
+
+def _exact_words(column: pa.Array, key: tuple[int, int]) -> Words:
+    kind = column.type
     if pa.types.is_decimal(kind):
-        return _of_decimals(column, key), None
+        return _of_decimals(column, key)
     if pa.types.is_timestamp(kind):
-        return _of_instants(fixed_width(column), _PER_SECOND[kind.unit]), None
+        return _of_instants(fixed_width(column), _PER_SECOND[kind.unit])
     if pa.types.is_boolean(kind):
         column = pc.cast(column, pa.uint8())
     elif pa.types.is_date64(kind):
-        return _written_out(fixed_width(column) // _MILLISECONDS_PER_DAY), None
+        return _written_out(fixed_width(column) // _MILLISECONDS_PER_DAY)
     elif not pa.types.is_date(kind) and not pa.types.is_integer(kind):
-        return _hashed_texts(column, key), None
-    return _written_out(fixed_width(column)), None
+        return _hashed_texts(column, key)
+    return _written_out(fixed_width(column))
 
 
 def _written_out(values: NDArray[np.integer]) -> Words:
@@ -122,13 +128,14 @@ def _written_out(values: NDArray[np.integer]) -> Words:
     return words
 
 
-def _of_floats(values: NDArray[np.floating]) -> tuple[Words, Nulls]:
-    """A whole number below 2^53, in single precision 2^24, in half 2^11, is that integer; else it is null."""
+def _of_floats(values: NDArray[np.floating]) -> tuple[Words, Kinds]:
+    """A whole number below 2^53, in single precision 2^24, in half 2^11, is that integer; NaN is a null."""
     # proof: bounded-contributions
     below = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     numbers = values.astype(np.float64, copy=False)
     is_unit = (numbers == np.floor(numbers)) & (np.abs(numbers) < below)
-    return _written_out(np.where(is_unit, numbers, 0.0).astype(np.int64)), ~is_unit
+    kinds = np.where(is_unit, IS_UNIT, np.where(np.isnan(numbers), IS_NULL, IS_ROUNDED))
+    return _written_out(np.where(is_unit, numbers, 0.0).astype(np.int64)), kinds
 
 
 def _of_instants(values: NDArray[np.int64], per_second: int) -> Words:

@@ -193,7 +193,8 @@ def _nulls(value: object) -> Nulls:
 class UnitNulls(StrEnum):
     """What becomes of rows whose unit is null.
 
-    ``drop``: they enter nothing. ``own_unit``: each is a unit of its own.
+    ``drop``: they enter nothing. ``own_unit``: each is a unit of its own. Rows whose unit is a floating-point
+    number that may have been rounded enter nothing under both.
     """
 
     DROP = "drop"

@@ -137,8 +137,8 @@ def unit_warnings(spec: Spec, schemas: Sequence[PartSchema]) -> tuple[str, ...]:
         return ()
     text = (
         f"privacy.unit.column: {_shortened(unit.column)} is integer in {_shortened(first[False])}, but "
-        f"floating point in {_shortened(first[True])}, where ids from 2^53 on (2^24 in single precision) "
-        f"cannot be told apart and follow nulls: {unit.nulls}; write integers in all files if any may be"
+        f"floating point in {_shortened(first[True])}, where rows of ids from 2^53 on (2^24 in single "
+        "precision) enter nothing: write integers in all files if any may be"
     )
     return (text,)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +21,7 @@ from suffice.pipeline.reduce.shuffle import bounded_sums
 from suffice.pipeline.statistics.unit_measures import UnitMeasure
 from support.catalogue import ANY_STATISTIC, ENTRIES
 from support.hostile import hostile_table, make_spec
-from support.pandas_files import as_pandas_writes, is_null_unit, within_doubles
+from support.pandas_files import as_pandas_writes, enters, within_doubles
 from support.units import KEY, partitions_of
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def check(
             name: of for name, of in job.measures.items() if not isinstance(of, UnitMeasure)
         }
         job = replace(job, measures=of_rows)
-        kept = table if nulls == "own_unit" else table.filter(pc.invert(is_null_unit(table[unit])))
+        kept = table.filter(enters(table[unit], nulls))
         assert {name: found[0][name] for name in of_rows} == as_lists(sum_batches(kept.to_batches(), job))
 
 

@@ -30,11 +30,12 @@ def as_pandas_writes(table: pa.Table) -> pa.Table:
     return pa.Table.from_pandas(table.to_pandas(), preserve_index=False).replace_schema_metadata(None)
 
 
-def is_null_unit(column: pa.ChunkedArray) -> pa.Array:
-    """Tell which values of a unit column are no unit, in NumPy: what `unit_ids` tells in its own way."""
-    nulls = np.asarray(pc.is_null(column, nan_is_null=True))
+def enters(column: pa.ChunkedArray, nulls: str) -> pa.Array:
+    """Tell which rows enter by their unit, in NumPy: what `unit_ids` and `records` tell in their own way."""
+    are_null = np.asarray(pc.is_null(column, nan_is_null=True))
+    kept = are_null if nulls == "own_unit" else np.zeros(len(column), bool)
     if not pa.types.is_floating(column.type):
-        return pa.array(nulls)
+        return pa.array(kept | ~are_null)
     numbers = column.to_numpy().astype(float)
     below = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}[column.type.bit_width]
-    return pa.array(nulls | (np.abs(numbers) >= below) | (np.trunc(numbers) != numbers))
+    return pa.array(kept | ((np.abs(numbers) < below) & (np.trunc(numbers) == numbers)))

@@ -12,16 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.pipeline.contribution.unit_ids import UnitReader
+from suffice.pipeline.contribution.unit_ids import IS_NULL, IS_ROUNDED, IS_UNIT, UnitReader
 
 KEY = (3, 5)
-Unit = tuple[int, int] | None
+ROUNDED = "may have been rounded"
+Unit = tuple[int, int] | str | None
 
 
 def units(array: pa.Array, reader: UnitReader | None = None) -> list[Unit]:
-    words, nulls = (reader or UnitReader("u", KEY)).read(pa.record_batch({"u": array}))
+    words, kinds = (reader or UnitReader("u", KEY)).read(pa.record_batch({"u": array}))
     assert words.shape == (len(array), 2)
-    return [None if null else (int(a), int(b)) for (a, b), null in zip(words.tolist(), nulls, strict=True)]
+    by_kind: list[dict[int, Unit]] = [
+        {int(IS_UNIT): (int(a), int(b)), int(IS_NULL): None, int(IS_ROUNDED): ROUNDED}
+        for a, b in words.tolist()
+    ]
+    return [units_of_kind[int(kind)] for units_of_kind, kind in zip(by_kind, kinds, strict=True)]
 
 
 def unit(value: Any, kind: pa.DataType) -> Unit:
@@ -102,10 +107,13 @@ NO_UNITS: list[tuple[pa.DataType, list[float]]] = [
 
 
 @pytest.mark.parametrize(("kind", "values"), NO_UNITS, ids=[str(kind) for kind, _ in NO_UNITS])
-def test_floats_that_may_have_been_rounded_are_nulls(kind: pa.DataType, values: list[float]) -> None:
+def test_floats_that_may_have_been_rounded_are_told_from_nulls(
+    kind: pa.DataType, values: list[float]
+) -> None:
     strange = np.array([*values, np.inf, -np.inf, np.nan], kind.to_pandas_dtype())
-    assert units(pa.array(strange, kind)) == [None] * len(strange)
-    assert units(pa.array(strange, kind).dictionary_encode()) == [None] * len(strange)
+    expected = [ROUNDED] * (len(strange) - 1) + [None]
+    assert units(pa.array(strange, kind)) == expected
+    assert units(pa.array(strange, kind).dictionary_encode()) == expected
 
 
 @given(ids=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(2**53 - 9, 2**53 + 9)))
@@ -115,7 +123,7 @@ def test_ids_that_pandas_made_doubles_are_the_same_unit_or_none(ids: list[int | 
         units(pa.array(ids, pa.int64()).cast(pa.float64(), safe=False)),
     )
     for number, first, second in zip(ids, whole, doubles, strict=True):
-        assert second == (first if number is not None and abs(number) < 2**53 else None)
+        assert second == (first if number is None or abs(number) < 2**53 else ROUNDED)
 
 
 def test_dates_and_instants() -> None:
