@@ -87,7 +87,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "hive_columns": ("HiveColumn", "HiveType", "NULL_FOLDER"),
     "iceberg_spec": ("IcebergSpec",),
     "parquet_spec": ("ParquetSpec",),
-    "postgresql_spec": ("PostgresqlSpec",),
+    "postgresql_spec": ("PostgresqlSpec", "RowPolicies"),
     "safe_text": ("escaped", "shown"),
     "sample_entry": ("SampleEntry", "SampledColumnSpec", "sample_entry"),
     "scalars": ("read_choice",),

@@ -75,7 +75,13 @@ def _lines(name: str, directory: Path, column: str, named: str, *, width: int) -
     except (UnicodeDecodeError, csv.Error):
         message = f"{named} cannot be read as UTF-8 CSV"
         raise ValueError(message) from None
-    if lines and len(lines[0][1]) == width and lines[0][1][0] == column:
+    if lines and len(lines[0][1]) == width and lines[0][1][0].strip().casefold() == column.casefold():
+        if lines[0][1][0] != column:
+            message = (
+                f"{named} begins with the column's name in other letters: write it as the spec does, or "
+                "above this line if that is an entry"
+            )
+            raise ValueError(message)
         lines = lines[1:]
     other = next((number for number, row in lines if len(row) != width), None)
     if other is not None:

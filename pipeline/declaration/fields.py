@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, Priv
 from suffice.pipeline.declaration.domain_entries import parse_domain
 from suffice.pipeline.declaration.domains import Domain, Every
 from suffice.pipeline.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
+from suffice.pipeline.declaration.safe_text import is_safe, shown
 from suffice.pipeline.declaration.scalars import (
     read_boolean,
     read_choice,
@@ -113,7 +114,7 @@ class ColumnSpec(StatisticSpec):
 def read_column(value: object) -> str:
     """Return the name of a column."""
     text = read_text(value)
-    if not text or not text.isprintable() or len(text) > 255:
+    if not text or not text.isprintable() or not is_safe(text) or len(text) > 255:
         message = "a column name is 1 to 255 printable characters"
         raise ValueError(message)
     return text
@@ -148,8 +149,8 @@ def label_name(kind: str, text: str) -> str:
     if text in RESERVED:
         message = f"the {kind} name {text!r} is reserved for a column of the release"
         raise ValueError(message)
-    if not text.isprintable() or not text or "=" in text:
-        message = f"the {kind} name {text!r} needs printable characters and no '='"
+    if not text.isprintable() or not is_safe(text) or not text or "=" in text:
+        message = f"the {kind} name '{shown(text)}' needs printable characters and no '='"
         raise ValueError(message)
     return text
 

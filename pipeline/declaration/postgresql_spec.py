@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import PlainValidator
 
 from suffice.pipeline.declaration.fields import Column
+from suffice.pipeline.declaration.scalars import read_choice
 from suffice.pipeline.declaration.source_spec import SourceSpec
 from suffice.pipeline.declaration.table_names import KeyRanges, TwoPartName
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class RowPolicies(StrEnum):
+    """What becomes of a table whose row-level policies choose what the reading role sees.
+
+    ``refused``: it is not read. ``accepted``: the rows that the role sees are read, as the owner means it.
+    """
+
+    REFUSED = "refused"
+    ACCEPTED = "accepted"
 
 
 class PostgresqlSpec(SourceSpec):
@@ -18,6 +33,9 @@ class PostgresqlSpec(SourceSpec):
     kind: ClassVar[str] = "postgresql"
 
     postgresql: TwoPartName
+    row_policies: Annotated[RowPolicies, PlainValidator(partial(read_choice, kind=RowPolicies))] = (
+        RowPolicies.REFUSED
+    )
     split_by: KeyRanges | None = None
     clustered_by: Column | None = None
 

@@ -8,13 +8,16 @@ _UNSAFE = re.compile(
     "["
     "\\x00-\\x1f\\x7f-\\x9f"  # control characters: they move the cursor, colour, erase
     "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069"  # marks of direction: they reorder what is read
+    "\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u2060-\\u2065\\u206a-\\u206f\\u3164\\uffa0"
     "\\u2028\\u2029"  # separators of lines and paragraphs
     "\\ufeff\\ufff9-\\ufffb"  # byte order mark, annotations
     "\\ud800-\\udfff"  # lone surrogates: no text
-    "\\U000e0000-\\U000e007f"  # tags: invisible letters
+    "\\U000e0000-\\U000e007f\\U000e0100-\\U000e01ef"  # tags: invisible letters; rare forms of glyphs
     "]"
+    # Joiners and forms of glyphs, which scripts and emoji need: after a Latin letter they are invisible.
+    "|(?<![^\\x00-\\u02ff])[\\u200c\\u200d\\ufe00-\\ufe0f]"
 )
-_NOT_NEWLINE = re.compile(rf"(?!\n){_UNSAFE.pattern}")
+_NOT_NEWLINE = re.compile(rf"(?!\n)(?:{_UNSAFE.pattern})")
 
 _LONGEST_SHOWN = 60
 

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
-from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
+from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec, RowPolicies
 from suffice.pipeline.declaration.table_names import quoted, quoted_name
 from suffice.pipeline.sources import postgresql_catalog as catalog
 from suffice.pipeline.sources.adbc import blocks, connected, driver_errors, keys_fit, not_read
@@ -64,6 +64,10 @@ class Rows:
         What chooses the rows in SQL; empty for all.
     n_rows : int
         An estimate.
+    row_policies : RowPolicies
+        What becomes of rows that policies hide.
+    unit : str or None
+        The column whose values are the privacy units.
     """
 
     snapshot: Snapshot
@@ -71,6 +75,8 @@ class Rows:
     relation: str
     condition: str
     n_rows: int
+    row_policies: RowPolicies
+    unit: str | None
 
 
 @exact_data(travels=False)
@@ -80,6 +86,8 @@ class _Pinned:
     leader: Leader
     snapshot: Snapshot
     table: str
+    row_policies: RowPolicies
+    unit: str | None
     columns: tuple[ServerColumn, ...]
     leaves: tuple[catalog.Leaf, ...] | None
     conditions: tuple[str, ...]
@@ -105,7 +113,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
     assert isinstance(source, PostgresqlSpec)  # noqa: S101 - the registry's
     leader = connect_leader()
     try:
-        pinned = _pinned(leader, source, len(spec_columns(spec)))
+        unit = spec.privacy.column_unit
+        pinned = _pinned(leader, source, len(spec_columns(spec)), unit.column if unit else None)
     except BaseException:
         leader.close()
         raise
@@ -156,8 +165,9 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
     table = split.pieces[0].table
     try:
         with connected(connection) as cursor:
-            take_over(cursor, split.pieces[0].snapshot, table)
-            wanted = _wanted(cursor, table, columns)
+            first = split.pieces[0]
+            take_over(cursor, first.snapshot, table, first.row_policies)
+            wanted = _wanted(cursor, table, columns, first.unit)
             listed = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in wanted)
             for piece in split.pieces:
                 query = (
@@ -200,7 +210,7 @@ def check(pin: Pin) -> None:
         raise not_read(named(pinned.table), LOST)
 
 
-def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int) -> _Pinned:
+def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | None) -> _Pinned:
     """Lock the table, export the snapshot, and ask the catalogue."""
     table = source.postgresql
     try:
@@ -210,18 +220,19 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int) -> _Pinned:
                 found = "is a foreign table" if kind else "is not there, or the role does not see it"
                 message = f"{_PLACE}: {table} {found}: name a {', a '.join(catalog.READABLE.values())}"
                 raise UsageError(message)
-            begin(cursor)
+            begin(cursor, source.row_policies)
             name = quoted_name(table)
             # A lock before the snapshot: TRUNCATE shows itself to snapshots that are older.
-            cursor.execute(
-                f"SELECT FROM {name} LIMIT 0" if kind == "m" else f"LOCK TABLE {name} IN ACCESS SHARE MODE"
-            )
+            if kind != "m":
+                cursor.execute(f"LOCK TABLE {name} IN ACCESS SHARE MODE")
+            # Reads no row, and fails where the role or its policies would stop the reading of rows.
+            cursor.execute(f"SELECT FROM {name} LIMIT 0")
             query = f"SELECT pg_export_snapshot(), {catalog.DATABASE}, current_setting('server_encoding')"
             exported, database, encoding = first_row(cursor, query)
             if encoding != "UTF8":
                 message = f"{_PLACE}: the database's encoding is not UTF8: texts may fail to be converted"
                 raise UsageError(message)
-            columns = catalog.columns(cursor, table)
+            columns = catalog.columns(cursor, table, unit)
             leaves = catalog.leaves(cursor, table)
     except driver_errors() as error:
         message = f"{_PLACE}: {table} {reason(error)}"
@@ -232,6 +243,8 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int) -> _Pinned:
         leader=leader,
         snapshot=Snapshot(exported=exported, database=database),
         table=table,
+        row_policies=source.row_policies,
+        unit=unit,
         columns=columns,
         leaves=leaves,
         conditions=source.split_by.conditions() if source.split_by else (),
@@ -245,8 +258,8 @@ def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) 
         raise UsageError(message)
 
 
-def _wanted(cursor: Any, table: str, columns: Sequence[str]) -> tuple[ServerColumn, ...]:
-    found = {column.name: column for column in catalog.columns(cursor, table)}
+def _wanted(cursor: Any, table: str, columns: Sequence[str], unit: str | None) -> tuple[ServerColumn, ...]:
+    found = {column.name: column for column in catalog.columns(cursor, table, unit)}
     if any(name not in found or not found[name].is_read for name in columns):
         raise not_read(named(table), "lacks a column that was there")
     return tuple(found[name] for name in columns)
@@ -265,7 +278,13 @@ def _page_ranges(pinned: _Pinned, leaf: catalog.Leaf, enough: int) -> Iterator[R
 
 def _rows(pinned: _Pinned, relation: str, condition: str, n_rows: int) -> Rows:
     return Rows(
-        snapshot=pinned.snapshot, table=pinned.table, relation=relation, condition=condition, n_rows=n_rows
+        snapshot=pinned.snapshot,
+        table=pinned.table,
+        relation=relation,
+        condition=condition,
+        n_rows=n_rows,
+        row_policies=pinned.row_policies,
+        unit=pinned.unit,
     )
 
 

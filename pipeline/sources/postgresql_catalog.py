@@ -67,8 +67,8 @@ def relation_kind(cursor: Any, name: str) -> str | None:
     return str(found[0][0]) if found else None
 
 
-def columns(cursor: Any, name: str) -> tuple[ServerColumn, ...]:
-    """Return the columns of a relation, in its order."""
+def columns(cursor: Any, name: str, unit: str | None) -> tuple[ServerColumn, ...]:
+    """Return the columns of a relation, in its order; `unit` names the one that holds the privacy units."""
     found = rows_of(
         cursor,
         "SELECT a.attname::text,"  # noqa: S608
@@ -79,7 +79,7 @@ def columns(cursor: Any, name: str) -> tuple[ServerColumn, ...]:
         " JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END"
         f" WHERE {_is_named(name)} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
     )
-    return tuple(server_column(*row) for row in found)
+    return tuple(server_column(*row, is_unit=row[0] == unit) for row in found)
 
 
 def schema_of(found: Sequence[ServerColumn]) -> pa.Schema:

@@ -75,7 +75,7 @@ class ServerColumn:
         return found if found.type == self.kind else pc.cast(found, self.kind)
 
 
-def server_column(name: str, type_name: str, typmod: int) -> ServerColumn:
+def server_column(name: str, type_name: str, typmod: int, *, is_unit: bool) -> ServerColumn:
     """Return a column as the catalogue describes it.
 
     Parameters
@@ -86,6 +86,8 @@ def server_column(name: str, type_name: str, typmod: int) -> ServerColumn:
         Its type in ``pg_type``, of a domain that of its base; ``enum`` for enumerated types.
     typmod : int
         The type's modifier: of ``numeric`` its precision and scale, -1 for none.
+    is_unit : bool
+        Whether its values are the privacy units, which must not be rounded.
     """
     column = quoted(name)
     if type_name in _AS_IT_IS:
@@ -93,7 +95,7 @@ def server_column(name: str, type_name: str, typmod: int) -> ServerColumn:
     if type_name in _AS_TEXT:
         return ServerColumn(name=name, kind=pa.string(), expression=f"{column}::text")
     if type_name == "numeric":
-        return _numeric(name, column, typmod)
+        return _numeric(name, column, typmod, is_unit=is_unit)
     if type_name == "date":
         return ServerColumn(name=name, kind=pa.date32(), expression=_where(f"isfinite({column})", column))
     if type_name in {"timestamp", "timestamptz"}:
@@ -109,8 +111,12 @@ def batch_of(found: pa.RecordBatch, columns: Sequence[ServerColumn]) -> pa.Recor
     return pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
 
 
-def _numeric(name: str, column: str, typmod: int) -> ServerColumn:
-    """Return a decimal: scaled to an integer, as text, or where it has no declared digits as a float64."""
+def _numeric(name: str, column: str, typmod: int, *, is_unit: bool) -> ServerColumn:
+    """Return a decimal: scaled to an integer, as text, or where it has no declared digits as a float64.
+
+    Without declared digits a unit stays text, as a float64 would merge units: without trailing zeros, as the
+    server holds 5 and 5.0 for equal.
+    """
     precision, scale = divmod(typmod - _TYPMOD_HEADER, 1 << 16) if typmod >= _TYPMOD_HEADER else (0, 0)
     is_number = f"{column} <> 'NaN'::numeric"
     if 0 < precision <= _LARGEST_SCALED and 0 <= scale <= precision:
@@ -120,6 +126,9 @@ def _numeric(name: str, column: str, typmod: int) -> ServerColumn:
     if 0 < precision <= 38 and 0 <= scale <= precision:
         text = _where(is_number, f"{column}::text")
         return ServerColumn(name=name, kind=pa.decimal128(precision, scale), expression=text)
+    if is_unit:
+        text = _where(is_number, f"trim_scale({column})::text")
+        return ServerColumn(name=name, kind=pa.string(), expression=text)
     # The cast fails beyond the range of float64, and below it: 308 digits before the point, 307 after it.
     largest, smallest = "1" + "0" * 308, "0." + "0" * 306 + "1"
     expression = (

@@ -7,7 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec
+from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec, RowPolicies
 from suffice.pipeline.sources import postgresql_catalog as catalog
 from suffice.pipeline.sources.adbc import credentials, driver, driver_errors, not_read
 from suffice.pipeline.sources.exact_data import exact_data
@@ -33,8 +33,14 @@ _SETTINGS = (
 )
 """Of a transaction: what names mean, how texts and times arrive, and how long it waits and may wait."""
 
+_ROW_SECURITY = {RowPolicies.REFUSED: "row_security = off", RowPolicies.ACCEPTED: "row_security = on"}
+"""Off, a query that policies would filter fails: no row is left out in silence, whatever `PGOPTIONS` say."""
+
 _REASONS = {
-    "42501": "cannot be read: the role lacks the privilege",
+    "42501": (
+        "cannot be read: the role lacks the privilege, or row-level policies choose what it sees (which "
+        "source.row_policies: accepted allows)"
+    ),
     "55P03": "is locked by another session: try again later",
     "57014": "cannot be read: the server cancelled a query, which may have taken longer than it allows",
     "57P01": "cannot be read: the server ended the connection",
@@ -112,7 +118,7 @@ def connect_leader() -> Leader:
         raise UsageError(message) from None
 
 
-def begin(cursor: Any, exported: str | None = None) -> None:
+def begin(cursor: Any, row_policies: RowPolicies, exported: str | None = None) -> None:
     """Begin a transaction that only reads, in an exported snapshot where there is one.
 
     All settings end with it, so that a pool of connections hands nothing on. No name is looked up in a
@@ -121,11 +127,11 @@ def begin(cursor: Any, exported: str | None = None) -> None:
     cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     if exported is not None:
         cursor.execute(f"SET TRANSACTION SNAPSHOT {catalog.literal(exported)}")
-    for setting in _SETTINGS:
+    for setting in (*_SETTINGS, _ROW_SECURITY[row_policies]):
         cursor.execute(f"SET LOCAL {setting}")
 
 
-def take_over(cursor: Any, snapshot: Snapshot, table: str) -> None:
+def take_over(cursor: Any, snapshot: Snapshot, table: str, row_policies: RowPolicies) -> None:
     """Begin a transaction in a snapshot of the same database.
 
     Raises
@@ -134,7 +140,7 @@ def take_over(cursor: Any, snapshot: Snapshot, table: str) -> None:
         Where the snapshot is gone, or this is another database.
     """
     try:
-        begin(cursor, snapshot.exported)
+        begin(cursor, row_policies, snapshot.exported)
         found = first_row(cursor, f"SELECT {catalog.DATABASE}")
     except driver_errors():
         raise not_read(named(table), LOST) from None

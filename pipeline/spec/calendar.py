@@ -125,12 +125,18 @@ def resolve_window(
     Raises
     ------
     SpecError
-        Where the window is none of the spec's, or has not ended; the text says when it may be released.
+        Where the window is none of the spec's, lies before its ``first``, or has not ended; the text says
+        when it may be released.
     """
-    if spec.window is not None and window == LATEST_COMPLETE:
-        return latest_complete(spec.window, as_of)
-    label = check_window(spec, window, place)
-    if spec.window is not None and not allow_open:
+    if spec.window is None:
+        return check_window(spec, window, place)
+    is_latest = window == LATEST_COMPLETE
+    label = latest_complete(spec.window, as_of) if is_latest else check_window(spec, window, place)
+    first = spec.window.first
+    if first is not None and period_start(label, spec.window.every) < period_start(first, spec.window.every):
+        rule = f"{label} lies before {first}, the first window of the spec"
+        raise SpecError(place, rule, "change window.first if it is to be released")
+    if not is_latest and not allow_open:
         ends = window_times(spec.window, label).ends
         if ends > as_of:
             raise SpecError(

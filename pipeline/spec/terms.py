@@ -74,7 +74,7 @@ class Window(SpecModel):
     lag : Duration
         How long after its end a window counts as complete.
     first : str or None
-        The label of the first window that is expected.
+        The label of the first window that is expected; none before it is released.
     amend : tuple of Duration
         How long after a window is complete its amendments fall due, each a release of the whole window anew
         and a charge of its own; increasing.

@@ -24,8 +24,9 @@ CLI = Path(terminal.__file__).parent
 
 UNSAFE = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))] + list(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff\ufff9\ud800\U000e0041"
+    "\u00ad\u034f\u115f\u17b4\u180e\u200b\u2060\u3164\uffa0\u200c\u200d\ufe0f\U000e0100"
 )
-SAFE = ["Zürich", "東京", "م\u200cن", "a b", "👩\u200d🔬", "e\u0301", "\u00a0"]
+SAFE = ["Zürich", "東京", "م\u200cن", "a b", "👩\u200d🔬", "❤\ufe0f", "e\u0301", "\u00a0"]
 
 
 def test_text_is_printed_in_one_module_alone() -> None:

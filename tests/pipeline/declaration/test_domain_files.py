@@ -56,6 +56,14 @@ def test_files_beside_the_spec_and_below_are_read(folder: Path) -> None:
     assert list(load(folder, "inside.csv").groups["g"]) == ["x", "y, z"]
 
 
+@pytest.mark.parametrize("header", ["G", " g", "g "])
+def test_a_header_in_other_letters_is_no_key(folder: Path, header: str) -> None:
+    (folder / "a.csv").write_text(f"{header}\nx\ny\n")
+    assert "begins with the column's name in other letters" in refusal(folder, "a.csv")
+    (folder / "a.csv").write_text(f"g\n{header}\nx\n")
+    assert list(load(folder, "a.csv").groups["g"]) == [header, "x"]
+
+
 def test_nothing_outside_of_the_folder_is_read(folder: Path) -> None:
     (folder / "link.csv").symlink_to(folder.parent / "outside.csv")
     (folder / "up").symlink_to(folder.parent)

@@ -368,7 +368,20 @@ def test_a_role_that_sees_part_of_a_table_reads_that_part(
         "CREATE POLICY its_own ON hostile.v USING (n <= 7)",
         "GRANT SELECT ON ALL TABLES IN SCHEMA hostile TO sees_some",
     )
-    pin = sources.pin(spec_of("hostile.v"))
+    refused = []
+    for options in ("", "&options=-crow_security%3Don"):
+        monkeypatch.setenv("SUFFICE_POSTGRESQL", as_user(database, "sees_some") + options)
+        with pytest.raises(UsageError, match="row-level policies") as caught:
+            sources.pin(spec_of("hostile.v"))
+        refused.append(str(caught.value))
+    execute(database, "DELETE FROM hostile.t", "DELETE FROM hostile.v")
+    with pytest.raises(UsageError, match="row_policies: accepted") as caught:
+        sources.pin(spec_of("hostile.v"))
+    assert {*refused, str(caught.value)} == {refused[0]}, (
+        "no word depends on rows or on the session's options"
+    )
+    execute(database, "INSERT INTO hostile.v SELECT n, false, n, n % 3 FROM generate_series(1, 100) n")
+    pin = sources.pin(spec_of("hostile.v", row_policies="accepted"))
     assert found(small_splits(pin, 1)) == Counter(range(1, 8))
     sources.close(pin)
     execute(database, "DROP SCHEMA hostile CASCADE", "CREATE SCHEMA hostile", "DROP ROLE sees_some")
@@ -444,3 +457,26 @@ def test_a_lost_snapshot_ends_the_release_before_the_draw(
     assert charge is not None
     assert not charge.drew
     assert workspace.account().remaining == 10
+
+
+def test_units_of_any_number_of_digits_are_told_apart(database: str) -> None:
+    """As float64 2^53 and 2^53 + 1 would be one unit; 5 and 5.0 are one: the server holds them for equal."""
+    execute(
+        database,
+        "CREATE TABLE hostile.t AS SELECT u, 1::int8 AS n FROM (VALUES (9007199254740992::numeric),"
+        " (9007199254740993), (5), (5.0), (5.00), (0.1), ('NaN'), (NULL)) v(u)",
+    )
+    unit = {"column": "u", "max_rows": "1"}
+    document = {
+        "name": "test",
+        "dataset": "test",
+        "source": {"postgresql": "hostile.t"},
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit},
+        "statistics": {"x": normal("n", "0", "10")},
+    }
+    pin = sources.pin(load_spec(document))
+    (part,) = sources.schema(pin)
+    assert part.columns.field("u").type == pa.string()
+    expected = Counter({"9007199254740992": 1, "9007199254740993": 1, "5": 3, "0.1": 1, None: 2})
+    assert found(sources.splits(pin), "u") == expected
+    sources.close(pin)

@@ -104,6 +104,19 @@ def test_before_every_window_there_is_none() -> None:
         latest_complete(window_of(every="day", time_zone="America/New_York"), at("0001-01-01T00:00Z"))
 
 
+def test_no_window_before_the_first_is_released() -> None:
+    spec = spec_of(first="1990-01")
+    as_of = at("2013-02-01T00:00Z")
+    for label in ("1948-01", "1989-12", "0001-01"):
+        for allow_open in (False, True):
+            with pytest.raises(SpecError, match=f"{label} lies before 1990-01, the first window"):
+                resolve_window(spec, label, as_of=as_of, allow_open=allow_open)
+    assert resolve_window(spec, "1990-01", as_of=as_of) == "1990-01"
+    with pytest.raises(SpecError, match="1989-12 lies before 1990-01"):
+        resolve_window(spec, LATEST_COMPLETE, as_of=at("1990-01-20T00:00Z"))
+    assert resolve_window(spec, LATEST_COMPLETE, as_of=at("1990-02-01T00:00Z")) == "1990-01"
+
+
 def test_what_has_no_windows_has_no_latest() -> None:
     spec = load_spec(mapping("data"))
     assert resolve_window(spec, "all", as_of=at("2013-01-01T00:00Z")) == "all"
