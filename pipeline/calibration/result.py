@@ -18,6 +18,7 @@ from suffice.pipeline.calibration.verdict import (
     judge,
     level_of,
 )
+from suffice.pipeline.calibration.world_coverage import worlds_table
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.released.text_table import text_table
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from suffice.pipeline.calibration.ranks import Ranks
+    from suffice.pipeline.calibration.world_coverage import WorldCoverage
 
 _WORTH_SAYING, _MINUTES = 10.0, 120.0
 """Seconds from which on a time is told, and told in minutes."""
@@ -40,6 +42,10 @@ _DUE_TO_CLIPPING = {
 UNITS_LEFT_OUT = (
     "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
     "of one unit have in common, which is approximate, is not tested here"
+)
+WORLDS_HEADING = (
+    "Worlds that are not the model. The truth is the parameter of a population as the public bounds leave\n"
+    "its records, not drawn from the prior; of several entries the one that is covered least:"
 )
 SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
 """What the verdict on the posterior that ignores the noise says about the noise."""
@@ -120,6 +126,8 @@ class Calibration:
         With clipping as in the release, which the conclusion rests on, and of the same records without.
     noise : NoiseSeen
         Whether the noise can be seen at all.
+    worlds : tuple of WorldCoverage
+        Coverage in worlds that are not the model; empty unless asked for.
     leaves_out_units : bool
         Whether posteriors of the release are widened by what rows of one unit have in common. Simulated rows
         are independent, and their posteriors are those of independent rows: that part is not tested.
@@ -139,6 +147,7 @@ class Calibration:
     clipped: tuple[Ranks, ...] = field(repr=False)
     unclipped: tuple[Ranks, ...] = field(repr=False)
     noise: NoiseSeen = field(repr=False)
+    worlds: tuple[WorldCoverage, ...] = field(default=(), repr=False)
     leaves_out_units: bool = False
 
     @property
@@ -204,6 +213,7 @@ class Calibration:
             "false_alarm": FALSE_ALARM,
             "tolerance": {_column(mass): tolerance for mass, tolerance in TOLERANCE.items()},
             "noise": self.noise.to_dict(),
+            "worlds": [each.to_dict() for each in self.worlds],
             "rows": [
                 {
                     **row,
@@ -233,7 +243,8 @@ class Calibration:
             ]
             for row in rows
         ]
-        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
+        text = f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
+        return f"{text}\n\n{WORLDS_HEADING}\n\n{worlds_table(self.worlds)}" if self.worlds else text
 
     @property
     def explanation(self) -> str:

@@ -165,6 +165,19 @@ CALIBRATION = reading(
                 optional=("category",),
             )
         ),
+        "worlds": listed(
+            closed(
+                {
+                    **each(TEXT, "world records parameter category"),
+                    "simulations": COUNT,
+                    **_coverage,
+                    "intervals": closed(dict.fromkeys(_coverage, _between)),
+                    "answer": {"enum": ["honest", "too narrow", "cannot tell"]},
+                    "without_noise": closed(_coverage),
+                },
+                optional=("category",),
+            )
+        ),
         "seed": COUNT_OR_NULL,
     }
 )

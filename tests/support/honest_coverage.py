@@ -1,41 +1,26 @@
 """Coverage and width of what every family answers by default, beside an oracle without noise and the plug-in.
 
-``python tests/support/honest_coverage.py --families exponential normal`` measures, and appends a line for each
-parameter to a file of JSON lines; what stands there is not measured again. ``--table`` writes the section of
-``benchmarks/CALIBRATION.md`` from that file. To measure other code, put its ``src`` first in PYTHONPATH.
+``honest_table.py`` measures all settings, keeps what was measured, and writes the table.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 import zlib
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from suffice.pipeline.calibration.record_sums import python_integers, sums_of_each
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.measure import (
-    CodeCounts,
-    LatticeColumn,
-    MomentSums,
-    PowerSums,
-    TableCounts,
-    TransitionCounts,
-)
+from suffice.pipeline.statistics.measure import TransitionCounts
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from suffice.pipeline.statistics.unit_measures import RowCounts
 from support.entries import entry_of
@@ -59,9 +44,6 @@ _BLOCK = 50
 """Cells of a call after which the clock is asked."""
 _ENOUGH = 10**9
 """Records beside which a prior of a few records says nothing: the truth is an estimate from so many."""
-
-TABLE = Path(__file__).resolve().parents[2] / "benchmarks" / "CALIBRATION.md"
-SECTION = "## Default options, truths from no prior"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,50 +112,6 @@ def is_slow(family: str) -> bool:
     return family in {"normal", "lognormal", "multivariate_normal", "linear_regression"}
 
 
-# What records add to the sums of their cell.
-
-
-def per_record(measure: Measure, pool: Any) -> Floats:
-    """Return what each record of a pool adds to the exact sums, (n_records, n_sums)."""
-    if isinstance(measure, CodeCounts):
-        return _one_hot(pool, measure.width)
-    if isinstance(measure, PowerSums):
-        values = _on_lattice(measure.of, pool)
-        return values[:, None] ** np.arange(measure.degree + 1)
-    if isinstance(measure, MomentSums):
-        columns = [_on_lattice(of, column) for of, column in zip(measure.of, pool.T, strict=True)]
-        ones = np.stack([np.ones(len(pool)), *columns], axis=1)
-        first, second = np.triu_indices(ones.shape[1])
-        return ones[:, first] * ones[:, second]
-    if isinstance(measure, TableCounts):
-        return np.concatenate(
-            [
-                _one_hot(
-                    np.ravel_multi_index([pool[of.column] for of in table], [of.n_codes for of in table]),
-                    width,
-                )
-                for table, width in zip(measure.tables, measure.widths, strict=True)
-            ],
-            axis=1,
-        )
-    if isinstance(measure, TransitionCounts):
-        steps = pool[:, :-1] * measure.of.n_codes + pool[:, 1:]
-        return sum(_one_hot(column, measure.width) for column in steps.T)  # type: ignore[return-value]
-    assert isinstance(measure, RowCounts)
-    kept, counted = np.minimum(pool, measure.kept), np.minimum(pool, measure.upper)
-    return np.stack([kept, counted - kept, measure.upper - counted], axis=1).astype(np.float64)
-
-
-def _on_lattice(of: LatticeColumn, values: Floats) -> Floats:
-    given = np.asarray(values, dtype=np.float64)
-    transformed = given if of.transform is None else of.transform.apply(given)
-    return of.quantiser.quantise(transformed).astype(np.float64)
-
-
-def _one_hot(codes: Counts, width: int) -> Floats:
-    return (np.asarray(codes)[:, None] == np.arange(width)).astype(np.float64)
-
-
 # Cells.
 
 
@@ -190,9 +128,9 @@ class Cells:
 @cache
 def _prepared(family: str, world: str) -> tuple[Populations, Any, Measure, list[Floats]]:
     given = populations(family, world)
-    plan, entry = _plan(family, given, "1")
+    _, entry = _plan(family, given, "1")
     measure = FAMILIES[family].measure(entry)
-    return given, entry, measure, [per_record(measure, pool) for pool in given.pools]
+    return given, entry, measure, [sums_of_each(measure, pool) for pool in given.pools]
 
 
 def _plan(family: str, given: Populations, epsilon: str) -> tuple[StatisticPlan, Any]:
@@ -229,7 +167,9 @@ def cells_of(setting: Setting, cells: int, rng: np.random.Generator) -> Cells:
     true_sums = sums if of_data else np.stack([row.mean(axis=0) * _ENOUGH for row in each])
     estimate = posterior_of(
         noisy_statistic(
-            plan, family.totals(entry, plan.design, _integers(true_sums)), groups=_groups(setting.family)
+            plan,
+            family.totals(entry, plan.design, python_integers(true_sums)),
+            groups=_groups(setting.family),
         ),
         method=PLUG_IN,
         prior=_weak_prior(setting.family),
@@ -241,7 +181,7 @@ def cells_of(setting: Setting, cells: int, rng: np.random.Generator) -> Cells:
         truth = {"probability": sums[:, :2] / np.maximum(sums[:, :2].sum(axis=1, keepdims=True), 1)}
     return Cells(
         plan=plan,
-        totals=family.totals(entry, plan.design, _integers(sums)),
+        totals=family.totals(entry, plan.design, python_integers(sums)),
         truth=truth,
         population=population,
     )
@@ -255,12 +195,6 @@ def _groups(family: str) -> dict[str, list[str | int]] | None:
 def _weak_prior(family: str) -> str | None:
     """A conjugate prior of a few records: beside 10^9 records any will do."""
     return FAMILIES[family].generative_case.prior
-
-
-def _integers(sums: Floats) -> NDArray[np.object_]:
-    integers = np.empty(sums.shape, dtype=object)
-    integers[:] = [[round(entry) for entry in row] for row in sums.tolist()]
-    return integers
 
 
 # Coverage.
@@ -349,136 +283,3 @@ def _covered(
 def generator_of(setting: Setting, seed: int) -> np.random.Generator:
     """Return the same generator for a setting whatever code is measured: what is compared is paired."""
     return np.random.default_rng([seed, zlib.crc32(str(setting).encode())])
-
-
-# The file of results and the table.
-
-
-def read(path: Path) -> list[Covered]:
-    """Read what was measured."""
-    if not path.exists():
-        return []
-    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return [
-        Covered(**{key: tuple(value) if isinstance(value, list) else value for key, value in line.items()})
-        for line in lines
-    ]
-
-
-def _key(setting: Setting | Covered) -> tuple[str, str, int, str]:
-    return setting.family, setting.world, setting.n, setting.epsilon
-
-
-def measure_all(
-    chosen: Sequence[Setting], path: Path, *, cells: int, few: int, seconds: float, seed: int
-) -> None:
-    """Measure what the file does not hold with as many cells, and append it."""
-    known = {_key(row) for row in read(path)}
-    for setting in chosen:
-        if _key(setting) in known:
-            continue
-        asked = few if is_slow(setting.family) else cells
-        begun = time.monotonic()
-        try:
-            rows = measure(setting, asked, generator_of(setting, seed), seconds, seed)
-        except Exception as error:  # noqa: BLE001 - one family that fails stops no other
-            print(f"{setting}: {type(error).__name__}: {error}", flush=True)
-            continue
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
-        for row in rows:
-            print(
-                f"{setting} {row.parameter} ({row.cells}): {_percent(row.noise_aware)}; worst "
-                f"{100 * row.worst:.0f}; oracle {_percent(row.oracle)}; plug-in {_percent(row.plug_in)}; "
-                f"width {row.widths[0]:.3g} {row.widths[1]:.3g}; {time.monotonic() - begun:.1f} s",
-                flush=True,
-            )
-
-
-def _percent(shares: Sequence[float]) -> str:
-    return "/".join(f"{100 * share:.0f}" for share in shares)
-
-
-HEADER = (
-    "| family | parameter | world | epsilon | "
-    + " | ".join(f"N0 {n}: coverage | oracle | plug-in | width" for n in ROWS)
-    + " |"
-)
-
-
-def table_lines(rows: Sequence[Covered]) -> Iterator[str]:
-    """Give the table: for every family, parameter, world and epsilon the three N0 side by side."""
-    yield HEADER
-    yield "|---" * HEADER.count(" | ") + "|---|"
-    found = {(*_key(row), row.parameter): row for row in rows}
-    seen = dict.fromkeys((row.family, row.parameter, row.world, row.epsilon) for row in rows)
-    order = {family: position for position, family in enumerate(FAMILIES)}
-    for family, parameter, world, epsilon in sorted(
-        seen, key=lambda each: (order[each[0]], each[1], WORLDS.index(each[2]), each[3])
-    ):
-        cells = [f"| {family} | {parameter} | {world} | {epsilon} "]
-        for n in ROWS:
-            row = found.get((family, world, n, epsilon, parameter))
-            if row is None:
-                cells.append("|  |  |  |  ")
-                continue
-            oracle = row.widths[1]
-            ratio = f"{row.widths[0] / oracle:.3g}" if oracle > 0.0 else "-"
-            cells.append(
-                f"| {_percent(row.noise_aware)} | {_percent(row.oracle)} | {_percent(row.plug_in)} | {ratio} "
-            )
-        yield "".join(cells) + "|"
-
-
-def section(rows: Sequence[Covered]) -> str:
-    """Return the section of the page, with its table."""
-    counts = sorted({row.cells for row in rows})
-    sizes = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
-    return "\n".join(
-        [
-            SECTION,
-            "",
-            f"Coverage of 50/80/95 % intervals in percent, {sizes} cells a setting, by default options. Truths",
-            "are those of public populations, not drawn from priors: `tests/support/honest_populations.py`",
-            "holds the entry and the populations of each family in three worlds: the model, one that is not",
-            "the model, and flights of 2013. The truth is what the family's parameter is of the population as",
-            "the public bounds leave it. N is private, uniform on N0/2 to 3 N0/2. The oracle is the plug-in",
-            "posterior of the exact sums: what the model says without noise. Width is the median width of 95 %",
-            "intervals over the oracle's.",
-            "",
-            *table_lines(rows),
-            "",
-        ]
-    )
-
-
-def write_section(rows: Sequence[Covered], page: Path = TABLE) -> None:
-    """Put the section at the end of the page, in place of the old one."""
-    text = page.read_text(encoding="utf-8").split(SECTION)[0].rstrip("\n")
-    page.write_text(f"{text}\n\n{section(rows)}", encoding="utf-8")
-
-
-def main() -> None:
-    """Measure, or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--families", nargs="*", default=[])
-    parser.add_argument("--worlds", nargs="*", default=list(WORLDS))
-    parser.add_argument("--rows", nargs="*", type=int, default=list(ROWS))
-    parser.add_argument("--epsilons", nargs="*", default=list(EPSILONS))
-    parser.add_argument("--cells", type=int, default=CELLS)
-    parser.add_argument("--few", type=int, default=FEW_CELLS, help="cells of slow families")
-    parser.add_argument("--seconds", type=float, default=np.inf, help="of a setting, at most, roughly")
-    parser.add_argument("--seed", type=int, default=26)
-    parser.add_argument("--out", type=Path, default=Path("build/honest_coverage.jsonl"))
-    parser.add_argument("--table", action="store_true", help="write benchmarks/CALIBRATION.md and stop")
-    given = parser.parse_args()
-    if given.table:
-        write_section(read(given.out))
-        return
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen = list(settings(given.families, given.worlds, given.rows, given.epsilons))
-    measure_all(chosen, given.out, cells=given.cells, few=given.few, seconds=given.seconds, seed=given.seed)
-
-
-if __name__ == "__main__":
-    main()
