@@ -16,50 +16,46 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.calibration.ranks import DRAWS, LEFT_OUT, Ranks
+from suffice.pipeline.calibration.rank_of_truth import batch_of, ranks_of
+from suffice.pipeline.calibration.ranks import DRAWS, Ranks
+from suffice.pipeline.calibration.remedies import tried_remedies
 from suffice.pipeline.calibration.result import Calibration, NoiseSeen
 from suffice.pipeline.calibration.simulated_release import (
     generative_model_of,
     require_drawable,
     require_positive,
 )
-from suffice.pipeline.calibration.verdict import simulations_needed
+from suffice.pipeline.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
+from suffice.pipeline.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
+from suffice.pipeline.calibration.world_coverage import world_coverages
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.draws import generator
-from suffice.pipeline.posterior.infer import posterior_of, require_way_of_clipping
+from suffice.pipeline.posterior.infer import require_way_of_clipping
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN
-from suffice.pipeline.statistics.measure import MomentSums
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.calibration.predictor_worlds import AnyPredictors
+    from suffice.pipeline.calibration.rank_of_truth import Progress
+    from suffice.pipeline.calibration.remedies import Remedy
     from suffice.pipeline.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.pooling.release import Release
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
-    from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
-    from suffice.typing import Counts, Floats
-
-    Progress: TypeAlias = Callable[[int, int], None]
 
 SIMULATIONS = 5000
 """Or more where several parameters need more, to be called calibrated with chance .99."""
 SLOW_SIMULATIONS = 200
 """Where posteriors are slow, by MCMC or quadrature: 20 milliseconds to several seconds, twice if clipped."""
-_BATCH = 250
-_SLOW_BATCH = 20
-_CHAINS_BATCH = 500
-"""Where the chains of all data sets run side by side: the more of them, the less each costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +93,7 @@ def calibrate(
     clipping: str = MODELLED,
     predictor_prior: Prior | str | None = None,
     predictors: AnyPredictors = None,
+    worlds: Sequence[str] | bool = False,
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
@@ -127,11 +124,16 @@ def calibrate(
         What the predictors of simulated records are like, where not as their prior says: a distribution by
         its name, as ``Normal(0, 1)``, or one of ``scipy.stats``, one for all or one for each; or public rows,
         as columns by name or the name of a .csv or .parquet file.
+    worlds : bool or sequence of str
+        Whether coverage is measured in worlds that are not the model as well, all of them or those named:
+        skewed, heavy-tailed, rounded, mixture, zero-inflated, overdispersed, correlated, clipped. There the
+        truth is the parameter of a whole population as the public bounds leave its records, and is not drawn
+        from the prior.
     simulations : int, > 0, optional
         By default ``SIMULATIONS``, more where several parameters need more for a verdict, or
         ``SLOW_SIMULATIONS`` where posteriors take MCMC (seconds for several columns), quadrature of a density
         or that of clipped normals (a minute or a few): too few to be called calibrated. The result says how
-        many it takes, and how long.
+        many it takes, and how long. Of each world as many, by default 2,000 or ``SLOW_SIMULATIONS``.
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
     progress : callable, optional
@@ -160,10 +162,17 @@ def calibrate(
         predictors,
     )
     generative_model = dataclasses.replace(generative_model, clipping=clipping)
+    of_each_world = simulations or (SLOW_SIMULATIONS if generative_model.is_slow else WORLD_SIMULATIONS)
     if simulations is None:
         simulations = default_simulations(generative_model)
+    source = generator(rng)
     started = time.monotonic()
-    simulated = simulate(generative_model, simulations, generator(rng), progress, sees_noise=True)
+    simulated = simulate(generative_model, simulations, source, progress, sees_noise=True)
+    seconds = time.monotonic() - started
+    remedies: tuple[Remedy, ...] = ()
+    if judge(simulated.clipped).conclusion == NOT_CALIBRATED:
+        remedies = tried_remedies(generative_model, simulations, source, prior_follows_bounds=prior is None)
+    coverages = world_coverages(generative_model, worlds, of_each_world, source, progress) if worlds else ()
     widest = int(np.argmax(simulated.widening))
     noise = NoiseSeen(
         ignored=simulated.ignored,
@@ -180,11 +189,13 @@ def calibrate(
         predictors=_text(generative_model.predictor_prior and (generative_model.predictors or "their prior")),
         epsilon=generative_model.plan.epsilon,
         simulations=simulations,
-        seconds=time.monotonic() - started,
+        seconds=seconds,
         clipped_share=simulated.clipped_share,
         clipped=simulated.clipped,
         unclipped=simulated.unclipped,
         noise=noise,
+        remedies=remedies,
+        worlds=coverages,
         leaves_out_units=chosen.plan.within_unit is not None,
     )
 
@@ -227,7 +238,7 @@ def simulate(
         Where more than ``MOST_RECORDS`` records would have to be drawn.
     """
     sizes = generative_model.sizes(simulations, rng)
-    batch = _batch(generative_model)
+    batch = batch_of(generative_model)
     n_records = sum(sizes.tolist())
     require_drawable(generative_model, n_records)
     conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None, clipping=IGNORED)
@@ -245,7 +256,7 @@ def simulate(
             generative_model.cells_summed,
         )
         seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
-        names, clipped, widths = _ranks(generative_model, truth, sums.clipped, noise, seed)
+        names, clipped, widths = ranks_of(generative_model, truth, sums.clipped, noise, seed)
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
         if generative_model.family.models_clipping:
@@ -253,13 +264,13 @@ def simulate(
             differs |= np.any(differs)
         if np.any(differs):
             free = dataclasses.replace(generative_model, clipping=IGNORED)
-            _, unclipped[differs], widths[differs] = _ranks(
+            _, unclipped[differs], widths[differs] = ranks_of(
                 free, truth[differs], sums.unclipped[differs], noise[differs], seed
             )
         ranks: list[NDArray[Any]] = [clipped, unclipped]
         if sees_noise:
-            _, ignored, _ = _ranks(conjugate, truth, sums.unclipped, noise, seed)
-            _, _, without_noise = _ranks(conjugate, truth, sums.unclipped, 0 * noise, seed)
+            _, ignored, _ = ranks_of(conjugate, truth, sums.unclipped, noise, seed)
+            _, _, without_noise = ranks_of(conjugate, truth, sums.unclipped, 0 * noise, seed)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ranks += [ignored, widths / without_noise]
         n_clipped += sums.n_clipped
@@ -284,58 +295,3 @@ def simulate(
         widening=() if widening is None else tuple(np.nanmedian(widening, axis=0).tolist()),
         clipped_share=n_clipped / max(n_records, 1),
     )
-
-
-def _batch(generative_model: GenerativeModel) -> int:
-    """Return how many posteriors are worked out at once."""
-    if not generative_model.is_slow:
-        return _BATCH
-    side_by_side = isinstance(generative_model.family.measure(generative_model.entry), MomentSums)
-    return _CHAINS_BATCH if side_by_side else _SLOW_BATCH
-
-
-def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:
-    """Name the entries of all parameters: with their component, ``mean[x]``, or beside their category."""
-    if not posterior.components:
-        return tuple(product(posterior.parameters, posterior.categories or (None,)))
-    return tuple(
-        (parameter if component is None else f"{parameter}[{component}]", None)
-        for parameter in posterior.parameters
-        for component in posterior.components.get(parameter, (None,))
-    )
-
-
-def _ranks(
-    generative_model: GenerativeModel,
-    truth: Floats,
-    sums: NDArray[np.object_],
-    noise: Counts,
-    seed: int,
-) -> tuple[tuple[tuple[str, str | None], ...], Counts, Floats]:
-    """Names of the parameters; the truths' ranks among posterior draws, and how wide these are.
-
-    Ranks and widths of the central 80 % have the shape (n_simulations, n_parameters).
-    """
-    rng = np.random.default_rng(seed)
-    posterior = posterior_of(
-        generative_model.noisy(sums, noise),
-        method=generative_model.method,
-        prior=generative_model.prior,
-        n_prior=generative_model.believed_n_prior,
-        clipping=generative_model.clipping,
-        predictor_prior=(
-            generative_model.predictor_prior if generative_model.method == NOISE_AWARE else None
-        ),
-    )
-    drawn = posterior.sample(DRAWS, rng)
-    names = _names(posterior)
-    draws = np.concatenate(
-        [drawn[parameter].reshape(DRAWS, len(truth), -1) for parameter in posterior.parameters], axis=2
-    )
-    true = truth.reshape(len(truth), -1)
-    # Where float64 cannot tell truth and draws apart, their order is a matter of chance.
-    ties = np.sum(draws == true, axis=0)
-    ranks = np.sum(draws < true, axis=0) + rng.integers(0, ties, endpoint=True)
-    out = LEFT_OUT[0.8] - 1
-    ordered = np.partition(draws, (out, DRAWS - 1 - out), axis=0)
-    return names, ranks, ordered[DRAWS - 1 - out] - ordered[out]

@@ -18,21 +18,24 @@ from suffice.pipeline.calibration.verdict import (
     judge,
     level_of,
 )
+from suffice.pipeline.calibration.world_coverage import worlds_table
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.released.text_table import text_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from suffice.pipeline.calibration.ranks import Ranks
+    from suffice.pipeline.calibration.remedies import Remedy
+    from suffice.pipeline.calibration.world_coverage import WorldCoverage
 
 _WORTH_SAYING, _MINUTES = 10.0, 120.0
 """Seconds from which on a time is told, and told in minutes."""
 _TIMED = 50
 """Simulations from which on their time says what more of them take: a few cost what it takes to begin."""
 _DUE_TO_CLIPPING = {
-    CALIBRATED: "but for clipping: without it the same simulations are calibrated, so wider bounds would "
-    "help where real records are clipped as often",
+    CALIBRATED: "but for clipping: without it the same simulations are calibrated",
     CANNOT_TELL: "but for clipping, as far as they tell: without it the same simulations do not fail",
     NOT_CALIBRATED: "not by clipping alone: without it the same simulations fail as well",
 }
@@ -40,6 +43,10 @@ _DUE_TO_CLIPPING = {
 UNITS_LEFT_OUT = (
     "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
     "of one unit have in common, which is approximate, is not tested here"
+)
+WORLDS_HEADING = (
+    "Worlds that are not the model. The truth is the parameter of a population as the public bounds leave\n"
+    "its records, not drawn from the prior; of several entries the one that is covered least:"
 )
 SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
 """What the verdict on the posterior that ignores the noise says about the noise."""
@@ -120,6 +127,10 @@ class Calibration:
         With clipping as in the release, which the conclusion rests on, and of the same records without.
     noise : NoiseSeen
         Whether the noise can be seen at all.
+    remedies : tuple of Remedy
+        What was tried where the posterior is not calibrated, and whether it helped; empty otherwise.
+    worlds : tuple of WorldCoverage
+        Coverage in worlds that are not the model; empty unless asked for.
     leaves_out_units : bool
         Whether posteriors of the release are widened by what rows of one unit have in common. Simulated rows
         are independent, and their posteriors are those of independent rows: that part is not tested.
@@ -139,6 +150,8 @@ class Calibration:
     clipped: tuple[Ranks, ...] = field(repr=False)
     unclipped: tuple[Ranks, ...] = field(repr=False)
     noise: NoiseSeen = field(repr=False)
+    remedies: tuple[Remedy, ...] = ()
+    worlds: tuple[WorldCoverage, ...] = field(default=(), repr=False)
     leaves_out_units: bool = False
 
     @property
@@ -204,6 +217,8 @@ class Calibration:
             "false_alarm": FALSE_ALARM,
             "tolerance": {_column(mass): tolerance for mass, tolerance in TOLERANCE.items()},
             "noise": self.noise.to_dict(),
+            "remedies": [remedy.to_dict() for remedy in self.remedies],
+            "worlds": [each.to_dict() for each in self.worlds],
             "rows": [
                 {
                     **row,
@@ -233,7 +248,8 @@ class Calibration:
             ]
             for row in rows
         ]
-        return f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
+        text = f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
+        return f"{text}\n\n{WORLDS_HEADING}\n\n{worlds_table(self.worlds)}" if self.worlds else text
 
     @property
     def explanation(self) -> str:
@@ -245,7 +261,7 @@ class Calibration:
         clipped = f"clipping: {100 * self.clipped_share:.3g} % of the simulated records are clipped"
         lines = (f"{self.conclusion}: {self._verdict.reason}{alarm}", f"{clipped}{self._due_to_clipping}")
         units = (UNITS_LEFT_OUT,) if self.leaves_out_units else ()
-        return "\n".join((*lines, str(self.noise), *units))
+        return "\n".join((*lines, *advice(self.remedies), str(self.noise), *units))
 
     @property
     def _due_to_clipping(self) -> str:
@@ -260,6 +276,32 @@ class Calibration:
         if seconds < _WORTH_SAYING or self.simulations < _TIMED:
             return ""
         return f" (about {seconds:.0f} s)" if seconds < _MINUTES else f" (about {seconds / 60:.0f} minutes)"
+
+
+def advice(remedies: Sequence[Remedy]) -> tuple[str, ...]:
+    """Say what of the remedies that were tried helped, above a table of what they did."""
+    if not remedies:
+        return ()
+    first = remedies[0]
+    has_within = first.before_within is not None and first.after_within is not None
+    rows = [("as it is", first.before, first.before_within, "")] + [
+        (each.change, each.after, each.after_within, "yes" if each.helps else "no") for each in remedies
+    ]
+    columns = [
+        "tried",
+        f"95 % intervals of {first.parameter} cover",
+        "where bounds hold the records",
+        "helps",
+    ]
+    cells = [[name, *(_share(share) for share in shares), last] for name, *shares, last in rows]
+    if not has_within:
+        columns, cells = [*columns[:2], columns[3]], [[*row[:2], row[3]] for row in cells]
+    helped = " or ".join(each.change for each in remedies if each.helps) or "nothing that was tried"
+    return (f"what helps: {helped}, of {first.simulations} of the same data sets", text_table(columns, cells))
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def _coverages(ranks: Ranks) -> dict[str, float]:

@@ -165,6 +165,30 @@ CALIBRATION = reading(
                 optional=("category",),
             )
         ),
+        "remedies": listed(
+            closed(
+                {
+                    **each(TEXT, "change parameter"),
+                    **each(NUMBER, "before after"),
+                    **each(NUMBER_OR_NULL, "before_within after_within"),
+                    "helps": BOOLEAN,
+                    "simulations": COUNT,
+                }
+            )
+        ),
+        "worlds": listed(
+            closed(
+                {
+                    **each(TEXT, "world records parameter category"),
+                    "simulations": COUNT,
+                    **_coverage,
+                    "intervals": closed(dict.fromkeys(_coverage, _between)),
+                    "answer": {"enum": ["honest", "too narrow", "cannot tell"]},
+                    "without_noise": closed(_coverage),
+                },
+                optional=("category",),
+            )
+        ),
         "seed": COUNT_OR_NULL,
     }
 )

@@ -51,6 +51,10 @@ def calibrate(
             "turn, or a public .csv or .parquet file; default: their prior.",
         ),
     ] = None,
+    worlds: Annotated[
+        bool,
+        typer.Option("--worlds", help="Measure coverage of records that do not follow the model as well."),
+    ] = False,
     where: WhereOption = None,
     method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
     simulations: Annotated[
@@ -89,6 +93,7 @@ def calibrate(
         clipping=clipping,
         predictor_prior=predictor_prior,
         predictors=predictors[0] if predictors and len(predictors) == 1 else predictors,
+        worlds=worlds,
         simulations=simulations,
         rng=seed,
         progress=output.Progress("simulating", "data sets"),
