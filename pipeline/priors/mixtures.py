@@ -18,13 +18,17 @@ from typing import TypeAlias
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.distributions.prior import Prior, written
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.spread_scales import CONCENTRATION, VARIANCES, WEIGHTS
+from suffice.pipeline.distributions.spread_scales import SCALES, SCALE_WEIGHTS
 from suffice.pipeline.priors.by_name import NAMES, parse_one_component
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.parsing import called_name, parse_call, parse_number, parse_prior
 
 _LARGEST_BOUND = 1e150
+_LARGEST_SCALE = 1e30
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -123,6 +127,46 @@ class ScaleMixture(Mixture):
 
     def __repr__(self) -> str:
         return str(self)  # its 14 components follow
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SpreadScale(Mixture):
+    """A scale, or one over it, of any size up to a public bound; what both kinds have in common."""
+
+    upper: float
+    rates: tuple[float, ...]
+
+    def __init__(self, kind: type[Gamma | InverseGamma], upper: float) -> None:
+        name = type(self).__name__
+        is_number = not isinstance(upper, bool) and isinstance(upper, int | float)
+        if not is_number or not 1.0 / _LARGEST_SCALE <= upper <= _LARGEST_SCALE:
+            message = f"{name}: upper must be a number in 1e-30..1e30, not {upper!r}"
+            raise PriorError(message)
+        rates = tuple((CONCENTRATION - 1.0) * share * upper for share in SCALES)
+        parts: list[float | Prior] = []
+        for weight, rate in zip(SCALE_WEIGHTS, rates, strict=True):
+            parts += [weight, kind(CONCENTRATION, rate)]
+        Mixture.__init__(self, *parts)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "rates", rates)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({written(self.upper)})"
+
+    def __repr__(self) -> str:
+        return str(self)  # its components follow
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SpreadInverseGamma(SpreadScale):
+    def __init__(self, upper: float) -> None:
+        SpreadScale.__init__(self, InverseGamma, upper)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SpreadGamma(SpreadScale):
+    def __init__(self, upper: float) -> None:
+        SpreadScale.__init__(self, Gamma, upper)
 
 
 def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:

@@ -171,6 +171,74 @@ class GammaGamma:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadGammaGamma:
+    r"""The same of a mixture of :math:`\mathrm{Gamma}(a, b_j)` priors with weights :math:`w_j`.
+
+    .. math:: p(S \mid N) = \sum_j w_j \, p_j(S \mid N), \qquad
+              r \mid N, S, j \sim \mathrm{Gamma}(a + kN, b_j + w S)
+
+    What :math:`b_j` adds is what a sum larger by :math:`(b_j - b_0) / w` would add to :math:`b_0`: given j, a
+    pair (N, S) leads to the posterior that the first component has of a shifted pair.
+
+    Parameters
+    ----------
+    weights, rates : tuple of float
+        Of the components; rates ascend.
+    """
+
+    weights: tuple[float, ...]
+    concentration: float
+    rates: tuple[float, ...]
+    shape: float = 1.0
+    share: float = 1.0
+    support: ClassVar[Support] = Support.POSITIVE
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log density."""
+        shape, part = self.shape * n, self.share * total
+        mixed = np.zeros(np.broadcast_shapes(np.shape(part), np.shape(shape)))
+        top = self._log_terms(part, shape, self._nearest(part, shape))
+        for weight, rate in zip(self.weights, self.rates, strict=True):
+            mixed += weight * np.exp(self._log_terms(part, shape, rate) - top)
+        return _rising(self.concentration, shape) + np.log(shape) + top + np.log(mixed) - np.log(total)
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode of the logarithm of S under the heaviest component."""
+        heaviest = self.rates[int(np.argmax(self.weights))]
+        return heaviest * self.shape * n / self.concentration / self.share
+
+    @property
+    def shifts(self) -> Floats:
+        """How much larger each component's posterior takes S for than the first one's."""
+        return (np.array(self.rates) - self.rates[0]) / self.share
+
+    def shares(self, total: Floats, n: Floats) -> Floats:
+        """Posterior probabilities of the components given pairs (n_pairs,): (n_components, n_pairs)."""
+        rates = np.array(self.rates)[:, None]
+        with np.errstate(divide="ignore"):  # no records, whose sum is 0, tell nothing
+            log_terms = np.where(n < 1.0, 0.0, self._log_terms(self.share * total, self.shape * n, rates))
+        terms = np.exp(log_terms - np.max(log_terms, axis=0)) * np.array(self.weights)[:, None]
+        shares: Floats = terms / np.sum(terms, axis=0)
+        return shares
+
+    def shifted(self, total: Floats, n: Floats, rng: np.random.Generator) -> Floats:
+        """Shift sums as a component of every pair that is drawn by its share does, (n_pairs,)."""
+        ends = np.cumsum(self.shares(total, n), axis=0)
+        drawn = np.sum(rng.random(len(total)) > ends[:-1], axis=0)
+        return total + self.shifts[drawn]
+
+    def _log_terms(self, part: Floats, shape: Floats, rate: float | Floats) -> Floats:
+        """What of a component's log density depends on its rate."""
+        log_terms: Floats = -self.concentration * np.log1p(part / rate) - shape * np.log1p(rate / part)
+        return log_terms
+
+    def _nearest(self, part: Floats, shape: Floats) -> Floats:
+        """The rate under which a sum is about most likely, between the components'."""
+        return np.clip(part * self.concentration / shape, self.rates[0], self.rates[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NormalNormal:
     r"""Sum of N normals of variance v and a mean with a :math:`\mathrm{Normal}(m, s)` prior.
 

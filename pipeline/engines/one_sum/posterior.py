@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 import numpy as np
 
 from suffice.pipeline.distributions.merged import FINE, Components
+from suffice.pipeline.engines.one_sum.marginals import SpreadGammaGamma
 from suffice.pipeline.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
 
@@ -178,6 +179,8 @@ class LatentSumPosterior:
         if self.levels is not None:
             effect = drawn_levels(self.levels, draws, rng)
             n, total = n / effect, total / effect
+        if isinstance(self.sums.marginal, SpreadGammaGamma):
+            total = self.sums.marginal.shifted(total.ravel(), n.ravel(), rng)
         return self._conjugate(n.ravel(), total.ravel())
 
     def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
