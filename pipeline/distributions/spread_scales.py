@@ -29,6 +29,3 @@ WEIGHTS: tuple[float, ...] = tuple(
     EVEN / len(VARIANCES) + (1.0 - EVEN) * math.sqrt(variance) / _ROOTS for variance in VARIANCES
 )
 """w_j; they sum to 1."""
-
-SCALES = VARIANCES
-SCALE_WEIGHTS = WEIGHTS

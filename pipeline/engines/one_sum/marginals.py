@@ -197,11 +197,26 @@ class SpreadGammaGamma:
     def log_prob(self, total: Floats, n: Floats) -> Floats:
         """Log density."""
         shape, part = self.shape * n, self.share * total
-        mixed = np.zeros(np.broadcast_shapes(np.shape(part), np.shape(shape)))
-        top = self._log_terms(part, shape, self._nearest(part, shape))
+        power = -(self.concentration + shape)
+        # The rate under which the sum is likeliest, between the components', bounds all their terms.
+        nearest = np.clip(part * self.concentration / shape, self.rates[0], self.rates[-1])
+        top = self.concentration * np.log(nearest) + power * np.log1p(nearest / part)
+        mixed = np.zeros(top.shape)
+        term = np.empty(top.shape)
         for weight, rate in zip(self.weights, self.rates, strict=True):
-            mixed += weight * np.exp(self._log_terms(part, shape, rate) - top)
-        return _rising(self.concentration, shape) + np.log(shape) + top + np.log(mixed) - np.log(total)
+            np.divide(rate, part, out=term)
+            np.log1p(term, out=term)
+            term *= power
+            term -= top
+            np.exp(term, out=term)
+            term *= weight * rate**self.concentration
+            mixed += term
+        log_density: Floats = (
+            (_rising(self.concentration, shape) + np.log(shape))
+            + (top + np.log(mixed))
+            - (self.concentration * np.log(part) + np.log(total))
+        )
+        return log_density
 
     def typical(self, n: Floats) -> Floats:
         """The mode of the logarithm of S under the heaviest component."""
@@ -215,9 +230,8 @@ class SpreadGammaGamma:
 
     def shares(self, total: Floats, n: Floats) -> Floats:
         """Posterior probabilities of the components given pairs (n_pairs,): (n_components, n_pairs)."""
-        rates = np.array(self.rates)[:, None]
-        with np.errstate(divide="ignore"):  # no records, whose sum is 0, tell nothing
-            log_terms = np.where(n < 1.0, 0.0, self._log_terms(self.share * total, self.shape * n, rates))
+        none = n < 1.0  # no records, whose sum is 0, tell nothing
+        log_terms = np.where(none, 0.0, self._log_terms(np.where(none, 1.0, total), self.shape * n))
         terms = np.exp(log_terms - np.max(log_terms, axis=0)) * np.array(self.weights)[:, None]
         shares: Floats = terms / np.sum(terms, axis=0)
         return shares
@@ -226,16 +240,17 @@ class SpreadGammaGamma:
         """Shift sums as a component of every pair that is drawn by its share does, (n_pairs,)."""
         ends = np.cumsum(self.shares(total, n), axis=0)
         drawn = np.sum(rng.random(len(total)) > ends[:-1], axis=0)
-        return total + self.shifts[drawn]
+        shifted: Floats = total + self.shifts[drawn]
+        return shifted
 
-    def _log_terms(self, part: Floats, shape: Floats, rate: float | Floats) -> Floats:
-        """What of a component's log density depends on its rate."""
-        log_terms: Floats = -self.concentration * np.log1p(part / rate) - shape * np.log1p(rate / part)
+    def _log_terms(self, total: Floats, shape: Floats) -> Floats:
+        """What of the components' log densities depends on their rates, component by component."""
+        part = self.share * total
+        rates = np.array(self.rates).reshape(-1, *(1,) * part.ndim)
+        log_ratio = np.log(rates) - np.log(part)
+        power = self.concentration + shape
+        log_terms: Floats = self.concentration * log_ratio - power * np.log1p(rates / part)
         return log_terms
-
-    def _nearest(self, part: Floats, shape: Floats) -> Floats:
-        """The rate under which a sum is about most likely, between the components'."""
-        return np.clip(part * self.concentration / shape, self.rates[0], self.rates[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

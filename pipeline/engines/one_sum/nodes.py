@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.distributions.adaptive_blocks import NATS, Blocks, divide_by_mass, nodes_of
-from suffice.pipeline.engines.one_sum.marginals import SpreadGammaGamma
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +30,6 @@ _NATS = 22.0
 these some 1e-6 of themselves where tails are heavy."""
 _LEAST = 1e-290
 """Weight below which a node is none."""
-_RARE = 1e-9
-"""Share of a node below which a component of a spread prior has none of it."""
 _PARTS = 16
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
 _SPREAD = np.array([-25.0, 0.0, 25.0])
@@ -83,28 +80,12 @@ def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
     own, count, position, mass = (np.concatenate(column) for column in zip(*found, strict=True))
     evidence = np.bincount(own, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(position))
-    nodes = Nodes(
+    return Nodes(
         cell=own,
         n=count,
         total=sums.total(count, amount),
         weight=mass / evidence[own],
         log_evidence=blocks.top + np.log(evidence),
-    )
-    return _by_component(nodes, sums.marginal) if isinstance(sums.marginal, SpreadGammaGamma) else nodes
-
-
-def _by_component(nodes: Nodes, marginal: SpreadGammaGamma) -> Nodes:
-    """Split every node among the components of a spread prior: pairs that lead to the first one's posterior."""
-    shares = marginal.shares(nodes.total, nodes.n)
-    shares[shares < _RARE] = 0.0
-    shares *= nodes.weight / np.sum(shares, axis=0)
-    node, component = np.nonzero(shares.T)
-    return replace(
-        nodes,
-        cell=nodes.cell[node],
-        n=nodes.n[node],
-        total=nodes.total[node] + marginal.shifts[component],
-        weight=shares[component, node],
     )
 
 
