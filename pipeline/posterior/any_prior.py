@@ -37,6 +37,7 @@ from suffice.pipeline.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.accepted import refused_prior
 from suffice.pipeline.priors.density import Density, DensityOnLine
+from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def any_prior_posterior(
     family = FAMILIES[plan.family]
     if family.latent is None:
         raise refused_prior(plan, density)
-    default: Any = family.default_prior(plan.parameters)
+    default = conjugate_default(family, plan.parameters)
     line = LINES[family.prior]
     _, update = family.latent(statistic, default, Fixed(0))
     none = update(np.zeros(1), np.zeros(1))
@@ -189,7 +190,7 @@ def conjugate_alike(density: Density, family: Family, parameters: Parameters) ->
 
 def on_line(density: Density, family: Family, parameters: Parameters) -> DensityOnLine:
     """The density on the line of the family's parameter, looked for about the default prior."""
-    default: Any = family.default_prior(parameters)
+    default: Any = conjugate_default(family, parameters)
     match default:
         case Beta():
             typical = math.log(default.concentration1 / default.concentration0)
@@ -200,6 +201,13 @@ def on_line(density: Density, family: Family, parameters: Parameters) -> Density
         case _:
             typical = default.loc
     return DensityOnLine.of(density, LINES[family.prior], typical)
+
+
+def conjugate_default(family: Family, parameters: Parameters) -> Prior:
+    """Return a family's default prior; of one that is spread over scales, its component of the largest."""
+    default = family.default_prior(parameters)
+    prior: Prior = default.components[-1] if isinstance(default, Mixture) else default
+    return prior
 
 
 def _stages(kind: type[Prior], default: Prior, prior: DensityOnLine) -> Iterator[list[Any]]:
@@ -258,7 +266,7 @@ def likelihood(references: Sequence[Reference], position: Floats) -> tuple[Float
 def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Cell]:
     """Edges and densities of cells whose projected sums are taken for exact: one conjugate update each."""
     family = FAMILIES[statistic.plan.family]
-    default = family.default_prior(statistic.plan.parameters)
+    default = conjugate_default(family, statistic.plan.parameters)
     references: list[Prior] = [default, alike(family.prior, prior.centre, max(prior.width, NARROWEST))]
     latent: Any = family.latent
     nothing = [

@@ -18,6 +18,11 @@ not matter: it is right to within a factor of two.
 
 A tail counts as a conflict where it is below ``THRESHOLD`` after it is multiplied by the number of quantities
 and cells: with the truth drawn from the priors, that happens in fewer than one of 10,000 posteriors.
+
+A prior that noise multiplies may move every interval by its width while no cell alone is that far out. Where
+the family's default prior is spread over scales, all cells together are judged by how many times as probable
+what was released is under it (``against_default``): a conflict from 1 / ``THRESHOLD`` on, which again happens
+in fewer than one of 10,000 posteriors whose cells' truths are drawn from the stated prior.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.laplace_sums import upper_tail
+from suffice.pipeline.posterior.against_default import log_bayes_factors
 from suffice.pipeline.posterior.expected_records import PLAIN, Noise, n_quantity, tails_of_n
 from suffice.pipeline.posterior.prior_worlds import names_of, worlds_of
 from suffice.pipeline.posterior.simulated_worlds import SimulatedWorlds
@@ -72,6 +78,11 @@ class Conflict:
         Quantities whose prior predictive is not worked out.
     of_cells : int or None
         How many cells are judged in all, where these are a part of them.
+    default : str
+        The family's default prior, where the stated one is compared with it; else empty.
+    log_bayes_factors : ndarray of shape (n_compared,), float64
+        Log of how many times as probable what was released is under the default, of the cells compared: all,
+        or 1,024 of them, evenly spaced.
     """
 
     quantities: tuple[str, ...]
@@ -81,6 +92,14 @@ class Conflict:
     n_prior: str
     not_judged: tuple[str, ...] = ()
     of_cells: int | None = None
+    default: str = ""
+    log_bayes_factors: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    @property
+    def is_against_default(self) -> bool:
+        """Whether all cells together are so much more probable under the family's default prior."""
+        parts = 1.0 if self.of_cells is None else self.of_cells / max(len(self.tails), 1)
+        return float(np.sum(self.log_bayes_factors)) > np.log(max(parts, 1.0) / THRESHOLD)
 
     @property
     def adjusted(self) -> Floats:
@@ -95,7 +114,18 @@ class Conflict:
 
     def lines(self) -> list[str]:
         """Return a sentence for each prior that is in conflict with what was released."""
-        return [line for of_n in (True, False) if (line := self._line(of_n=of_n))]
+        lines = [line for of_n in (True, False) if (line := self._line(of_n=of_n))]
+        return [*lines, self._line_of_default()] if self.is_against_default else lines
+
+    def _line_of_default(self) -> str:
+        nats = float(np.sum(self.log_bayes_factors))
+        times = f"1e{nats / np.log(10.0):.0f}"
+        cells = len(self.log_bayes_factors)
+        return (
+            f"conflict: the prior of the parameters, {_shortened(self.prior)}, and {cells} cells together "
+            f"disagree: what was released is about {times} times as probable under the default prior, "
+            f"{self.default}, as under this one, which decides what noise hides"
+        )
 
     def _line(self, *, of_n: bool) -> str:
         said = self.is_said & (self.of_n == of_n)
@@ -104,9 +134,11 @@ class Conflict:
             return ""
         names = [name for name, some in zip(self.quantities, np.any(said, axis=0), strict=True) if some]
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        prior = f"the prior of N, {self.n_prior}," if of_n else f"the prior of the parameters, {self.prior},"
-        if len(prior) > _LONGEST_NAME:
-            prior = f"{prior[:_LONGEST_NAME]}...,"
+        prior = (
+            f"the prior of N, {_shortened(self.n_prior)},"
+            if of_n
+            else f"the prior of the parameters, {_shortened(self.prior)},"
+        )
         least = float(np.min(self.tails[said]))
         chance = "below 1e-300" if least < 1e-300 else f"{least:.2g}"
         return (
@@ -114,6 +146,10 @@ class Conflict:
             f"under that prior the chance of values as far out is {chance} where it is least; the "
             "intervals rest on both, and one of the two is wrong"
         )
+
+
+def _shortened(prior: str) -> str:
+    return f"{prior[:_LONGEST_NAME]}..." if len(prior) > _LONGEST_NAME else prior
 
 
 def conflict_of(posterior: Judged) -> Conflict:
@@ -141,6 +177,7 @@ def conflict_of(posterior: Judged) -> Conflict:
             names.append(name + suffix)
             tails.append(found)
             of_n.append(judges_n)
+    default, log_factors = log_bayes_factors(posterior)
     return Conflict(
         quantities=tuple(names),
         tails=np.stack(tails, axis=1) if tails else np.ones((posterior.n_groups, 0)),
@@ -148,6 +185,8 @@ def conflict_of(posterior: Judged) -> Conflict:
         prior=str(posterior.prior),
         n_prior="" if posterior.n_prior is None else str(posterior.n_prior),
         not_judged=tuple(not_judged),
+        default=default,
+        log_bayes_factors=log_factors,
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from suffice.pipeline.posterior.judged import Judged
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 
@@ -44,11 +45,18 @@ def log_evidence_of(posterior: Judged) -> Floats:
         )
         raise UsageError(message)
     (statistic,) = posterior.observed
+    return np.concatenate([_of(block) for block in blocks_of(posterior.distribution)]) + noise_constant(
+        statistic
+    )
+
+
+def noise_constant(statistic: NoisyStatistic) -> float:
+    """Return the log of the noise's normaliser, which engines leave out of a cell's evidence."""
     constant = 0.0
     for observation in statistic.observations:
         components = observation.values.shape[1]
         constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))
-    return np.concatenate([_of(block) for block in blocks_of(posterior.distribution)]) + constant
+    return constant
 
 
 def _of(distribution: Any) -> Floats:

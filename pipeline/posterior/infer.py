@@ -20,7 +20,7 @@ from suffice.pipeline.posterior.chosen_priors import (
 from suffice.pipeline.posterior.in_blocks import in_blocks
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors.density import Density
-from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
+from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, SpreadScale
 from suffice.pipeline.released.within_unit import noisy_products, rows_alone
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def noise_aware_posterior(
         return dataclasses.replace(plain, models_clipping=modelled)
     if isinstance(chosen, AnyDensity):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
-    elif isinstance(chosen, Mixture) and family.mean_and_variance is None:
+    elif isinstance(chosen, Mixture) and not (family.mean_and_variance or isinstance(chosen, SpreadScale)):
         distributions = [
             family.noise_aware(statistic, component, latent_n) for component in chosen.components
         ]

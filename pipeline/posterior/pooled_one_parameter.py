@@ -22,7 +22,15 @@ from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.distributions.quadrature import integral_rule
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.any_prior import LINES, NARROWEST, Reference, alike, likelihood, references_of
+from suffice.pipeline.posterior.any_prior import (
+    LINES,
+    NARROWEST,
+    Reference,
+    alike,
+    conjugate_default,
+    likelihood,
+    references_of,
+)
 from suffice.pipeline.priors.density import Density, DensityOnLine
 from suffice.pipeline.priors.mixtures import Mixture
 
@@ -74,7 +82,7 @@ def pooled_grid_distribution(
     """
     plan = parts[0].plan
     family = FAMILIES[plan.family]
-    default: Any = family.default_prior(plan.parameters)
+    default = conjugate_default(family, plan.parameters)
     _, update = _latent(family, parts[0], default, n_priors[0])
     none = update(np.zeros(1), np.zeros(1))
     line, typical = LINES[family.prior], float(coordinate_of(none).centre[0])

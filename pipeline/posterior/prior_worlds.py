@@ -14,7 +14,7 @@ from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGam
 from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.engines.one_sum import marginals
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.any_prior import LINES, on_line
+from suffice.pipeline.posterior.any_prior import LINES, conjugate_default, on_line
 from suffice.pipeline.posterior.worlds import FINE, LEAST, ROUGH, Worlds, between, conjugate_levels, levels
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import Mixture
@@ -96,7 +96,7 @@ def _of_one_sum(
     value = line.parameter(position)
     if is_clipped and family.clipped_record is not None:
         return Worlds.of(weight, *_of_chances(family.clipped_record(value, constants)))
-    sums, _ = latent(statistic, family.default_prior(constants), Fixed(0))
+    sums, _ = latent(statistic, conjugate_default(family, constants), Fixed(0))
     rate = 1.0 / value if family.prior is InverseGamma else value
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return Worlds.of(weight, *_record(sums.marginal, rate))

@@ -9,7 +9,16 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "by_name": ("named_distribution",),
     "density": ("Density", "DensityOnLine", "LEAST", "ScipyDistribution"),
     "joint_density": ("Independent", "JointDensity"),
-    "mixtures": ("AnyDensity", "Mixture", "ScaleMixture", "one_component", "parse_mixture"),
+    "mixtures": (
+        "AnyDensity",
+        "Mixture",
+        "ScaleMixture",
+        "SpreadGamma",
+        "SpreadInverseGamma",
+        "SpreadScale",
+        "one_component",
+        "parse_mixture",
+    ),
     "on_points": ("canonical_prior", "log_prior_on_points"),
     "record_count": ("Fixed", "NPrior", "Reciprocal", "Uniform", "parse_n_prior"),
 }

@@ -134,7 +134,8 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     name, call = called_name(text)
     if name in NAMES:
         return parse_density(text)
-    known_names = {*CONJUGATE, *NAMES, "Independent", "Mixture", "ScaleMixture"}
+    mixtures = {"Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma"}
+    known_names = {*CONJUGATE, *NAMES, *mixtures, "Independent"}
     if name and name not in known_names:
         message = (
             f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))} with its "

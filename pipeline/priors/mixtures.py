@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from suffice.errors import PriorError
+from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.distributions.prior import Prior, written
 from suffice.pipeline.distributions.spread_scales import CONCENTRATION, VARIANCES, WEIGHTS
@@ -25,6 +27,7 @@ from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.parsing import called_name, parse_call, parse_number, parse_prior
 
 _LARGEST_BOUND = 1e150
+_LARGEST_SCALE = 1e30
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -125,6 +128,94 @@ class ScaleMixture(Mixture):
         return str(self)  # its 14 components follow
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class SpreadScale(Mixture):
+    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: scales and weights as in ``spread_scales``.
+
+    Attributes
+    ----------
+    upper : float
+    rates : tuple of float
+        :math:`2 v_j \cdot upper`, ascending: the components' second numbers. The first one of each is 3.
+    """
+
+    upper: float
+    rates: tuple[float, ...]
+
+    def __init__(self, kind: type[Gamma | InverseGamma], upper: float) -> None:
+        is_number = not isinstance(upper, bool) and isinstance(upper, int | float)
+        if not is_number or not 1.0 / _LARGEST_SCALE <= upper <= _LARGEST_SCALE:
+            message = f"{type(self).__name__}: upper must be a number in 1e-30..1e30, not {upper!r}"
+            raise PriorError(message)
+        rates = tuple((CONCENTRATION - 1.0) * variance * upper for variance in VARIANCES)
+        parts: list[float | Prior] = []
+        for weight, rate in zip(WEIGHTS, rates, strict=True):
+            parts += [weight, kind(CONCENTRATION, rate)]
+        Mixture.__init__(self, *parts)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "rates", rates)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({written(self.upper)})"
+
+    def __repr__(self) -> str:
+        return str(self)  # its 14 components follow
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SpreadInverseGamma(SpreadScale):
+    r"""A scale or a variance of any size from a 63 millionth of a public bound to all of it.
+
+    With the :math:`v_j` and weights of ``spread_scales``, a mixture of 14 components
+
+    .. math:: s \sim \mathrm{InverseGamma}(3, 2 v_j \cdot upper)
+
+    in each of which :math:`v_j \cdot upper` is the mean of s.
+
+    Parameters
+    ----------
+    upper : float, in 1e-30..1e30
+        The public bound, in the unit of s.
+
+    Raises
+    ------
+    PriorError
+        Where the bound is no such number.
+    """
+
+    def __init__(self, upper: float) -> None:
+        SpreadScale.__init__(self, InverseGamma, upper)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SpreadGamma(SpreadScale):
+    """A rate whose reciprocal is of any size up to a public bound: ``SpreadInverseGamma`` of it.
+
+    A mixture of 14 components ``Gamma(3, 2 v_j upper)``.
+
+    Parameters
+    ----------
+    upper : float, in 1e-30..1e30
+        The public bound, in the unit of the reciprocal.
+
+    Raises
+    ------
+    PriorError
+        Where the bound is no such number.
+    """
+
+    def __init__(self, upper: float) -> None:
+        SpreadScale.__init__(self, Gamma, upper)
+
+
+_SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
+    "ScaleMixture": (ScaleMixture, ("lower", "upper")),
+    "SpreadGamma": (SpreadGamma, ("upper",)),
+    "SpreadInverseGamma": (SpreadInverseGamma, ("upper",)),
+}
+"""By name: mixtures that are written by their bounds, and what these are called."""
+
+
 def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
     """Read a prior, a mixture of conjugate ones or a density by name; nothing is evaluated.
 
@@ -134,14 +225,14 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
         Where the text is neither.
     """
     name, call = called_name(text)
-    if name == "ScaleMixture":
-        return _parse_scale_mixture(text)
+    if name in _SPREAD:
+        return _parse_spread(text, name)
     if call is None or name != "Mixture":
         return parse_one_component(text)
     parts: list[float | Prior] = []
     for node in call.args:
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if is_call and node.func.id in {*NAMES, "Independent", "Mixture", "ScaleMixture"}:  # type: ignore[attr-defined]
+        if is_call and node.func.id in {*NAMES, *_SPREAD, "Independent", "Mixture"}:  # type: ignore[attr-defined]
             message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
             raise PriorError(message)
         parts.append(parse_prior(ast.unparse(node)) if is_call else parse_number(node, text))
@@ -151,13 +242,14 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
     return Mixture(*parts)
 
 
-def _parse_scale_mixture(text: str) -> ScaleMixture:
-    _, arguments, keywords = parse_call(text, known=("ScaleMixture",))
-    given = dict(zip(("lower", "upper"), arguments, strict=False)) | keywords
-    if len(given) != len(arguments) + len(keywords) or set(given) != {"lower", "upper"}:
-        message = f"prior {text!r}: ScaleMixture takes exactly (lower, upper)"
+def _parse_spread(text: str, name: str) -> Mixture:
+    kind, names = _SPREAD[name]
+    _, arguments, keywords = parse_call(text, known=(name,))
+    given = dict(zip(names, arguments, strict=False)) | keywords
+    if len(given) != len(arguments) + len(keywords) or set(given) != set(names):
+        message = f"prior {text!r}: {name} takes exactly ({', '.join(names)})"
         raise PriorError(message)
-    return ScaleMixture(**given)  # type: ignore[arg-type]
+    return kind(**given)
 
 
 AnyDensity: TypeAlias = Density | Independent | JointDensity

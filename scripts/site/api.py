@@ -29,6 +29,8 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
                 "SpreadNormalInverseWishart",
                 "Mixture",
                 "ScaleMixture",
+                "SpreadGamma",
+                "SpreadInverseGamma",
                 "Density",
                 "Independent",
                 "JointDensity",

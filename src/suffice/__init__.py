@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.density import Density
     from suffice.pipeline.priors.joint_density import Independent, JointDensity
-    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
+    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
@@ -72,6 +72,8 @@ __all__ = [
     "Release",
     "ScaleMixture",
     "Spec",
+    "SpreadGamma",
+    "SpreadInverseGamma",
     "SpreadNormalInverseGammaRegression",
     "SpreadNormalInverseWishart",
     "SufficeError",
@@ -109,8 +111,10 @@ _HOMES = {
     "roll_up": ("suffice.pipeline.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.priors.density", "Density"),
     **{prior: ("suffice.pipeline.priors.joint_density", prior) for prior in ("Independent", "JointDensity")},
-    "Mixture": ("suffice.pipeline.priors.mixtures", "Mixture"),
-    "ScaleMixture": ("suffice.pipeline.priors.mixtures", "ScaleMixture"),
+    **{
+        prior: ("suffice.pipeline.priors.mixtures", prior)
+        for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
+    },
     "Posterior": ("suffice.pipeline.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.pooling.release", "Release"),
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),

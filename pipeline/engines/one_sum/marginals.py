@@ -171,6 +171,89 @@ class GammaGamma:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadGammaGamma:
+    r"""The same of a mixture of :math:`\mathrm{Gamma}(a, b_j)` priors with weights :math:`w_j`.
+
+    .. math:: p(S \mid N) = \sum_j w_j \, p_j(S \mid N), \qquad
+              r \mid N, S, j \sim \mathrm{Gamma}(a + kN, b_j + w S)
+
+    What :math:`b_j` adds is what a sum larger by :math:`(b_j - b_0) / w` would add to :math:`b_0`: given j, a
+    pair (N, S) leads to the posterior that the first component has of a shifted pair.
+
+    Parameters
+    ----------
+    weights, rates : tuple of float
+        Of the components; rates ascend.
+    """
+
+    weights: tuple[float, ...]
+    concentration: float
+    rates: tuple[float, ...]
+    shape: float = 1.0
+    share: float = 1.0
+    support: ClassVar[Support] = Support.POSITIVE
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log density."""
+        shape, part = self.shape * n, self.share * total
+        power = -(self.concentration + shape)
+        # The rate under which the sum is likeliest, between the components', bounds all their terms.
+        nearest = np.clip(part * self.concentration / shape, self.rates[0], self.rates[-1])
+        top = self.concentration * np.log(nearest) + power * np.log1p(nearest / part)
+        mixed = np.zeros(top.shape)
+        term = np.empty(top.shape)
+        for weight, rate in zip(self.weights, self.rates, strict=True):
+            np.divide(rate, part, out=term)
+            np.log1p(term, out=term)
+            term *= power
+            term -= top
+            np.exp(term, out=term)
+            term *= weight * rate**self.concentration
+            mixed += term
+        log_density: Floats = (
+            (_rising(self.concentration, shape) + np.log(shape))
+            + (top + np.log(mixed))
+            - (self.concentration * np.log(part) + np.log(total))
+        )
+        return log_density
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode of the logarithm of S under the heaviest component."""
+        heaviest = self.rates[int(np.argmax(self.weights))]
+        return heaviest * self.shape * n / self.concentration / self.share
+
+    @property
+    def shifts(self) -> Floats:
+        """How much larger each component's posterior takes S for than the first one's."""
+        return (np.array(self.rates) - self.rates[0]) / self.share
+
+    def shares(self, total: Floats, n: Floats) -> Floats:
+        """Posterior probabilities of the components given pairs (n_pairs,): (n_components, n_pairs)."""
+        none = n < 1.0  # no records, whose sum is 0, tell nothing
+        log_terms = np.where(none, 0.0, self._log_terms(np.where(none, 1.0, total), self.shape * n))
+        terms = np.exp(log_terms - np.max(log_terms, axis=0)) * np.array(self.weights)[:, None]
+        shares: Floats = terms / np.sum(terms, axis=0)
+        return shares
+
+    def shifted(self, total: Floats, n: Floats, rng: np.random.Generator) -> Floats:
+        """Shift sums as a component of every pair that is drawn by its share does, (n_pairs,)."""
+        ends = np.cumsum(self.shares(total, n), axis=0)
+        drawn = np.sum(rng.random(len(total)) > ends[:-1], axis=0)
+        shifted: Floats = total + self.shifts[drawn]
+        return shifted
+
+    def _log_terms(self, total: Floats, shape: Floats) -> Floats:
+        """What of the components' log densities depends on their rates, component by component."""
+        part = self.share * total
+        rates = np.array(self.rates).reshape(-1, *(1,) * part.ndim)
+        log_ratio = np.log(rates) - np.log(part)
+        power = self.concentration + shape
+        log_terms: Floats = self.concentration * log_ratio - power * np.log1p(rates / part)
+        return log_terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NormalNormal:
     r"""Sum of N normals of variance v and a mean with a :math:`\mathrm{Normal}(m, s)` prior.
 

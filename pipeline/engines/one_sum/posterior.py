@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 import numpy as np
 
 from suffice.pipeline.distributions.merged import FINE, Components
-from suffice.pipeline.engines.one_sum.nodes import batches, resolve
+from suffice.pipeline.engines.one_sum.marginals import SpreadGammaGamma
+from suffice.pipeline.engines.one_sum.nodes import Nodes, batches, resolve
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class LatentSumPosterior:
         merged = []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         for batch in batches(sums):
-            nodes = resolve(sums.take(batch))
+            nodes = _resolved(sums.take(batch), update)
             distribution = update(nodes.n, nodes.total)
             mean, sd = distribution.mean(name), distribution.sd(name)
             cell, weight = nodes.cell, nodes.weight
@@ -144,7 +145,7 @@ class LatentSumPosterior:
         """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
         found = np.empty(points.shape)
         for batch in batches(self.sums):
-            nodes = resolve(self.sums.take(batch))
+            nodes = _resolved(self.sums.take(batch), self.update)
             fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
             if self.levels is not None:
                 fine = fine.tempered(self.levels[batch])
@@ -178,10 +179,36 @@ class LatentSumPosterior:
         if self.levels is not None:
             effect = drawn_levels(self.levels, draws, rng)
             n, total = n / effect, total / effect
+        if isinstance(self.sums.marginal, SpreadGammaGamma):
+            total = self.sums.marginal.shifted(total.ravel(), n.ravel(), rng)
         return self._conjugate(n.ravel(), total.ravel())
 
     def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
         return cast("ConjugateDistribution", self.update(n, total))
+
+
+def _resolved(sums: NoisySums, update: Update) -> Nodes:
+    """Latent pairs with their weights; under a spread prior one for each of its components that matters.
+
+    Those are shifted so that its first component leads to their posteriors. Pairs are merged, much less than
+    for quantiles, before they are split.
+    """
+    nodes = resolve(sums)
+    marginal = sums.marginal
+    if not isinstance(marginal, SpreadGammaGamma):
+        return nodes
+    merged = Components.of(nodes, update, sums.n_cells, fineness=FINE, negligible=_NEXT_TO_NOTHING)
+    shares = marginal.shares(merged.total, merged.n) * merged.weight
+    pair, component = np.nonzero(shares.T > _NEXT_TO_NOTHING)
+    weight = shares[component, pair]
+    cell = merged.cell[pair]
+    return replace(
+        nodes,
+        cell=cell,
+        n=merged.n[pair],
+        total=merged.total[pair] + marginal.shifts[component],
+        weight=weight / np.bincount(cell, weight, sums.n_cells)[cell],
+    )
 
 
 def drawn_levels(levels: Floats, draws: int, rng: np.random.Generator) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
+from suffice.pipeline.distributions.spread_scales import CONCENTRATION
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
 from suffice.pipeline.statistics.beyond_bounds import Outside, gamma_rate_outside, gamma_scale_outside
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.priors.mixtures import SpreadGamma, SpreadInverseGamma, SpreadScale
     from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
 
@@ -29,7 +31,8 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
     .. math:: p(\text{total} \mid r) \propto r^{k n} e^{-r \, \text{total}}, \quad
               r \sim \mathrm{Gamma}(a, b) \mapsto \mathrm{Gamma}(a + k n, b + \text{total})
 
-    The default prior is ``Gamma(1, upper / 2k)``, of T's bound: one record at half of it.
+    The default prior is ``SpreadGamma(upper / k)``, of T's bound: 1 / r, the mean of T over k, of any scale
+    up to there.
 
     Parameters
     ----------
@@ -39,8 +42,10 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         k, or the name of the constant that it is.
     """
 
-    def default_prior(parameters: Parameters) -> Gamma:
-        return Gamma(1, bounds(parameters)[1] / (2 * known(shape, parameters)))
+    def default_prior(parameters: Parameters) -> SpreadGamma:
+        from suffice.pipeline.priors.mixtures import SpreadGamma  # noqa: PLC0415 - consumers only
+
+        return SpreadGamma(bounds(parameters)[1] / known(shape, parameters))
 
     def update(prior: Gamma, sums: OneSum, parameters: Parameters) -> Distribution:
         return GammaDistribution(
@@ -49,12 +54,8 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
             name=name,
         )
 
-    def marginal(prior: Gamma, parameters: Parameters) -> Marginal:
-        from suffice.pipeline.engines.one_sum.marginals import GammaGamma  # noqa: PLC0415 - consumers only
-
-        return GammaGamma(
-            concentration=prior.concentration, rate=prior.rate, shape=known(shape, parameters), share=1.0
-        )
+    def marginal(prior: Gamma | SpreadGamma, parameters: Parameters) -> Marginal:
+        return _marginal(prior, known(shape, parameters), 1.0)
 
     def log_likelihood(rate: Floats, sums: OneSum, parameters: Parameters) -> Floats:
         return known(shape, parameters) * sums.n * np.log(rate) - rate * sums.total
@@ -91,7 +92,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
     .. math:: p(\text{total} \mid s) \propto s^{-w n} e^{-w \, \text{total} / s}, \quad
               s \sim \mathrm{InverseGamma}(a, b) \mapsto \mathrm{InverseGamma}(a + w n, b + w \, \text{total})
 
-    The default prior is ``InverseGamma(3, upper / 2)``, of T's bound: a quarter of it on average.
+    The default prior is ``SpreadInverseGamma(upper)``, of T's bound: any scale up to there.
 
     Parameters
     ----------
@@ -108,10 +109,13 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
             name=name,
         )
 
-    def marginal(prior: InverseGamma, _parameters: Parameters) -> Marginal:
-        from suffice.pipeline.engines.one_sum.marginals import GammaGamma  # noqa: PLC0415 - consumers only
+    def default_prior(parameters: Parameters) -> SpreadInverseGamma:
+        from suffice.pipeline.priors.mixtures import SpreadInverseGamma  # noqa: PLC0415 - consumers only
 
-        return GammaGamma(concentration=prior.concentration, rate=prior.scale, shape=share, share=share)
+        return SpreadInverseGamma(bounds(parameters)[1])
+
+    def marginal(prior: InverseGamma | SpreadInverseGamma, _parameters: Parameters) -> Marginal:
+        return _marginal(prior, share, share)
 
     def natural(
         scale: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
@@ -130,7 +134,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
     return SumModel(
         parameter=ParameterSpace(name=name, support=Support.POSITIVE),
         prior=InverseGamma,
-        default_prior=lambda parameters: InverseGamma(3, bounds(parameters)[1] / 2),
+        default_prior=default_prior,
         update=update,
         marginal=marginal,
         log_likelihood=lambda scale, sums, _parameters: (
@@ -140,3 +144,15 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         in_jax=in_jax,
         outside=outside,
     )
+
+
+def _marginal(prior: Gamma | InverseGamma | SpreadScale, shape: float, share: float) -> Marginal:
+    """Return the distribution of a sum of which w times is Gamma(k N, r), r or 1 / r having this prior."""
+    from suffice.pipeline.engines.one_sum.marginals import GammaGamma, SpreadGammaGamma  # noqa: PLC0415
+
+    if not isinstance(prior, Gamma | InverseGamma):
+        return SpreadGammaGamma(
+            weights=prior.weights, concentration=CONCENTRATION, rates=prior.rates, shape=shape, share=share
+        )
+    rate = prior.rate if isinstance(prior, Gamma) else prior.scale
+    return GammaGamma(concentration=prior.concentration, rate=rate, shape=shape, share=share)

@@ -20,6 +20,7 @@ from suffice.pipeline.families.shared.contract import Family, OfUnits
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
 from suffice.pipeline.families.shared.sum_model import OneSum, bounds
+from suffice.pipeline.priors.mixtures import SpreadScale
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser
@@ -143,9 +144,10 @@ def one_sum_family(
         statistic: NoisyStatistic, prior: Prior, n_prior: NPrior
     ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
         known = statistic.plan.parameters
+        first = prior.components[0] if isinstance(prior, SpreadScale) else prior
         return (
             noisy_sums(statistic, model.marginal(prior, known), n_prior),
-            lambda n, total: model.update(prior, OneSum(n=n, total=total), known),
+            lambda n, total: model.update(first, OneSum(n=n, total=total), known),
         )
 
     def noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> Distribution:

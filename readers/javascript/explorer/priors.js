@@ -21,6 +21,8 @@ const FIELDS = {
   Dirichlet: null,
   NormalInverseGamma: ["loc", "precision", "concentration", "scale"],
   ScaleMixture: ["lower", "upper"],
+  SpreadGamma: ["upper"],
+  SpreadInverseGamma: ["upper"],
 };
 
 const NUMBER = /^[+-]?(\d[\d_]*\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
@@ -117,7 +119,7 @@ const SLIDERS = {
   },
 
   Gamma: ({ statistic, usual }) => {
-    const centre = usual.numbers[0] / usual.numbers[1];
+    const centre = usual.name === "SpreadGamma" ? 10 / usual.numbers[0] : usual.numbers[0] / usual.numbers[1];
     const mean = {
       name: "Mean",
       hint: "where the prior is centred",
@@ -145,7 +147,8 @@ const SLIDERS = {
   },
 
   InverseGamma: ({ usual }) => {
-    const centre = usual.numbers[1] / Math.max(usual.numbers[0] - 1, 0.1);
+    const isSpread = usual.name === "SpreadInverseGamma";
+    const centre = isSpread ? usual.numbers[0] / 10 : usual.numbers[1] / Math.max(usual.numbers[0] - 1, 0.1);
     return [
       {
         name: "Mean",
@@ -197,6 +200,10 @@ const SLIDERS = {
     ];
   },
 
+  SpreadGamma: ({ usual }) => [largest(usual, "one over the rate")],
+
+  SpreadInverseGamma: ({ usual }) => [largest(usual, "the scale")],
+
   ScaleMixture: ({ statistic }) => {
     const [low, high] = bounds(statistic);
     const reach = linear(low - (high - low), high + (high - low));
@@ -219,6 +226,17 @@ const SLIDERS = {
     ];
   },
 };
+
+function largest(usual, what) {
+  const centre = usual.name.startsWith("Spread") ? usual.numbers[0] : 1;
+  return {
+    name: "Up to",
+    hint: `${what} is of any size up to here`,
+    scale: logarithmic(centre / 1e4, centre * 10),
+    value: ([upper]) => upper,
+    change: (_numbers, upper) => [upper],
+  };
+}
 
 function location(statistic, change) {
   const [low, high] = bounds(statistic);

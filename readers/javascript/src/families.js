@@ -22,7 +22,7 @@ const failures = (successes) => ({
 const rate = (parameter, shape = () => 1) => ({
   parameter,
   prior: "Gamma",
-  defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
+  defaultPrior: (known) => `SpreadGamma(${known.upper / shape(known)})`,
   total: (known, step) => new GammaTotal(shape(known), step),
   update: ([a, b], n, total, known) => [a + shape(known) * n, b + total],
 });
@@ -30,7 +30,7 @@ const rate = (parameter, shape = () => 1) => ({
 const scale = (parameter, share = 1) => ({
   parameter,
   prior: "InverseGamma",
-  defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
+  defaultPrior: (known) => `SpreadInverseGamma(${known.upper})`,
   // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
   total: (_known, step) => new ReversedGammaTotal(share, step),
   update: ([a, b], n, total) => [a + share * n, b + share * total],
