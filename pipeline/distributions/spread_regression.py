@@ -1,4 +1,4 @@
-"""A prior of a regression whose scales are spread over eight decades, of residuals and coefficients."""
+"""A prior of a regression: the residuals' scale is spread over eight decades, coefficients are about 1."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class SpreadNormalInverseGammaRegression(Prior):
     coefficient of a column of ones,
 
     .. math::
-        \log v \sim f, \quad \log t_k \sim f, \qquad
-        s \mid v \sim \mathrm{InverseGamma}(3, 2 v), \qquad
-        \beta_k \mid s, v, t \sim \mathrm{Normal}(0, \sqrt{s\, t_k / v})
+        \log v \sim f, \qquad s \mid v \sim \mathrm{InverseGamma}(3, 2 v), \qquad
+        \beta_k \mid s, v \sim \mathrm{Normal}(0, \sqrt{s / v})
 
     with f the density of ``spread_density.py``, of scales between :math:`10^{-8}` and 1. The residuals'
-    variance s is v on average, given its scale; a coefficient of 1 takes the outcome through half its range
-    while the predictor goes through half of its own. Scales are latent, and every coefficient has its own.
+    variance s is v on average, given its scale v, which is latent. With both integrated out a coefficient is
+    Student's t of 6 degrees of freedom and scale :math:`\sqrt{2 / 3}`; one of 1 takes the outcome through half
+    its range while the predictor goes through half of its own. No scale of a coefficient is spread towards 0:
+    where noise hides the difference of two predictors such a prior decides that one of them does nothing.
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ class SpreadNormalInverseGammaRegression(Prior):
     ) -> tuple[Floats, Floats]:
         """Return independent draws of coefficients (size, k) and variances (size,), in the columns' units."""
         matrix, shift = self.map_to_half_ranges(columns, linear=linear)
-        v, t = spread_density.sample((size,), rng), spread_density.sample((size, len(shift)), rng)
+        v = spread_density.sample((size,), rng)
         variance = 2.0 * v / rng.standard_gamma(CONCENTRATION, size)
-        beta = np.sqrt((variance / v)[:, None] * t) * rng.standard_normal(t.shape)
+        beta = np.sqrt(variance / v)[:, None] * rng.standard_normal((size, len(shift)))
         unit = self.of(columns, linear=linear)[1][-1] ** 2
         return beta @ matrix.T + shift, variance * unit

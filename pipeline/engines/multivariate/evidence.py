@@ -167,11 +167,11 @@ class RegressionEvidence(GivenScales):
     scale: float
     linear: bool
 
-    def squares(self, latent: Floats) -> tuple[Floats, Floats]:
-        """Return about the second moments of coefficients (k, b), and slopes by scales: none."""
+    def squares(self) -> Floats:
+        """Return about the second moments of coefficients (k,)."""
         variance = self.scale / max(self.concentration - 1.0, 0.5)
-        likely = variance * np.diag(np.linalg.inv(self.precision)) + self.loc**2
-        return np.repeat(likely[:, None], latent.shape[1], axis=1), latent[:0]
+        likely: Floats = variance * np.diag(np.linalg.inv(self.precision)) + self.loc**2
+        return likely
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""

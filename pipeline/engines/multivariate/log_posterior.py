@@ -148,7 +148,7 @@ class Target:
         r: a diagonal entry of coordinate q is :math:`r \log(1 + e^q) / (1 + e^{-q})^{c - 1}`: above r it goes
         straight along with q, below its logarithm does, c times as fast. None: coordinates are logarithms.
     outcome : OutcomeNoise or None
-        Where coefficients have latent scales: what coordinates of the last column's entries and average rest
+        Of a regression: what coordinates of the last column's entries and average rest
         on, in the place of the above, once squares of likely coefficients are given.
     """
 
@@ -216,8 +216,7 @@ class Target:
         The cells' chains follow one another: b is a multiple of the number of cells.
         """
         position = self.unpack(x)
-        value, gradient, _ = self.complete(position, *self.own(position))
-        return value, gradient
+        return self.complete(position, *self.own(position))
 
     def own(self, position: Position) -> tuple[Floats, Gradient, Floats]:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
@@ -234,11 +233,8 @@ class Target:
         gradient: Gradient,
         by_latent: Floats,
         by_logs: Floats | float = 0.0,
-    ) -> tuple[Floats, Floats, Floats]:
-        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates.
-
-        The last array is the gradient by the logs of squares of likely coefficients (k, b), if any.
-        """
+    ) -> tuple[Floats, Floats]:
+        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
         state, root, logs = position.state, position.root, position.logs
         n, d = state.n, self.size
         log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=0)
@@ -256,10 +252,9 @@ class Target:
         by_root[diagonal, diagonal] += (n - loose) + rows[:, None] + by_logs
         by_root[diagonal, diagonal] += pulled_along(self.evidence, by_latent, d)
         by_mean = n * (gradient.total + 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean))
-        by_squares = np.zeros((0, root.shape[2]))
         if position.outcome is not None:
             value = value + position.outcome.log_jacobian
-            by_squares = _outcome_pulled(position.outcome, state.mean, root, by_mean, by_root)
+            _outcome_pulled(position.outcome, state.mean, root, by_mean, by_root)
         if self.relative is not None:
             pairs = self._pairs(given=position.outcome is not None)
             lengths, of_column, of_row = self.lengths(root[diagonal, diagonal], len(pairs[0]))
@@ -281,7 +276,7 @@ class Target:
             if self.linear:
                 by_n += np.einsum("ib,ib->b", gradient.total, state.mean)
             parts.insert(0, (by_n * position.slope + position.by_free)[None])
-        return value, np.concatenate(parts), by_squares
+        return value, np.concatenate(parts)
 
     def unpack(self, x: Floats, squares: Floats | None = None) -> Position:
         """Unpack coordinates (n_coordinates, b), given squares of likely coefficients (k, b) or none."""
@@ -386,16 +381,15 @@ def _outcome_replaced(mean: Floats, both: Floats, size: int) -> tuple[Floats, Fl
 
 def _outcome_pulled(
     outcome: OutcomeCoordinates, mean: Floats, root: Floats, by_mean: Floats, by_root: Floats
-) -> Floats:
+) -> None:
     """Turn derivatives by the outcome's entries and average into those by its coordinates, in place.
 
-    Those by what the coordinates depend on are added where they belong. Returned are those by the logs of
-    squares of likely coefficients (k, b).
+    Those by what the coordinates depend on are added where they belong.
     """
     k, size = len(outcome.factors), len(root) - 1
     by_entries = np.concatenate([by_root[size, :size], by_mean[size:]])[:k]
     entries = np.concatenate([root[size, :size], mean[size:]])[:k]
-    by, by_factors, by_squares, by_log_root = outcome.pulled(entries, by_entries)
+    by, by_factors, by_log_root = outcome.pulled(entries, by_entries)
     by_root[size, :size] = by[:size]
     by_root[size, size] += by_log_root
     inside = np.arange(size)
@@ -405,7 +399,6 @@ def _outcome_pulled(
     if k > size:
         by_mean[size] = by[size]
         by_mean[:size] += by_factors[:size, size]
-    return by_squares
 
 
 def along(found: Sequence[Evidence], logs: Floats) -> Floats:

@@ -133,7 +133,7 @@ class OutcomeCoordinates:
         coordinates: Floats = np.einsum("jib,jb->ib", self.lower, entries)
         return coordinates
 
-    def pulled(self, entries: Floats, by_entries: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def pulled(self, entries: Floats, by_entries: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the derivatives of a function of y, and of the log Jacobian, by what y is made of.
 
         Returns
@@ -141,7 +141,6 @@ class OutcomeCoordinates:
         by_coordinates : ndarray of shape (k, b), float64
         by_factors : ndarray of shape (k, k, b), float64
             By F, and by L where it stands for the noise.
-        by_log_squares : ndarray of shape (k, b), float64
         by_log_root : ndarray of shape (b,), float64
             By the log of L_yy.
         """
@@ -159,11 +158,10 @@ class OutcomeCoordinates:
             "ilb,ljb->ijb", self.precision, np.einsum("lmb,mjb->ljb", by_precision, self.precision)
         )
         by_factors = 2.0 * np.einsum("ijb,jlb->ilb", self.weighted, by_variance)
-        by_log_squares = np.einsum("ijb,ijb->ib", self.factors, by_factors) / 2.0
         by_log_root = 2.0 * self.sampling * np.einsum("iib->b", by_variance)
         size = len(self.seen)
         by_factors[:size, :size] += 2.0 * np.einsum("ijb,jlb->ilb", self.seen, by_precision[:size, :size])
-        return by_coordinates, by_factors, by_log_squares, by_log_root
+        return by_coordinates, by_factors, by_log_root
 
 
 def cholesky(matrix: Floats) -> Floats:

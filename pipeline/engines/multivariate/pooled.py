@@ -14,7 +14,7 @@ import numpy as np
 
 from suffice.pipeline.engines.multivariate.evidence import RegressionEvidence, State, no_gradient, outer
 from suffice.pipeline.engines.multivariate.log_posterior import along, evidence_of, pulled_along
-from suffice.pipeline.engines.multivariate.spread_evidence import LIKELY, SpreadRegressionEvidence
+from suffice.pipeline.engines.multivariate.spread_evidence import SpreadRegressionEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,21 +49,16 @@ class SharedTarget:
 
     def total(self, x: Floats) -> State:
         """Return the added moments at coordinates (n_coordinates, b)."""
-        *parts, latent = self._parts(x)
-        squares, _ = self._squares(latent)
+        *parts, _ = self._parts(x)
+        squares = self.likely_squares(x.shape[1])
         return _added([target.state(part, squares) for target, part in zip(self.targets, parts, strict=True)])
 
-    def likely_squares(self, n_cells: int) -> Floats | None:
-        """Return tau where the chains of a regression start, (k, n_cells)."""
-        latent = np.full((sum(evidence.n_latent for evidence in self.shared), n_cells), LIKELY)
-        return self._squares(latent)[0]
-
-    def _squares(self, latent: Floats) -> tuple[Floats | None, Floats]:
-        """Return tau, the squares of likely coefficients, and the derivatives of their logs; or none."""
+    def likely_squares(self, n: int) -> Floats | None:
+        """Return the squares of likely coefficients (k, n) of a regression, or none."""
         for evidence in self.shared:
             if isinstance(evidence, RegressionEvidence | SpreadRegressionEvidence):
-                return evidence.squares(latent)
-        return None, latent[:0]
+                return np.repeat(evidence.squares()[:, None], n, axis=1)
+        return None
 
     def latent(self, x: Floats) -> Floats:
         """Return the coordinates of the shared evidence's latent scales, relative to nothing."""
@@ -73,7 +68,7 @@ class SharedTarget:
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
         *parts, latent = self._parts(x)
-        squares, slope_of_squares = self._squares(latent)
+        squares = self.likely_squares(x.shape[1])
         positions = [target.unpack(part, squares) for target, part in zip(self.targets, parts, strict=True)]
         total = _added([position.state for position in positions])
         shared = no_gradient(total)
@@ -81,12 +76,11 @@ class SharedTarget:
         latent = latent + along(self.shared, positions[0].logs)
         value, by_latent = evidence_of(self.shared, total, latent, shared)
         by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
-        slopes, k = [], len(slope_of_squares)
+        slopes = []
         for target, position in zip(self.targets, positions, strict=True):
             own, gradient, by_own = target.own(position)
             gradient.add(shared)
-            own, slope, by_squares = target.complete(position, own, gradient, by_own, by_logs)
-            by_latent[1 : 1 + k] += by_squares[:k] * slope_of_squares
+            own, slope = target.complete(position, own, gradient, by_own, by_logs)
             by_logs = 0.0
             value = value + own
             slopes.append(slope)

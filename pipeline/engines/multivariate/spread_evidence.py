@@ -17,8 +17,8 @@ With the normal prior of m integrated out, one latent w in the place of p means,
 
 Its coordinate is :math:`\log (w / a)`, which is about normal, and narrow where n is large.
 
-**Regression.** Given the scales v of the residuals and t of the coefficients it is the evidence under a
-normal-inverse-gamma prior of precision :math:`\operatorname{diag}(v / t_k)`, with its normaliser.
+**Regression.** Given the scale v of the residuals it is the evidence under a normal-inverse-gamma prior of
+precision :math:`v I`, in half ranges, with its normaliser.
 """
 
 from __future__ import annotations
@@ -43,10 +43,6 @@ from suffice.pipeline.engines.multivariate.evidence import (
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
-
-
-LIKELY = -2.0
-"""The log of the scale at which chains of coefficients start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +171,7 @@ class SpreadRegressionEvidence:
     loc : ndarray of shape (k,), float64
         The prior's 0, as coefficients in half ranges of the statistic.
     root : ndarray of shape (k, k), float64
-        R: beside the residuals' variance in half ranges, the precision is R^T diag(v / t) R.
+        R: beside the residuals' variance in half ranges, the precision is v R^T R.
     outcome : float
         The prior's half range of the outcome over the statistic's.
     linear : bool
@@ -189,46 +185,46 @@ class SpreadRegressionEvidence:
 
     @property
     def n_latent(self) -> int:
-        """The scale of the residuals, and one of every coefficient."""
-        return 1 + len(self.loc)
+        """The scale of the residuals."""
+        return 1
 
     @property
     def columns(self) -> tuple[int | None, ...]:
-        """The scale of the residuals goes along with the outcome; those of coefficients with none."""
-        return (len(self.loc) - int(self.linear), *[None] * len(self.loc))
+        """It goes along with the outcome."""
+        return (len(self.loc) - int(self.linear),)
 
     def start(self, state: State) -> tuple[Floats, Floats]:
-        """Return the outcome's variance for the residuals' scale, and coefficients of about a third."""
+        """Return the outcome's variance for the residuals' scale."""
         seen = (state.spread if self.linear else state.second)[-1, -1] / self.outcome**2
-        scales = np.concatenate([np.log(seen)[None], np.full((len(self.loc), len(seen)), LIKELY)])
-        return spread_density.coordinate(scales), np.ones_like(scales)
+        scale = spread_density.coordinate(np.log(seen))[None]
+        return scale, np.ones_like(scale)
 
     def prior(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the precision (k, k, b) and the scale (b,) of the conjugate prior, in half ranges."""
         logs, _, _, _ = spread_density.log_scale(latent)
-        return self._given(logs)
+        return self._given(logs[0])
 
-    def squares(self, latent: Floats) -> tuple[Floats, Floats]:
-        """Return about the prior variances tau (k, b) of coefficients, and their log slopes."""
-        logs, slopes, _, _ = spread_density.log_scale(latent[1:])
-        return (self.outcome / np.diag(self.root))[:, None] ** 2 * np.exp(logs), slopes
+    def squares(self) -> Floats:
+        """Return about the prior variances of coefficients (k,)."""
+        likely: Floats = (self.outcome / np.diag(self.root)) ** 2
+        return likely
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
         logs, slope, log_prior, by_prior = spread_density.log_scale(latent)
-        precision, scale = self._given(logs)
+        k = len(self.loc)
+        precision, scale = self._given(logs[0])
         fit = Fit.of(state, self.loc, precision, scale, CONCENTRATION, linear=self.linear)
-        log_relative = logs[0] - logs[1:]
-        value = fit.value + log_relative.sum(axis=0) / 2.0 + CONCENTRATION * logs[0] + log_prior.sum(axis=0)
-        half = (self.root @ fit.inverse.reshape(len(self.root), -1)).reshape(fit.inverse.shape)
-        seen = np.einsum("ilb,il->ib", half, self.root)
-        seen += fit.weight * (self.root @ fit.apart) ** 2
-        by_relative = (1.0 - np.exp(log_relative) * seen) / 2.0
-        by_outcome = CONCENTRATION - fit.weight * scale + by_relative.sum(axis=0)
-        return value, fit.gradient, slope * np.concatenate([by_outcome[None], -by_relative]) + by_prior
+        # |v R^T R|^(1/2) and the normaliser of the inverse gamma.
+        value = fit.value + (k / 2.0 + CONCENTRATION) * logs[0] + log_prior[0]
+        # By log v: of the determinant of the updated precision, and of the updated scale.
+        pulled = np.einsum("ijb,jb->ib", precision, fit.apart)
+        seen = np.einsum("ijb,ijb->b", fit.inverse, precision)
+        seen += fit.weight * np.einsum("ib,ib->b", fit.apart, pulled)
+        by_scale = k / 2.0 + CONCENTRATION - fit.weight * scale - seen / 2.0
+        return value, fit.gradient, slope * by_scale[None] + by_prior
 
-    def _given(self, logs: Floats) -> tuple[Floats, Floats]:
-        relative = np.exp(logs[0] - logs[1:])
-        squared = np.einsum("ki,kj->ijk", self.root, self.root)
-        precision: Floats = squared @ relative
-        return precision, 2.0 * np.exp(logs[0]) * self.outcome**2
+    def _given(self, log_scale: Floats) -> tuple[Floats, Floats]:
+        v = np.exp(log_scale)
+        precision: Floats = (self.root.T @ self.root)[:, :, None] * v
+        return precision, 2.0 * v * self.outcome**2

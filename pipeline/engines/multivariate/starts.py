@@ -87,7 +87,7 @@ def starts(
     n_chains : int
         Of each cell.
     squares : ndarray of shape (k, n_cells), float64, or None
-        Of likely coefficients, where they have latent scales.
+        Of likely coefficients of a regression.
     rng : numpy.random.Generator
 
     Returns
