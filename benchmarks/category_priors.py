@@ -1,12 +1,14 @@
 """Cover rare and common probabilities of categories, and rates, under several priors and both intervals.
 
-    PYTHONPATH=tests python benchmarks/category_priors.py [--cells 200] [--categories 8] [--rows 300] [--rates]
+    PYTHONPATH=tests python benchmarks/category_priors.py [--cells 200] [--categories 8] [--rows 300]
+    PYTHONPATH=tests python benchmarks/category_priors.py --rates
 
-N is private under its default prior. K categories have the true probabilities .0001 and .001, and the others share
-the rest in proportion to 1, 1/2, 1/3 and so on; of two categories one has .001. Every line is one prior: the share
-of cells whose 95 % interval holds the truth of the rare ones, of all others together, and of the worst of the
-others, and the mean width of the intervals of .001 and of the others, central | highest-density. Perks's prior is
-1/K; 4/K counts for four records in all, and is at most 1. ``--rates`` does the same for Bernoulli columns.
+N is private under its default prior. K categories have the true probabilities .0001 and .001, and the
+others share the rest in proportion to 1, 1/2, 1/3 and so on; of two categories one has .001. Every line is
+one prior: the share of cells whose 95 % interval holds the truth of the rare ones, of all others together,
+and of the worst of the others, and the mean width of the intervals of .001 and of the others, central |
+highest-density. Perks's prior is 1/K; 4/K counts for four records in all, and is at most 1. ``--rates`` does
+the same for Bernoulli columns.
 """
 
 from __future__ import annotations
@@ -55,7 +57,12 @@ def main() -> None:
         for n in arguments.rows:
             for epsilon in EPSILONS:
                 statistic = released(truth, n, epsilon, arguments.cells, rng)
-                for name, concentration in (("1", 1.0), ("1/2", 0.5), ("4/K", min(1.0, 4.0 / k)), ("1/K", 1.0 / k)):
+                for name, concentration in (
+                    ("1", 1.0),
+                    ("1/2", 0.5),
+                    ("4/K", min(1.0, 4.0 / k)),
+                    ("1/K", 1.0 / k),
+                ):
                     columns = summary(statistic, Dirichlet(concentration), truth, rng)
                     print(f"{k:6}{n:6}{epsilon:>6}{name:>7}" + _line(columns), flush=True)
 
@@ -92,7 +99,9 @@ def summary(statistic: NoisyStatistic, prior: Prior, truth: Floats, rng: np.rand
     ]
 
 
-def both_intervals(statistic: NoisyStatistic, prior: Prior, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def both_intervals(
+    statistic: NoisyStatistic, prior: Prior, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Return central and highest-density intervals of the probability."""
     distribution = posterior_of(statistic, prior=prior).distribution
     central = distribution.quantiles("probability", ends_of(MASS), DRAWS, rng)

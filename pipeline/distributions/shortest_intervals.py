@@ -4,14 +4,15 @@ With the quantile function Q, the interval of mass m is
 
 .. math:: [Q(p), Q(p + m)], \quad p = \operatorname{argmin}_{0 \le p \le 1 - m} Q(p + m) - Q(p),
 
-where Q(0) and Q(1) are the ends of the parameter's range. Where the density has one mode, no value outside has a
-higher density than one inside; where it has several, this is still a single interval, the shortest.
+where Q(0) and Q(1) are the ends of the parameter's range. Where the density has one mode, no value outside
+has a higher density than one inside; where it has several, this is still a single interval, the shortest.
 
-Every candidate has the mass, so that only its length depends on which levels p are tried: 17 of them, closer
-together towards both ends, are within 0.2 % of the shortest for normal, gamma and beta distributions. Of draws
-all windows are tried. An end of the range is taken where that makes an interval at most ``AT_AN_END`` longer
-than the shortest: whether it reaches 0 does then not depend on which draws there were. A density that is flat all
-over has no shortest interval, and gets the central one.
+Every candidate has the mass, so that only its length depends on which levels p are tried. Of a quantile
+function these are 17, closer together towards both ends; of draws all windows. An end of the range is taken
+where that makes an interval at most ``AT_AN_END`` longer than the shortest: whether it reaches 0 does then
+not depend on which draws there were. Lengths are within 1 % of the shortest, for beta, gamma and normal
+distributions within 0.5 % (tests). A density that is flat all over has no shortest interval, and gets the
+central one.
 
 References
 ----------
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 Range: TypeAlias = tuple[float, float]
 
+CENTRAL, HIGHEST_DENSITY = "central", "highest-density"
+"""The kinds of intervals: equal probabilities on both sides, or the shortest."""
 AT_AN_END = 0.01
 """Share by which an interval from an end of the range may be longer than the shortest."""
 _LEVELS = 17
@@ -115,11 +118,12 @@ def _shortest(lower: Floats, upper: Floats, ends: Range) -> Floats:
     width = np.where(np.isnan(width), np.inf, width)
     last = width.shape[-1] - 1
     is_near = width <= (1.0 + AT_AN_END) * np.min(width, axis=-1, keepdims=True)
-    first_does, last_does = is_near[..., 0] & math.isfinite(ends[0]), is_near[..., last] & math.isfinite(ends[1])
+    first_does, last_does = (
+        is_near[..., 0] & math.isfinite(ends[0]),
+        is_near[..., last] & math.isfinite(ends[1]),
+    )
     chosen = np.where(last_does, last, np.argmin(width, axis=-1))
     chosen = np.where(first_does, 0, chosen)
     chosen = np.where(first_does & last_does & is_near[..., last // 2], last // 2, chosen)
     take = chosen[..., None]
-    return np.concatenate(
-        [np.take_along_axis(side, take, axis=-1) for side in (lower, upper)], axis=-1
-    )
+    return np.concatenate([np.take_along_axis(side, take, axis=-1) for side in (lower, upper)], axis=-1)

@@ -12,6 +12,7 @@ UAI 2016.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.cell_blocks import blocks_of
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.posterior.contrasts import tidy_rows
 from suffice.pipeline.posterior.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior, ends_of
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.distributions.shortest_intervals import Range
     from suffice.pipeline.posterior.checking import Check
     from suffice.pipeline.posterior.clipping_report import Clipping
     from suffice.pipeline.posterior.conflict import Conflict
@@ -157,6 +160,21 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
 
         return log_evidence_of(self)
+
+    @property
+    def default_interval(self) -> str:
+        """The kind of intervals where none is asked for, by family: ``central`` or ``highest-density``."""
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        return FAMILIES[self.family].interval
+
+    def ends_of(self, parameter: str) -> Range:
+        """Return the ends of a parameter's range; infinite where it has none."""
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        spaces = () if self.constants is None else FAMILIES[self.family].parameter_spaces(self.constants)
+        known = {space.name: space.support.ends for space in spaces}
+        return known.get(parameter, (-math.inf, math.inf))
 
     def prior_density(self, parameter: str, points: ArrayLike) -> Floats | None:
         """Marginal prior densities of one cell's parameter, to be shown beside ``density``.
@@ -290,6 +308,8 @@ def summarise(
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
     progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
 ) -> list[dict[str, Any]]:
     """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
 
@@ -297,10 +317,11 @@ def summarise(
     Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
     empty for the others.
 
+    Intervals are of the kind that ``credible_interval`` is asked for.
     Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
     a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
     """
-    parameters = summaries(posterior, mass, draws, rng, progress)
+    parameters = summaries(posterior, mass, draws, rng, progress, interval=interval)
     return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
 
 
@@ -310,18 +331,26 @@ def summaries(
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
     progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
 ) -> dict[str, dict[str, Floats]]:
     """Return mean, sd, lower and upper of every parameter, by parameter: shaped as its means.
 
     Numbers that do not exist are infinite or no numbers; else as ``summarise``.
     """
     source = generator(rng)
-    ends = ends_of(mass)
+    ends, kind = ends_of(mass), posterior.interval_kind(interval)
     draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
     blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
     for block in blocks_of(posterior.distribution):
         for parameter, found in blocks.items():
-            lower, upper = np.moveaxis(block.quantiles(parameter, ends, draws, source), -1, 0)
+            if kind == CENTRAL:
+                between = block.quantiles(parameter, ends, draws, source)
+            else:
+                between = shortest_intervals(
+                    block, parameter, mass, posterior.ends_of(parameter), draws, source
+                )
+            lower, upper = np.moveaxis(between, -1, 0)
             moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
             found.append({**moments, "lower": lower, "upper": upper})
         done += len(lower)
