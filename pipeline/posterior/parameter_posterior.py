@@ -217,7 +217,12 @@ class ParameterPosterior:
         UsageError
             Where the mass is not between 0 and 1, or the parameter or the kind is unknown.
         """
-        known, ends, kind = self._known(parameter), ends_of(mass), self.interval_kind(interval)
+        return self._between(parameter, mass, self.interval_kind(interval), draws, rng)
+
+    def _between(
+        self, parameter: str, mass: float, kind: str, draws: int, rng: np.random.Generator | int | None
+    ) -> Floats:
+        known, ends = self._known(parameter), ends_of(mass)
         draws, source = checked_draws(draws), generator(rng)
         if kind == CENTRAL:
             return self.distribution.quantiles(known, ends, draws, source)
@@ -241,7 +246,7 @@ class ParameterPosterior:
         levels = (ends[0], 0.25, 0.5, 0.75, ends[1])
         found = self.distribution.quantiles(known, levels, draws, source)
         if kind != CENTRAL:
-            found[..., [0, -1]] = self.credible_interval(known, mass, interval=kind, draws=draws, rng=source)
+            found[..., [0, -1]] = self._between(known, mass, kind, draws, source)
         return found
 
     def density(self, parameter: str, points: ArrayLike) -> Floats | None:

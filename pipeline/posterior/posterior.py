@@ -13,12 +13,13 @@ UAI 2016.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import UsageError
+from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.distributions.cell_blocks import blocks_of
 from suffice.pipeline.distributions.shortest_intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.posterior.contrasts import tidy_rows
@@ -108,6 +109,56 @@ class Posterior(ParameterPosterior):
     design_effect: Floats | None = field(default=None, repr=False)
     predictor_prior: str | None = None
     releases: tuple[str, ...] = ()
+    _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def quantile(
+        self,
+        parameter: str,
+        q: float,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior quantiles, as ``ParameterPosterior.quantile`` has them.
+
+        Warns
+        -----
+        ConflictWarning
+            As ``credible_interval``.
+        """
+        found = ParameterPosterior.quantile(self, parameter, q, draws=draws, rng=rng)
+        self._warn_of_conflict()
+        return found
+
+    def credible_interval(
+        self,
+        parameter: str,
+        mass: float = MASS,
+        *,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Credible intervals, as ``ParameterPosterior.credible_interval`` has them.
+
+        Warns
+        -----
+        ConflictWarning
+            Once a posterior of releases, where a prior and what was released disagree; see ``conflict``.
+        """
+        found = ParameterPosterior.credible_interval(
+            self, parameter, mass, interval=interval, draws=draws, rng=rng
+        )
+        self._warn_of_conflict()
+        return found
+
+    def _warn_of_conflict(self) -> None:
+        """Say once what contradicts the intervals; of simulated statistics nothing is judged."""
+        if not self.releases or self._judged:
+            return
+        self._judged.append(True)
+        if lines := self.conflict.lines():
+            warnings.warn(ConflictWarning("; ".join(lines)), stacklevel=3)
 
     @property
     def clipping(self) -> Clipping | None:

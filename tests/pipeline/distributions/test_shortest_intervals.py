@@ -17,7 +17,16 @@ from suffice.pipeline.distributions.shortest_intervals import shortest_intervals
 from suffice.pipeline.posterior.contrasts import require_interval
 
 UNIT = (0.0, 1.0)
-BETAS = [(1.0, 300.0), (0.5, 30.0), (1.05, 40.0), (2.0, 300.0), (30.0, 30.0), (3.0, 1.0), (300.0, 2.0), (7, 3)]
+BETAS = [
+    (1.0, 300.0),
+    (0.5, 30.0),
+    (1.05, 40.0),
+    (2.0, 300.0),
+    (30.0, 30.0),
+    (3.0, 1.0),
+    (300.0, 2.0),
+    (7, 3),
+]
 MASSES = (0.5, 0.8, 0.95)
 DRAWS = 4000
 
