@@ -36,6 +36,8 @@ class PartTerms:
         As ``posterior_of`` takes them: text, so that they travel.
     mass : float
         Of the credible intervals.
+    interval : str
+        Their kind.
     draws : int
         Of each cell; 0 for summaries alone.
     seed : int
@@ -48,6 +50,7 @@ class PartTerms:
 
     terms: Mapping[str, Any]
     mass: float
+    interval: str
     draws: int
     seed: int
     place: int
@@ -93,7 +96,10 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
     found = posterior_of_alike(cells, posterior, asked.draws)
     return PartAnswer(
         summaries=summary_columns(
-            found, summaries(found, asked.mass, quantile_draws(asked.draws), streams.summaries())
+            found,
+            summaries(
+                found, asked.mass, quantile_draws(asked.draws), streams.summaries(), interval=asked.interval
+            ),
         ),
         draws=draw_columns(found, asked.draws, streams.draws()) if asked.draws else None,
         diagnostics=found.diagnostics,

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, PlainValidator, model_validator
 
 from suffice.pipeline.declaration.fields import StatisticSpec
 from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
@@ -205,6 +206,7 @@ FAMILY = Family(
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
     jax_likelihood=jax_likelihood,
     example=Example(

@@ -18,6 +18,7 @@ from suffice.pipeline.declaration.domains import boolean_domain
 from suffice.pipeline.declaration.fields import Nulls, NullsField
 from suffice.pipeline.declaration.sample_entry import SampledColumnSpec
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
+from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
@@ -228,6 +229,7 @@ FAMILY = Family(
     of_units=ONE_ROW_A_UNIT,
     sampled=SampledParameter(natural=natural, totals=records_and_total),
     unit_moments=UNIT_MOMENTS,
+    interval=HIGHEST_DENSITY,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,
     example=Example(entry={"column": "x"}, columns={"x": ColumnType.BOOLEAN}),

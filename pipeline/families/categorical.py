@@ -15,6 +15,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
+from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
@@ -210,6 +211,7 @@ FAMILY = Family(
     truth=truth,
     n_categories=n_categories,
     labels=labels,
+    interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: probabilities(len(parameters.categories)),
     jax_likelihood=jax_likelihood,
     example=Example(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import StatisticSpec
 from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
@@ -99,6 +100,7 @@ FAMILY = Family(
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: probabilities(parameters.tables[0].size),
     jax_likelihood=categorical.jax_likelihood,
     example=Example(

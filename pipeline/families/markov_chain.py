@@ -14,6 +14,7 @@ import numpy as np
 
 from suffice.pipeline.declaration.fields import Column, Count
 from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
@@ -167,6 +168,7 @@ FAMILY = Family(
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
     jax_likelihood=jax_likelihood,
     example=Example(

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, model_validator
 
 from suffice.pipeline.declaration.fields import StatisticSpec
 from suffice.pipeline.distributions.dirichlet import Dirichlet
+from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
@@ -222,6 +223,7 @@ FAMILY = Family(
     n_categories=n_categories,
     tables=tables,
     labels=labels,
+    interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(estimated_tables(parameters)),
     jax_likelihood=jax_likelihood,
     example=Example(

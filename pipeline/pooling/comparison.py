@@ -68,23 +68,24 @@ class Comparison:
     noise_sd: Mapping[str, Floats] = field(repr=False)
     noise_probability: Mapping[str, Floats] = field(repr=False)
 
-    def rows(self, mass: float = MASS) -> list[dict[str, Any]]:
+    def rows(self, mass: float = MASS, *, interval: str | None = None) -> list[dict[str, Any]]:
         """One row a cell, parameter and category.
 
         Keys, parameter, category; ``before`` and ``after`` (posterior means); ``change``, ``sd``, ``lower``,
         ``upper`` (of the difference); ``ratio`` (its median), ``probability_above`` (that it rose);
-        ``apparent``, ``noise_sd``, ``noise_probability``.
+        ``apparent``, ``noise_sd``, ``noise_probability``. Intervals are of the kind that is asked for, or the
+        posteriors' own.
         """
         parameters = {}
         for parameter, change in self.differences.items():
-            interval = change.credible_interval(mass)
+            ends = change.credible_interval(mass, interval=interval)
             parameters[parameter] = {
                 "before": self.before.mean(parameter),
                 "after": self.after.mean(parameter),
                 "change": change.mean,
                 "sd": change.sd,
-                "lower": interval[..., 0],
-                "upper": interval[..., 1],
+                "lower": ends[..., 0],
+                "upper": ends[..., 1],
                 "ratio": self.ratios[parameter].quantile(0.5),
                 "probability_above": change.probability(),
                 "apparent": self.apparent[parameter],

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
 from suffice.pipeline.statistics.count_table import label_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from suffice.pipeline.distributions.shortest_intervals import Range
     from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior
     from suffice.pipeline.statistics.count_table import Labels
     from suffice.typing import Cells, Floats
@@ -57,6 +59,10 @@ class Contrast:
         Mean and standard deviation of a difference, which rest on no draws.
     components : dict of str to tuple of str
         As in ``Posterior``.
+    default_interval : {"central", "highest-density"}
+        The kind of its intervals where none is asked for: that of the posteriors.
+    ends : (float, float)
+        The range of the difference or the ratio.
     """
 
     parameter: str
@@ -68,6 +74,8 @@ class Contrast:
     draws: Floats = field(repr=False)
     moments: tuple[Floats, Floats] | None = field(repr=False)
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default_interval: str = CENTRAL
+    ends: Range = (-math.inf, math.inf)
 
     @property
     def mean(self) -> Floats:
@@ -87,8 +95,14 @@ class Contrast:
         """Quantiles of the draws, shaped as the means."""
         return np.asarray(np.quantile(self.draws, require_share("q", q), axis=0), dtype=np.float64)
 
-    def credible_interval(self, mass: float = 0.95) -> Floats:
-        """Central credible intervals, shaped as the means with 2 as a last axis."""
+    def credible_interval(self, mass: float = 0.95, *, interval: str | None = None) -> Floats:
+        """Credible intervals of draws, shaped as the means with 2 as a last axis.
+
+        Central or highest-density, as in ``Posterior``.
+        """
+        kind = self.default_interval if interval is None else require_interval(interval)
+        if kind == HIGHEST_DENSITY:
+            return shortest_of_draws(self.draws, require_share("mass", mass), self.ends)
         ends = [(1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0]
         return np.moveaxis(np.quantile(self.draws, ends, axis=0), 0, -1)
 
@@ -101,17 +115,17 @@ class Contrast:
             above = NEUTRAL[self.kind]
         return share_between(self.draws, above, below)
 
-    def rows(self, mass: float = 0.95) -> list[dict[str, Any]]:
+    def rows(self, mass: float = 0.95, *, interval: str | None = None) -> list[dict[str, Any]]:
         """One row a pair and category: keys, parameter, mean, sd, lower, upper, probability_above.
 
         ``probability_above`` is that of a difference above 0 or a ratio above 1.
         """
-        interval = self.credible_interval(mass)
+        ends = self.credible_interval(mass, interval=interval)
         columns = {
             "mean": self.mean,
             "sd": self.sd,
-            "lower": interval[..., 0],
-            "upper": interval[..., 1],
+            "lower": ends[..., 0],
+            "upper": ends[..., 1],
             "probability_above": self.probability(),
         }
         return tidy_rows(self.groups, self.labels, {self.parameter: columns}, self.components)
@@ -141,9 +155,13 @@ def contrast(
         values = one - other
         mean = left.mean(parameter)[left_cells] - right.mean(parameter)[right_cells]
         moments = (mean, np.hypot(left.sd(parameter)[left_cells], right.sd(parameter)[right_cells]))
+        (low, high), (other_low, other_high) = left.ends_of(parameter), right.ends_of(parameter)
+        ends = low - other_high, high - other_low
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = one / other
+        is_positive = min(left.ends_of(parameter)[0], right.ends_of(parameter)[0]) >= 0.0
+        ends = 0.0 if is_positive else -math.inf, math.inf
     return Contrast(
         parameter=parameter,
         kind=kind,
@@ -154,6 +172,8 @@ def contrast(
         components=left.components,
         draws=values,
         moments=moments,
+        default_interval=left.default_interval,
+        ends=ends,
     )
 
 
@@ -360,6 +380,20 @@ def _matches(groups: Groups, keys: Mapping[str, object], cell: int) -> bool:
         if str(groups[column][cell]) != str(key):
             return False
     return True
+
+
+def require_interval(interval: str) -> str:
+    """Return a kind of interval that there is.
+
+    Raises
+    ------
+    UsageError
+        Where there is none of that name.
+    """
+    if interval not in {CENTRAL, HIGHEST_DENSITY}:
+        message = f"interval is {CENTRAL} or {HIGHEST_DENSITY}, not {interval!r}"
+        raise UsageError(message)
+    return interval
 
 
 def require_share(name: str, value: float) -> float:

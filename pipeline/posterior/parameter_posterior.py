@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.cell_blocks import blocks_of
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY, shortest_intervals
 from suffice.pipeline.posterior.contrasts import (
     DIFFERENCE,
     RATIO,
@@ -17,6 +19,7 @@ from suffice.pipeline.posterior.contrasts import (
     entry_labels,
     in_words,
     paired_cells,
+    require_interval,
     require_share,
     share_between,
 )
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.distributions.shortest_intervals import Range
     from suffice.typing import Floats
 
 
@@ -41,6 +45,12 @@ def ends_of(mass: float) -> tuple[float, float]:
         Where the mass is not between 0 and 1.
     """
     return (1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
+
+
+def interval_in_words(kind: str, mass: float) -> str:
+    """Return what intervals are, as every output says it."""
+    shortest = ", the shortest" if kind == HIGHEST_DENSITY else ""
+    return f"{kind}{shortest}, {100 * mass:g} % posterior probability each"
 
 
 def points_for(points: ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -78,6 +88,25 @@ class ParameterPosterior:
     def parameters(self) -> tuple[str, ...]:
         """The parameters' names."""
         return self.distribution.parameters
+
+    @property
+    def default_interval(self) -> str:
+        """The kind of its intervals where none is asked for: ``central`` or ``highest-density``."""
+        return CENTRAL
+
+    def ends_of(self, parameter: str) -> Range:  # noqa: ARG002 - families know, bare distributions do not
+        """Return the ends of a parameter's range; infinite where it has none."""
+        return -math.inf, math.inf
+
+    def interval_kind(self, interval: str | None) -> str:
+        """Return the kind of interval that is asked for, or else the default.
+
+        Raises
+        ------
+        UsageError
+            Where there is no such kind.
+        """
+        return self.default_interval if interval is None else require_interval(interval)
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -160,18 +189,65 @@ class ParameterPosterior:
         parameter: str,
         mass: float = MASS,
         *,
+        interval: str | None = None,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
     ) -> Floats:
-        """Central credible intervals, (n_groups, 2) or (n_groups, n_categories, 2); see ``quantile``.
+        """Credible intervals, (n_groups, 2) or (n_groups, n_categories, 2); see ``quantile``.
+
+        A central one leaves the same probability out on either side, and so never reaches an end of the
+        parameter's range. A highest-density one is the shortest: it reaches 0, or 1, where the density is
+        highest there. Both have the mass. Its length is within 1 % of the shortest, but for the error of
+        draws where quantiles rest on them. It depends on the scale: the shortest interval of a variance is
+        not the square of that of a standard deviation. Of a density with several modes it is one interval.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        mass : float, in (0, 1)
+            Posterior probability of an interval.
+        interval : {"central", "highest-density"}, optional
+            The family's ``default_interval`` otherwise.
+        draws, rng
+            As in ``quantile``.
 
         Raises
         ------
         UsageError
-            Where the mass is not between 0 and 1, or the parameter is unknown.
+            Where the mass is not between 0 and 1, or the parameter or the kind is unknown.
         """
+        return self._between(parameter, mass, self.interval_kind(interval), draws, rng)
+
+    def _between(
+        self, parameter: str, mass: float, kind: str, draws: int, rng: np.random.Generator | int | None
+    ) -> Floats:
         known, ends = self._known(parameter), ends_of(mass)
-        return self.distribution.quantiles(known, ends, checked_draws(draws), generator(rng))
+        draws, source = checked_draws(draws), generator(rng)
+        if kind == CENTRAL:
+            return self.distribution.quantiles(known, ends, draws, source)
+        return shortest_intervals(self.distribution, known, mass, self.ends_of(known), draws, source)
+
+    def five_numbers(
+        self,
+        parameter: str,
+        mass: float = MASS,
+        *,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Lower end, quartile, median, quartile, upper end: shaped as ``mean`` with 5 as a last axis.
+
+        The ends are those of ``credible_interval``, the quartiles always quantiles.
+        """
+        known, ends, kind = self._known(parameter), ends_of(mass), self.interval_kind(interval)
+        draws, source = checked_draws(draws), generator(rng)
+        levels = (ends[0], 0.25, 0.5, 0.75, ends[1])
+        found = self.distribution.quantiles(known, levels, draws, source)
+        if kind != CENTRAL:
+            found[..., [0, -1]] = self._between(known, mass, kind, draws, source)
+        return found
 
     def density(self, parameter: str, points: ArrayLike) -> Floats | None:
         """Marginal posterior densities: smooth, and resting on no draws.

@@ -12,13 +12,16 @@ UAI 2016.
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import UsageError
+from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.distributions.cell_blocks import blocks_of
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.posterior.contrasts import tidy_rows
 from suffice.pipeline.posterior.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.posterior.parameter_posterior import ParameterPosterior, ends_of
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.cell_blocks import CellProgress
     from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.distributions.shortest_intervals import Range
     from suffice.pipeline.posterior.checking import Check
     from suffice.pipeline.posterior.clipping_report import Clipping
     from suffice.pipeline.posterior.conflict import Conflict
@@ -105,6 +109,56 @@ class Posterior(ParameterPosterior):
     design_effect: Floats | None = field(default=None, repr=False)
     predictor_prior: str | None = None
     releases: tuple[str, ...] = ()
+    _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def quantile(
+        self,
+        parameter: str,
+        q: float,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior quantiles, as ``ParameterPosterior.quantile`` has them.
+
+        Warns
+        -----
+        ConflictWarning
+            As ``credible_interval``.
+        """
+        found = ParameterPosterior.quantile(self, parameter, q, draws=draws, rng=rng)
+        self._warn_of_conflict()
+        return found
+
+    def credible_interval(
+        self,
+        parameter: str,
+        mass: float = MASS,
+        *,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Credible intervals, as ``ParameterPosterior.credible_interval`` has them.
+
+        Warns
+        -----
+        ConflictWarning
+            Once a posterior of releases, where a prior and what was released disagree; see ``conflict``.
+        """
+        found = ParameterPosterior.credible_interval(
+            self, parameter, mass, interval=interval, draws=draws, rng=rng
+        )
+        self._warn_of_conflict()
+        return found
+
+    def _warn_of_conflict(self) -> None:
+        """Say once what contradicts the intervals; of simulated statistics nothing is judged."""
+        if not self.releases or self._judged:
+            return
+        self._judged.append(True)
+        if lines := self.conflict.lines():
+            warnings.warn(ConflictWarning("; ".join(lines)), stacklevel=3)
 
     @property
     def clipping(self) -> Clipping | None:
@@ -157,6 +211,21 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
 
         return log_evidence_of(self)
+
+    @property
+    def default_interval(self) -> str:
+        """The kind of intervals where none is asked for, by family: ``central`` or ``highest-density``."""
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        return FAMILIES[self.family].interval
+
+    def ends_of(self, parameter: str) -> Range:
+        """Return the ends of a parameter's range; infinite where it has none."""
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        spaces = () if self.constants is None else FAMILIES[self.family].parameter_spaces(self.constants)
+        known = {space.name: space.support.ends for space in spaces}
+        return known.get(parameter, (-math.inf, math.inf))
 
     def prior_density(self, parameter: str, points: ArrayLike) -> Floats | None:
         """Marginal prior densities of one cell's parameter, to be shown beside ``density``.
@@ -290,6 +359,8 @@ def summarise(
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
     progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
 ) -> list[dict[str, Any]]:
     """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
 
@@ -297,10 +368,11 @@ def summarise(
     Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
     empty for the others.
 
+    Intervals are of the kind that ``credible_interval`` is asked for.
     Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
     a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
     """
-    parameters = summaries(posterior, mass, draws, rng, progress)
+    parameters = summaries(posterior, mass, draws, rng, progress, interval=interval)
     return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
 
 
@@ -310,18 +382,26 @@ def summaries(
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
     progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
 ) -> dict[str, dict[str, Floats]]:
     """Return mean, sd, lower and upper of every parameter, by parameter: shaped as its means.
 
     Numbers that do not exist are infinite or no numbers; else as ``summarise``.
     """
     source = generator(rng)
-    ends = ends_of(mass)
+    ends, kind = ends_of(mass), posterior.interval_kind(interval)
     draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
     blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
     for block in blocks_of(posterior.distribution):
         for parameter, found in blocks.items():
-            lower, upper = np.moveaxis(block.quantiles(parameter, ends, draws, source), -1, 0)
+            if kind == CENTRAL:
+                between = block.quantiles(parameter, ends, draws, source)
+            else:
+                between = shortest_intervals(
+                    block, parameter, mass, posterior.ends_of(parameter), draws, source
+                )
+            lower, upper = np.moveaxis(between, -1, 0)
             moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
             found.append({**moments, "lower": lower, "upper": upper})
         done += len(lower)

@@ -64,7 +64,14 @@ def _of_posterior(
     return Answer(
         name=asked.statistic,
         statistics=(asked.statistic,),
-        rows=summarise(posterior, float(request.mass), quantile_draws(draws), streams.summaries(), progress),
+        rows=summarise(
+            posterior,
+            float(request.mass),
+            quantile_draws(draws),
+            streams.summaries(),
+            progress,
+            interval=asked.interval,
+        ),
         draws=lambda: draw_columns(posterior, draws, streams.draws()),
         to_arviz=lambda: posterior.to_arviz(draws, streams.draws()),
         posterior=posterior,
@@ -127,7 +134,7 @@ def _comparison(question: Question, asked: StatisticRequest, streams: Streams) -
     return Answer(
         name=asked.statistic,
         statistics=(asked.statistic,),
-        rows=found.rows(float(request.mass)),
+        rows=found.rows(float(request.mass), interval=asked.interval),
         draws=lambda: comparison_columns(found),
         rng=streams.summaries,
         diagnostics={
@@ -155,7 +162,12 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
     return Answer(
         name=asked.statistic,
         statistics=(asked.statistic,),
-        rows=found.rows(float(request.mass), quantile_draws(request.draws), streams.summaries()),
+        rows=found.rows(
+            float(request.mass),
+            quantile_draws(request.draws),
+            streams.summaries(),
+            interval=asked.interval,
+        ),
         draws=lambda: found.draw_columns(request.draws, streams.draws()),
         rng=streams.summaries,
         diagnostics={

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.models.fit_settings import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, prior_for, read_prior
+from suffice.pipeline.posterior.contrasts import require_interval
 from suffice.pipeline.posterior.draws import DRAWS, MASS
 from suffice.pipeline.posterior.infer import (
     plug_in_posterior,
@@ -77,6 +79,7 @@ def ask(
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
     mass: float = MASS,
+    interval: str | None = None,
     draws: int | None = None,
     seed: int | None = None,
     formats: Sequence[str],
@@ -98,6 +101,8 @@ def ask(
         Of a sensitivity table, by name: two or more.
     n_prior, where, method, clipping, within_unit, predictor_prior
         As in ``Release.posterior``.
+    interval : {"central", "highest-density"}, optional
+        The kind of the intervals; each family's default otherwise. Those of models are central.
     relation, over, model, vouched, mass, draws, seed, formats, cells_per_part
         As in ``Request``.
 
@@ -126,7 +131,9 @@ def ask(
         if priors is not None:
             given = dict(priors.items())
         has_priors = not isinstance(terms, HiddenMarkov)
-        asked.append(_statistic_request(parts, given if has_priors else {}, n_prior, predictor_prior, method))
+        chosen = _interval_of(parts[0], kind, interval)
+        given = given if has_priors else {}
+        asked.append(_statistic_request(parts, given, n_prior, predictor_prior, method, chosen))
     unseeded = _request(
         kind=kind,
         releases=tuple(map(reference_to, releases)),
@@ -278,6 +285,7 @@ def _statistic_request(
     n_prior: NPrior | int | str | None,
     predictor_prior: AnyPrior,
     method: str,
+    interval: str,
 ) -> StatisticRequest:
     """Write out the priors of one statistic, of which every release has a part."""
     if method == PLUG_IN and (n_prior, predictor_prior) != (None, None):
@@ -293,17 +301,38 @@ def _statistic_request(
         for name, prior in priors.items()
     )
     if not priors or method == PLUG_IN:
-        return StatisticRequest(
-            statistic=rows[0].plan.name, priors=written, n_prior=None, predictor_prior=None
+        return _read(
+            StatisticRequest,
+            "statistics",
+            statistic=rows[0].plan.name,
+            priors=written,
+            n_prior=None,
+            predictor_prior=None,
+            interval=interval,
         )
     predictors = predictor_prior_for(rows[0], predictor_prior)  # type: ignore[arg-type]
     counts = dict.fromkeys(str(n_prior_for(part, n_prior)) for part in rows)
-    return StatisticRequest(
+    return _read(
+        StatisticRequest,
+        "statistics",
         statistic=rows[0].plan.name,
         priors=written,
         n_prior="; ".join(counts),
         predictor_prior=None if predictors is None else str(predictors),
+        interval=interval,
     )
+
+
+def _interval_of(part: NoisyStatistic, kind: str, interval: str | None) -> str:
+    """Return the kind of a statistic's intervals: what is asked for, or its family's default."""
+    if interval is not None:
+        require_interval(interval)
+    if kind != "model":
+        return interval or FAMILIES[part.plan.family].interval
+    if interval == HIGHEST_DENSITY:
+        message = f"the intervals of a model are {CENTRAL}: leave interval out"
+        raise UsageError(message)
+    return CENTRAL
 
 
 def prior_text(statistic: NoisyStatistic, prior: AnyPrior) -> str:

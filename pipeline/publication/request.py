@@ -61,12 +61,15 @@ class StatisticRequest(RequestPart):
         different ones, they are separated by ``; ``, in the order of the releases.
     predictor_prior : str or None
         Of a regression's predictors.
+    interval : {"central", "highest-density"}
+        The kind of the intervals; of models always central.
     """
 
     statistic: Short
     priors: tuple[NamedPrior, ...]
     n_prior: PriorText | None
     predictor_prior: PriorText | None
+    interval: Literal["central", "highest-density"]
 
 
 class Request(RequestPart):

@@ -39,13 +39,18 @@ class Sensitivity:
     log_bayes_factors: Floats | None = field(repr=False)
     notes: tuple[str, ...] = ()
 
-    def rows(self, mass: float, draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    def rows(
+        self, mass: float, draws: int, rng: np.random.Generator, *, interval: str | None = None
+    ) -> list[dict[str, Any]]:
         """One row a cell, parameter, entry and prior.
 
         Keys, parameter, labels; ``prior_name``, ``prior``; ``mean``, ``sd``, ``lower``, ``upper``; and
         ``log_bayes_factor`` of the cell, against the first prior.
         """
-        by_prior = [summarise(posterior, mass, draws, rng) for posterior in self.posteriors.values()]
+        by_prior = [
+            summarise(posterior, mass, draws, rng, interval=interval)
+            for posterior in self.posteriors.values()
+        ]
         entries = len(by_prior[0]) // next(iter(self.posteriors.values())).n_groups
         numbers = ("mean", "sd", "lower", "upper")
         rows = []

@@ -96,6 +96,7 @@ CLIPPING = or_null(
 DESIGN_EFFECT = or_null(rows({"design_effect": NUMBER}))
 INTERVAL = each(NUMBER_OR_NULL, "mean sd lower upper")
 SUMMARIES = rows({"parameter": TEXT, **INTERVAL})
+INTERVAL_KIND: Schema = {"enum": ["central", "highest-density"]}
 TERMS: Schema = {
     "source": SOURCE,
     "statistic": TEXT,
@@ -105,6 +106,7 @@ TERMS: Schema = {
     "n_prior": TEXT_OR_NULL,
     "predictor_prior": TEXT_OR_NULL,
     "mass": NUMBER,
+    "interval": INTERVAL_KIND,
     "draws": COUNT,
     "seed": COUNT_OR_NULL,
 }

@@ -77,7 +77,7 @@ _answers = dict.fromkeys(("rows", "predicted", "extrapolated", "incomplete", "of
 COMMANDS: dict[str, Schema] = {
     "model classify": reading(
         {
-            **{name: shape for name, shape in BASIS.items() if name != "mass"},
+            **{name: shape for name, shape in BASIS.items() if name not in {"mass", "interval"}},
             "classes": TEXTS,
             "counts": closed({**each(COUNT, "rows classified"), "left_out": mapped(COUNT), "absent": TEXTS}),
             "score": or_null(closed({**each(NUMBER, "accuracy mean_log_score"), "rows": COUNT})),

@@ -98,6 +98,10 @@ class SufficeWarning(UserWarning):
     """What an operator should know, though nothing is refused for it; never depends on a data value."""
 
 
+class ConflictWarning(SufficeWarning):
+    """A prior and what was released disagree: intervals rest on both, and one of the two is wrong."""
+
+
 class UsageError(SufficeError, ValueError):
     """A command, an argument or a call that cannot be carried out as written."""
 

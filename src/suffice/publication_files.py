@@ -125,6 +125,7 @@ def source_of(question: Question, answer: Answer, what: str) -> Source:
         pooled_as=request.relation,
         model=None if request.model is None else model_text(request.model),
         mass=float(request.mass),
+        interval=_joined(one.interval for one in asked),
         draws=request.draws,
         seed=request.seed,
         publication_id=request.publication_id,
@@ -185,7 +186,13 @@ def _card(question: Question, answer: Answer) -> str:
         question.releases[0],
         answer.posterior,
         mass=float(request.mass),
+        interval=_interval_of(question, answer),
         draws=quantile_draws(request.draws),
         seed=request.seed,
         rng=answer.rng(),
     )
+
+
+def _interval_of(question: Question, answer: Answer) -> str:
+    (asked,) = [one for one in question.request.statistics if one.statistic in answer.statistics]
+    return asked.interval

@@ -98,6 +98,7 @@ def publish(
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
     mass: float = 0.95,
+    interval: str | None = None,
     draws: int | None = None,
     seed: int | None = None,
     formats: str | Sequence[str] | None = None,
@@ -141,6 +142,9 @@ def publish(
         The caller knows that releases are related as said, although their manifests do not show it.
     mass : float
         Of the credible intervals, between 0 and 1.
+    interval : {"central", "highest-density"}, optional
+        Their kind, as in ``Posterior.credible_interval``; each family's default otherwise. Those of models
+        are central.
     draws : int, >= 0, optional
         Posterior draws a cell, 4000 otherwise; with 0 only summaries are published, and quantiles that need
         draws rest on 4000. Of a hidden Markov fit: those that are kept of each restart, as it chooses them.
@@ -208,6 +212,7 @@ def publish(
         model=model,
         vouched=vouched,
         mass=mass,
+        interval=interval,
         draws=draws,
         seed=seed,
         formats=formats,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL
 from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
 
 if TYPE_CHECKING:
@@ -210,6 +211,8 @@ class Family:
         The spec's entry under a column unit -> the rule that it breaks there, None where it breaks none.
     sampled : SampledParameter or None
         Its one parameter, where draws of a posterior on a grid can be released instead of noisy components.
+    interval : {"central", "highest-density"}
+        The kind of its posteriors' intervals where none is asked for.
     n_categories : callable
         The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
     tables : callable
@@ -263,6 +266,7 @@ class Family:
     of_release: bool = False
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     sampled: SampledParameter | None = None
+    interval: str = CENTRAL
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
     labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +13,12 @@ class Support(StrEnum):
     REAL = "real"
     POSITIVE = "positive"
     PROBABILITY = "probability"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the range; infinite where there is none."""
+        low = -math.inf if self is Support.REAL else 0.0
+        return low, 1.0 if self is Support.PROBABILITY else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
   const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
   const side = (kind, of) => {
     const law = lawOf(of, entry);
-    return { kind, law, interval: [(1 - mass) / 2, (1 + mass) / 2].map(law.quantile) };
+    return { kind, law, interval: law.interval(mass) };
   };
   const known = { question, statistic, entries, entry, contrast: undefined };
   const ignoring = side(PLUG_IN, plugIn);

@@ -221,7 +221,11 @@ function layer({ kind }) {
 const CLIPPING = { ignored: CLIPPED, modelled: MODELLED };
 
 function notesOf({ prior, nPrior, posterior }) {
-  const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
+  const said = [
+    `Prior: ${prior}.`,
+    `Intervals: ${posterior.defaultInterval}${posterior.defaultInterval === "central" ? "" : ", the shortest"}.`,
+    nPrior === null ? null : `Prior of the number of records: ${nPrior}.`,
+  ];
   return [
     element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
     CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null,

@@ -10,7 +10,7 @@ const LEAST_MASS = 1 - 1e-5;
  *
  * @param {{mean: number, sd: number, quantile: function(number): number, density: function(number[]): number[]}}
  *   first, second
- * @param {number} mass - of central intervals
+ * @param {number} mass - of the intervals, which are central
  * @returns {{greater: number, difference: Object, ratio: Object|null}|null} null where a law cannot be
  *   tabulated; the ratio is null where the second may be zero or below
  */

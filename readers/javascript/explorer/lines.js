@@ -47,7 +47,7 @@ export function pythonLines(page, question, name) {
   lines.push(`posterior = release.posterior(${terms.join(", ")})`);
   lines.push(`difference = posterior.difference(${parameter}, ${sides.join(", ")})`);
   lines.push("print(difference.mean, difference.sd)");
-  lines.push(`print(difference.credible_interval(${question.mass}), difference.probability())`);
+  lines.push(`print(difference.credible_interval(${question.mass}, interval="central"), difference.probability())`);
   return lines.join("\n");
 }
 
@@ -67,6 +67,7 @@ export function commandWords(page, question) {
   if (question.prior) words.push("--prior", question.prior);
   if (question.nPrior) words.push("--n-prior", question.nPrior);
   words.push("--mass", String(question.mass));
+  if (question.versus !== null) words.push("--interval", "central");
   return words.map(shellWord);
 }
 

@@ -80,6 +80,7 @@ export function lawOf(posterior, { key }) {
     mean: posterior.mean(key),
     sd: posterior.sd(key),
     quantile: (share) => posterior.quantile(share, key),
+    interval: (mass) => posterior.interval(mass, key),
     density: (points) => posterior.density(key, points),
     priorDensity: (points) => posterior.priorDensity(key, points),
   };

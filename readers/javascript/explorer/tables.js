@@ -9,7 +9,11 @@ const ROWS = 25;
 /** One column a posterior: mean, standard deviation, interval. */
 export function lawTable(page, answer, digits) {
   const { sides } = answer;
-  const [low, high] = shares(answer.question.mass);
+  const { mass } = answer.question;
+  const [low, high] =
+    answer.posterior.defaultInterval === "central"
+      ? shares(mass)
+      : ["lower", "upper"].map((end) => `${end} end of ${brief(100 * mass, 4)} %, highest density`);
   const columns = sides.map(({ kind, law, interval }) => ({
     kind,
     name: shortName(page, answer, kind),

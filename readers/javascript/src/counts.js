@@ -7,6 +7,7 @@
  */
 
 import { ReleaseError, shown } from "./errors.js";
+import { HIGHEST_DENSITY } from "./intervals.js";
 import { Likelihood } from "./likelihood.js";
 import { LINES, LineDistribution } from "./line.js";
 import { PLUG_IN, Posterior, nPriorOf } from "./posterior.js";
@@ -61,6 +62,7 @@ export function countsPosterior(statistic, values, release, options) {
     nPrior: nPrior?.text ?? null,
     method: options.method,
     clipping: null,
+    defaultInterval: HIGHEST_DENSITY,
     marginals: makes.map((make, k) => ({ line, prior: marginalPrior[k], make })),
   });
 }

@@ -78,7 +78,9 @@ export interface Posterior {
   mean(parameter?: string): number;
   sd(parameter?: string): number;
   quantile(p: number, parameter?: string): number;
-  interval(mass: number, parameter?: string): [number, number];
+  /** The kind of its intervals where none is asked for. */
+  readonly defaultInterval: "central" | "highest-density";
+  interval(mass: number, parameter?: string, kind?: "central" | "highest-density"): [number, number];
   probabilityBelow(value: number, parameter?: string): number;
   density(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;
   priorDensity(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;

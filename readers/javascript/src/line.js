@@ -15,6 +15,7 @@ export const LINES = {
     position: (value) => Math.log(value) - Math.log1p(-value),
     logSlope: (t) => -Math.abs(t) - 2 * Math.log1p(Math.exp(-Math.abs(t))),
     contains: (value) => value > 0 && value < 1,
+    ends: [0, 1],
     growth: 0,
   },
   positive: {
@@ -22,6 +23,7 @@ export const LINES = {
     position: Math.log,
     logSlope: (t) => t,
     contains: (value) => value > 0 && value < Infinity,
+    ends: [0, Infinity],
     growth: 1,
   },
   real: {
@@ -29,6 +31,7 @@ export const LINES = {
     position: (value) => value,
     logSlope: () => 0,
     contains: Number.isFinite,
+    ends: [-Infinity, Infinity],
     growth: 0,
   },
 };

@@ -4,6 +4,7 @@ import { ClippedLikelihood, LARGEST_BOUND } from "./clipped.js";
 import { NEGLIGIBLE } from "./clipping.js";
 import { ReleaseError, shown } from "./errors.js";
 import { ONE_SUM, knownOf, noisySums } from "./families.js";
+import { CENTRAL, HIGHEST_DENSITY, intervalOf } from "./intervals.js";
 import { Likelihood } from "./likelihood.js";
 import { LINES, LineDistribution } from "./line.js";
 import { conjugate, fixed, parseNPrior, parsePrior, reciprocal } from "./priors.js";
@@ -50,6 +51,7 @@ export function oneSumPosterior(statistic, values, release, options) {
     nPrior: nPrior?.text ?? null,
     method: options.method,
     clipping,
+    defaultInterval: statistic.family === "bernoulli" ? HIGHEST_DENSITY : CENTRAL,
     marginals: [{ line, distribution, prior }],
   });
 }
@@ -128,12 +130,13 @@ export function nPriorOf(statistic, release, { nPrior, method }) {
 
 /** What is known of the parameters of one cell. */
 export class Posterior {
-  constructor({ parameters, prior, nPrior, method, clipping, marginals }) {
+  constructor({ parameters, prior, nPrior, method, clipping, defaultInterval, marginals }) {
     this.parameters = parameters;
     this.prior = prior;
     this.nPrior = nPrior;
     this.method = method;
     this.clipping = clipping;
+    this.defaultInterval = defaultInterval;
     this.marginals = marginals;
   }
 
@@ -153,10 +156,10 @@ export class Posterior {
     return this.marginal(parameter).distribution.quantile(p);
   }
 
-  /** The ends of the central interval of a mass, 0 < mass < 1. */
-  interval(mass, parameter) {
-    if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
-    return [this.quantile((1 - mass) / 2, parameter), this.quantile((1 + mass) / 2, parameter)];
+  /** The ends of the interval of a mass, 0 < mass < 1: `central` or `highest-density`, by default `defaultInterval`. */
+  interval(mass, parameter, kind = this.defaultInterval) {
+    const { distribution, line } = this.marginal(parameter);
+    return intervalOf((p) => distribution.quantile(p), mass, kind, line.ends);
   }
 
   /** The probability below a value. */

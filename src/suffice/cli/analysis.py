@@ -12,6 +12,7 @@ from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
     ClippingOption,
+    IntervalOption,
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
@@ -101,6 +102,7 @@ def comparison(
     statements: Sequence[Statement],
     *,
     mass: float,
+    interval: str,
     draws: int,
     rng: np.random.Generator,
 ) -> dict[str, list[dict[str, Any]]]:
@@ -118,7 +120,9 @@ def comparison(
         ]
         for kind in dict.fromkeys([DIFFERENCE, *(kind for _, kind, _, _ in statements)])
     }
-    answers = {"comparison": [row for each in contrasts[DIFFERENCE] for row in each.rows(mass)]}
+    answers = {
+        "comparison": [row for each in contrasts[DIFFERENCE] for row in each.rows(mass, interval=interval)]
+    }
     if statements:
         answers["probability"] = [
             {**row, "statement": statement}
@@ -168,6 +172,7 @@ def compare(
     predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     mass: MassOption = 0.95,
+    interval: IntervalOption = None,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     plot: PlotOption = None,
@@ -203,7 +208,8 @@ def compare(
         draws=draws,
         rng=seed,
     )
-    rows = found.rows(mass)
+    kind = found.before.interval_kind(interval)
+    rows = found.rows(mass, interval=kind)
     both = {"first": found.before, "second": found.after}
     if plot is not None:
         from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
@@ -213,12 +219,14 @@ def compare(
         footer = footer_of(posterior_source(SUMMARIES, [one, other], found.before), [one, other])
         title = f"{statistic}: from {found.first} to {found.second}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_comparison(found, written, title=title, footer=footer, mass=mass)
+            plot_comparison(found, written, title=title, footer=footer, mass=mass, interval=kind)
     if as_json:
         from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
 
         what = "posterior summaries of a comparison"
-        source = posterior_source(what, [one, other], found.before, mass=mass, draws=draws, seed=seed)
+        source = posterior_source(
+            what, [one, other], found.before, mass=mass, interval=kind, draws=draws, seed=seed
+        )
         diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
         document = {
             "source": source.document(),
@@ -231,6 +239,7 @@ def compare(
             "n_prior": str(found.before.n_prior),
             "predictor_prior": found.before.predictor_prior,
             "mass": mass,
+            "interval": kind,
             "draws": draws,
             "seed": seed,
             **({"diagnostics": diagnostics} if any(diagnostics.values()) else {}),
@@ -261,5 +270,7 @@ def compare(
     say(f"prior of N: {', '.join(n_priors)}")
     if found.before.predictor_prior is not None:
         say(f"prior of predictors: {found.before.predictor_prior}")
-    say(f"intervals: central, {100 * mass:g} % posterior probability each")
+    from suffice.pipeline.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
+
+    say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)

@@ -170,7 +170,10 @@ def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, A
         by_origin,
         directory / "cancelled.png",
         title="Flights cancelled in February",
-        footer=footer_of(posterior_source(SUMMARIES, [release], by_origin, mass=0.95), [release]),
+        footer=footer_of(
+            posterior_source(SUMMARIES, [release], by_origin, mass=0.95, interval=by_origin.default_interval),
+            [release],
+        ),
         draws=DRAWS,
         rng=np.random.default_rng(),
     )

@@ -126,6 +126,14 @@ PredictorPriorOption = Annotated[
     ),
 ]
 MethodOption = Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")]
+IntervalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--interval",
+        metavar="central|highest-density",
+        help="The kind of intervals; default: highest-density of rates and categories, central elsewhere.",
+    ),
+]
 MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
 NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]

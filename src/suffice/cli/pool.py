@@ -14,6 +14,7 @@ from suffice.cli.options import (
     AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
+    IntervalOption,
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
@@ -55,6 +56,7 @@ def pool(
     predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     mass: MassOption = 0.95,
+    interval: IntervalOption = None,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     out: DrawsOption = None,
@@ -76,6 +78,7 @@ def pool(
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
     from suffice.pipeline.pooling.pool import pool as pool_releases  # noqa: PLC0415
+    from suffice.pipeline.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415
     from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
 
     def opened(references: list[str] | None) -> list[Release] | None:
@@ -102,13 +105,14 @@ def pool(
         where=parse_pairs("--where", where),
         rng=rng,
     )
-    rows = summarise(posterior, mass, draws, rng)
+    kind = posterior.interval_kind(interval)
+    rows = summarise(posterior, mass, draws, rng, interval=kind)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
 
     every = [release for group in related.values() for release in group or ()]
-    source = posterior_source(SUMMARIES, every, posterior, mass=mass, draws=draws, seed=seed)
+    source = posterior_source(SUMMARIES, every, posterior, mass=mass, interval=kind, draws=draws, seed=seed)
     if out is not None:
-        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
         output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
         from suffice.plots.comparisons import plot_pool  # noqa: PLC0415
@@ -131,7 +135,17 @@ def pool(
         footer = footer_of(source, every)
         title = f"{statistic}, pooled from {len(every)} releases"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_pool(posterior, parts, written, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
+            plot_pool(
+                posterior,
+                parts,
+                written,
+                title=title,
+                footer=footer,
+                draws=draws,
+                rng=rng,
+                mass=mass,
+                interval=kind,
+            )
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()
@@ -149,6 +163,7 @@ def pool(
             "n_prior": str(posterior.n_prior),
             "predictor_prior": posterior.predictor_prior,
             "mass": mass,
+            "interval": kind,
             "draws": draws,
             "seed": seed,
             **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
@@ -170,4 +185,5 @@ def pool(
     say(f"prior of N: {posterior.n_prior}")
     if posterior.predictor_prior is not None:
         say(f"prior of predictors: {posterior.predictor_prior}")
+    say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(out, plot)

@@ -15,6 +15,7 @@ from suffice.cli.options import (
     AllowWithdrawnOption,
     ClippingOption,
     DrawsOption,
+    IntervalOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior
 
 
-def posterior(
+def posterior(  # noqa: PLR0915 - a command and its files, in order
     release: ReleaseArgument,
     statistic: StatisticArgument,
     prior: PriorOption = None,
@@ -55,6 +56,7 @@ def posterior(
     where: WhereOption = None,
     method: MethodOption = "noise-aware",
     mass: MassOption = 0.95,
+    interval: IntervalOption = None,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
     plot: PlotOption = None,
@@ -112,7 +114,8 @@ def posterior(
         statistic, where=keys, method=method, **terms, progress=messages.cell_progress("posterior")
     )
     rng = np.random.default_rng(seed)
-    rows = summarise(drawn_from, mass, draws, rng, messages.cell_progress("intervals"))
+    kind = drawn_from.interval_kind(interval)
+    rows = summarise(drawn_from, mass, draws, rng, messages.cell_progress("intervals"), interval=kind)
     answers: dict[str, Any] = {}
     if versus:
         other_keys = {**keys, **parse_pairs("--versus", versus)}
@@ -120,24 +123,38 @@ def posterior(
             statistic, where=other_keys, method=method, **terms, progress=messages.cell_progress("posterior")
         )
         answers.update(
-            analysis.comparison(drawn_from, against, versus, statements, mass=mass, draws=draws, rng=rng)
+            analysis.comparison(
+                drawn_from, against, versus, statements, mass=mass, interval=kind, draws=draws, rng=rng
+            )
         )
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
 
-    source = posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, draws=draws, seed=seed)
+    source = posterior_source(
+        SUMMARIES, [opened], drawn_from, mass=mass, interval=kind, draws=draws, seed=seed
+    )
     if out is not None:
-        drawn = dataclasses.replace(source, what=DRAWS, mass=None)
+        drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
         output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
         other = analysis.other_method(opened, statistic, keys, beside, terms)
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            _plot(opened, drawn_from, written, draws=draws, rng=rng, mass=mass, kind=plot_kind, beside=other)
+            _plot(
+                opened,
+                drawn_from,
+                written,
+                draws=draws,
+                rng=rng,
+                mass=mass,
+                interval=kind,
+                kind=plot_kind,
+                beside=other,
+            )
     if card is not None:
         from suffice.pages.card import card as make_card  # noqa: PLC0415
 
-        page = make_card(opened, drawn_from, mass=mass, draws=draws, seed=seed, rng=rng)
+        page = make_card(opened, drawn_from, mass=mass, interval=kind, draws=draws, seed=seed, rng=rng)
         with new_file("--card", card, overwrite=overwrite) as written:
             written.write_text(page, encoding="utf-8")
     if as_json:
@@ -152,6 +169,7 @@ def posterior(
                 **({"plug_in": lines} if (lines := plug_in_lines(drawn_from)) else {}),
                 "prior": str(drawn_from.prior),
                 "mass": mass,
+                "interval": kind,
                 "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
                 "predictor_prior": drawn_from.predictor_prior,
                 "draws": draws,
@@ -165,11 +183,14 @@ def posterior(
             }
         )
         return
+    from suffice.pipeline.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
+
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))
     _print_judgements(drawn_from)
     say(f"\nrelease: {opened.label}")
     _print_terms(drawn_from)
+    say(f"intervals: {interval_in_words(kind, mass)}")
     if text := draws_text(drawn_from):
         say(f"{text}; these are of {draws} draws")
     else:
@@ -192,15 +213,19 @@ def _check_files(
     output.check_card(card, overwrite=overwrite)
 
 
-def _plot(opened: Release, drawn_from: Posterior, path: Path, *, mass: float, **options: Any) -> None:
+def _plot(
+    opened: Release, drawn_from: Posterior, path: Path, *, mass: float, interval: str, **options: Any
+) -> None:
     """Draw a posterior, and its sources below it."""
     from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
     from suffice.plots.posteriors import plot_posterior  # noqa: PLC0415 - matplotlib is slow to import
     from suffice.plots.style import footer_of  # noqa: PLC0415
 
     title = f"{opened.label}: {drawn_from.statistic}"
-    footer = footer_of(posterior_source(SUMMARIES, [opened], drawn_from, mass=mass), [opened])
-    plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, **options)
+    footer = footer_of(
+        posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, interval=interval), [opened]
+    )
+    plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, interval=interval, **options)
 
 
 def _print_terms(drawn_from: Posterior) -> None:

@@ -119,7 +119,8 @@ def print_publication(document: dict[str, Any]) -> None:
     for name, told in _told_besides(request).items():
         say(f"{name:<16} {in_line(told)}")
     say(f"{'method':<16} {request['method']}")
-    say(f"{'intervals':<16} central, {100 * float(request['mass']):g} % posterior probability each")
+    kinds = " or ".join(dict.fromkeys(asked["interval"] for asked in request["statistics"]))
+    say(f"{'intervals':<16} {kinds}, {100 * float(request['mass']):g} % posterior probability each")
     draws = f"{request['draws']} a cell, seed {request['seed']}" if request["draws"] else "none"
     say(f"{'draws':<16} {draws}")
     say(f"{'signed by':<16} {document['signed_by'] or 'nobody'}")

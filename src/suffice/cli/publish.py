@@ -13,6 +13,7 @@ from suffice.cli.options import (
     AllowWithdrawnOption,
     ClippingOption,
     ClusterOption,
+    IntervalOption,
     JsonOption,
     MassOption,
     MethodOption,
@@ -89,6 +90,7 @@ def publish(
         typer.Option("--roll-up", metavar="COLUMN", help="Merge cells over this group column; repeat."),
     ] = None,
     mass: MassOption = 0.95,
+    interval: IntervalOption = None,
     draws: Annotated[
         int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
     ] = 4000,
@@ -156,6 +158,7 @@ def publish(
         predictor_prior=predictor_prior,
         vouched=vouched,
         mass=mass,
+        interval=interval,
         draws=draws,
         seed=seed,
         formats=chosen,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.declaration.exact_numbers import format_number
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL
 from suffice.pipeline.posterior.method_text import method_text
 from suffice.pipeline.publication.releases import manifest_sha256
 
@@ -82,6 +83,8 @@ class Source:
         What is asked of a model, as ``query; target well; do treated=yes``.
     mass : float or None
         Of the intervals.
+    interval : str or None
+        Their kind: ``central`` or ``highest-density``.
     draws, seed : int or None
         Of posterior draws; no seed where they cannot be drawn again.
     publication_id : str or None
@@ -102,6 +105,7 @@ class Source:
     pooled_as: str | None = None
     model: str | None = None
     mass: float | None = None
+    interval: str | None = None
     draws: int | None = None
     seed: int | None = None
     publication_id: str | None = None
@@ -154,10 +158,11 @@ def posterior_source(
     posterior: Posterior,
     *,
     mass: float | None = None,
+    interval: str | None = None,
     draws: int | None = None,
     seed: int | None = None,
 ) -> Source:
-    """Return the source of numbers that follow from one posterior."""
+    """Return the source of numbers that follow from one posterior; intervals are central if not said."""
     from suffice.pipeline.publication.answer import notes_of  # noqa: PLC0415 - numpy is slow to import
 
     return Source(
@@ -169,6 +174,7 @@ def posterior_source(
         n_prior=None if posterior.n_prior is None else str(posterior.n_prior),
         predictor_prior=posterior.predictor_prior,
         mass=mass,
+        interval=None if mass is None else interval or CENTRAL,
         draws=draws,
         seed=seed,
         notes=notes_of(posterior),

@@ -34,6 +34,7 @@ def card(
     posterior: Posterior,
     *,
     mass: float,
+    interval: str | None = None,
     draws: int,
     seed: int | None,
     rng: np.random.Generator,
@@ -47,6 +48,8 @@ def card(
     posterior : Posterior
     mass : float
         Of the credible intervals.
+    interval : {"central", "highest-density"}, optional
+        Their kind, the posterior's default otherwise.
     draws : int
         Posterior draws per cell that quantiles rest on.
     seed : int or None
@@ -64,9 +67,12 @@ def card(
         message = f"--card: {count} intervals are too many for one page: keep some cells with --where"
         raise UsageError(message)
     statistic = release.statistic(posterior.statistic)
-    rows = summarise(posterior, mass, draws, rng)
+    kind = posterior.interval_kind(interval)
+    rows = summarise(posterior, mass, draws, rng, interval=kind)
     figures = [
-        parameter_figure(posterior, name, mass=mass, draws=draws, rng=rng, most_intervals=MOST_ROWS)
+        parameter_figure(
+            posterior, name, mass=mass, interval=kind, draws=draws, rng=rng, most_intervals=MOST_ROWS
+        )
         for name in posterior.parameters
     ]
     return render(
@@ -77,13 +83,13 @@ def card(
         release=release,
         posterior=posterior,
         epsilon=format_epsilon(statistic.plan.epsilon),
-        interval=f"{100 * mass:g} %",
+        interval=f"{100 * mass:g} % {kind}",
         intervals=count,
         warnings=warnings_of(posterior, statistic),
         figures=[(figure, markup(figure.svg)) for figure in figures],
         columns=[*_columns(rows)],
         rows=[_cells(row) for row in rows],
-        posterior_facts=posterior_facts(posterior, mass, draws, seed),
+        posterior_facts=posterior_facts(posterior, mass, kind, draws, seed),
         release_facts=release_facts(release, statistic),
         says=list(says(posterior, statistic, mass)),
         does_not_say=list(does_not_say(posterior)),

@@ -14,6 +14,7 @@ from suffice.pipeline.posterior.notes import (
     diagnostics_text,
     unsettled_warning,
 )
+from suffice.pipeline.posterior.parameter_posterior import interval_in_words
 from suffice.pipeline.posterior.posterior import PLUG_IN
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 
-def posterior_facts(posterior: Posterior, mass: float, draws: int, seed: int | None) -> dict[str, object]:
+def posterior_facts(
+    posterior: Posterior, mass: float, interval: str, draws: int, seed: int | None
+) -> dict[str, object]:
     """Return what a posterior rests on."""
     facts: dict[str, object] = {"statistic": posterior.statistic, "family": posterior.family}
     if posterior.rows_of is not None:
@@ -34,7 +37,7 @@ def posterior_facts(posterior: Posterior, mass: float, draws: int, seed: int | N
     facts["prior of N"] = "none" if posterior.n_prior is None else posterior.n_prior
     if posterior.predictor_prior is not None:
         facts["prior of predictors"] = posterior.predictor_prior
-    facts["intervals"] = f"central, {100 * mass:g} % posterior probability each"
+    facts["intervals"] = interval_in_words(interval, mass)
     facts["draws"] = f"{draws} a cell" + ("" if seed is None else f", seed {seed}")
     return {**facts, **_rests_on(posterior)}
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
-"""The probabilities below the five marks of an interval."""
 
 _LEFT, _RIGHT, _LEFT_OF_WIDE = 13.0, 98.0, 5.0
 

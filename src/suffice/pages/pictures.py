@@ -200,7 +200,7 @@ def _caption(view: StatisticView, along: str) -> str:
             f"whole grid. They are of {law}.{shown}"
         )
     what = (
-        "Light bars hold 95 % of the posterior probability, dark ones 50 %; circles are medians."
+        "Light bars hold 95 % of the posterior probability, dark ones the middle half; circles are medians."
         if view.kind == POSTERIOR
         else "Circles are unbiased estimates; bars reach as far as at least 95 % of the noise that was added "
         "for privacy. They are no posterior intervals: sampling variation is not in them."

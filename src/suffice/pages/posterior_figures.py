@@ -45,6 +45,7 @@ def parameter_figure(
     parameter: str,
     *,
     mass: float,
+    interval: str | None = None,
     draws: int,
     rng: np.random.Generator,
     most_intervals: int = MOST_INTERVALS,
@@ -60,19 +61,20 @@ def parameter_figure(
     parameter : str
     mass : float
         Of the intervals.
+    interval : {"central", "highest-density"}, optional
+        Their kind, the posterior's default otherwise.
     draws, rng
         Of quantiles, where they rest on draws.
     most_intervals : int
     """
     axis = in_words(posterior, parameter)
-    levels = ((1.0 - mass) / 2.0, 0.25, 0.5, 0.75, (1.0 + mass) / 2.0)
-    quantiles = posterior.distribution.quantiles(parameter, levels, draws, rng)
-    flat = quantiles.reshape(-1, len(levels))
+    found = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng)
+    flat = found.reshape(-1, 5)
     labels = entry_labels(posterior, parameter)
     kind = NOISE_AWARE if posterior.method == NOISE_AWARE else PLUG_IN
     heading = ", ".join(posterior.groups)
     about = f"{axis[0].upper()}{axis[1:]}"
-    interval = f"{100 * mass:g} % interval"
+    told = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
     if len(labels) > most_intervals:
         svg = ranked(
             flat[:, 0], flat[:, 2], flat[:, 4], title=about, axis=axis, mass=mass, cells=_cells(posterior)
@@ -80,14 +82,14 @@ def parameter_figure(
         return ParameterFigure(
             heading=about,
             svg=svg,
-            caption=f"Medians in ascending order within their {interval}s; keys stand in the table.",
+            caption=f"Medians in ascending order within their {told}s; keys stand in the table.",
         )
     curves = _curves(posterior, parameter, kind, draws, rng) if len(labels) <= MOST_DENSITIES else None
     if curves is None:
         rows = [Row(label=label, quantiles=_five(own)) for label, own in zip(labels, flat, strict=True)]
         svg = forest(rows, title=about, axis=axis, mass=mass, kind=kind, heading=heading)
         return ParameterFigure(
-            heading=about, svg=svg, caption=f"Medians, middle halves (thick) and {interval}s (thin)."
+            heading=about, svg=svg, caption=f"Medians, middle halves (thick) and {told}s (thin)."
         )
     rows = [
         Row(label=label, quantiles=_five(own), curves=own_curves)
@@ -99,7 +101,7 @@ def parameter_figure(
         heading=about,
         svg=svg,
         caption=(
-            f"Densities, with the {interval} darker; below each its median, middle half and {interval}. "
+            f"Densities, with the {told} darker; below each its median, middle half and {told}. "
             f"Curves are the posterior's own, not of draws{smoothed}; each is drawn to its own height."
         ),
         is_smooth=True,

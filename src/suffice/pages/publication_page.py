@@ -108,6 +108,7 @@ def publication_page(
         ],
         releases=releases,
         mass=f"{100 * float(manifest['request']['mass']):g} %",
+        interval=" or ".join(dict.fromkeys(one["interval"] for one in manifest["request"]["statistics"])),
         cards=[(card, _card_of(card)) for card in cards],
         where=where,
         tables=[{"is_of": table, "rows": table_rows(table.rows)} for table in tables],
@@ -171,4 +172,5 @@ def _statistic(asked: Mapping[str, Any]) -> str:
     predictors = (
         [] if asked["predictor_prior"] is None else [f"prior of predictors {asked['predictor_prior']}"]
     )
-    return "; ".join([asked["statistic"], *priors, *counts, *predictors])
+    intervals = f"{asked['interval']} intervals"
+    return "; ".join([asked["statistic"], *priors, *counts, *predictors, intervals])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.pages.charts import LEVELS, Interval
+from suffice.pages.charts import Interval
 from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.cells import cells_of
@@ -125,8 +125,8 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
     posterior = posterior_of(chosen)
     rng = np.random.default_rng(seed)
     parameter = posterior.parameters[0]
-    marks = posterior.distribution.quantiles(parameter, LEVELS, DRAWS, rng)
-    marks = marks.reshape(posterior.n_groups, -1, len(LEVELS))
+    marks = posterior.five_numbers(parameter, MASS, draws=DRAWS, rng=rng)
+    marks = marks.reshape(posterior.n_groups, -1, marks.shape[-1])
     names = tuple(posterior.labels(parameter)[1]) or ("",)
     if marks.shape[1] > MOST_INTERVALS:
         selection = f"the first {MOST_INTERVALS} of {marks.shape[1]} entries"
@@ -235,7 +235,9 @@ def _facts(posterior: Posterior) -> dict[str, str]:
     rows_of = {} if posterior.rows_of is None else {"parameters": posterior.rows_of}
     n_prior = "" if posterior.n_prior is None else str(posterior.n_prior)
     return {
-        "intervals": f"central posterior intervals, {100 * MASS:g} % and 50 %",
+        "intervals": (
+            f"{posterior.default_interval} posterior intervals of {100 * MASS:g} %, and middle halves"
+        ),
         "method": posterior.method,
         "prior": str(posterior.prior),
         **({"prior of N": n_prior} if n_prior else {}),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL
 from suffice.pipeline.posterior.curves import entry_labels, in_words
 from suffice.pipeline.posterior.draws import MASS
 from suffice.plots.posteriors import intervals_of
@@ -30,7 +31,13 @@ _RATIOS, _FEWER_RATIOS, _WIDE = (1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 3.0), 40.0
 
 
 def plot_comparison(
-    comparison: Comparison, path: Path, *, title: str, footer: str, mass: float = MASS
+    comparison: Comparison,
+    path: Path,
+    *,
+    title: str,
+    footer: str,
+    mass: float = MASS,
+    interval: str | None = None,
 ) -> None:
     """Draw differences with the probability of a rise, and ratios, into a PNG or SVG file.
 
@@ -53,19 +60,21 @@ def plot_comparison(
             name = in_words(comparison.before, parameter)
             change, ratio = comparison.differences[parameter], comparison.ratios[parameter]
             draw_intervals(
-                left, labels[parameter], [_contrast(change, mass), _apparent(comparison, parameter)]
+                left, labels[parameter], [_contrast(change, mass, interval), _apparent(comparison, parameter)]
             )
             _reference(left, 0.0)
             left.set_xlabel(f"difference of the {name}")
             _probabilities(left, change)
-            draw_intervals(right, labels[parameter], [_contrast(ratio, mass)])
+            draw_intervals(right, labels[parameter], [_contrast(ratio, mass, interval)])
             _reference(right, 1.0)
             right.set_yticklabels([])
-            _in_logs(right, ratio.credible_interval(mass))
+            _in_logs(right, ratio.credible_interval(mass, interval=interval))
             right.set_xlabel(f"ratio of the {name}")
+        kind = comparison.before.interval_kind(interval)
         subtitle = (
-            f"Medians, middle halves and {100 * mass:g} % intervals; P: probability of a rise. Diamonds: the "
-            "change of the estimates as they stand, and 2 standard deviations of what noise alone gives to it"
+            f"Medians, middle halves and {100 * mass:g} % {kind} intervals; P: probability of a rise. "
+            "Diamonds: the change of the estimates as they stand, and 2 standard deviations of what noise "
+            "alone gives to it"
         )
         finish(figure, title, subtitle, footer)
         save(figure, path)
@@ -81,6 +90,7 @@ def plot_pool(
     draws: int,
     rng: np.random.Generator,
     mass: float = MASS,
+    interval: str | None = None,
 ) -> None:
     """Draw the posterior of each release and the pooled one into a PNG or SVG file.
 
@@ -89,7 +99,7 @@ def plot_pool(
     pooled : Posterior
     parts : sequence of (str, Posterior)
         Each release's label, and its own posterior of the same cells.
-    path, title, footer, draws, rng, mass
+    path, title, footer, draws, rng, mass, interval
         As in ``plot_posterior``.
 
     Raises
@@ -106,17 +116,21 @@ def plot_pool(
         axes = figure.subplots(1, len(labels), squeeze=False)[0]
         for axis, (parameter, names) in zip(axes, labels.items(), strict=True):
             kinds = [
-                _recoloured(intervals_of(own, parameter, mass, draws, rng, label), COLOURS[1:][number % 5])
+                _recoloured(
+                    intervals_of(own, parameter, mass, draws, rng, label, interval=interval),
+                    COLOURS[1:][number % 5],
+                )
                 for number, (label, own) in enumerate(parts)
             ]
-            kinds.append(_recoloured(intervals_of(pooled, parameter, mass, draws, rng, "pooled"), COLOURS[0]))
+            whole = intervals_of(pooled, parameter, mass, draws, rng, "pooled", interval=interval)
+            kinds.append(_recoloured(whole, COLOURS[0]))
             draw_intervals(axis, names, kinds)
             axis.set_xlabel(in_words(pooled, parameter))
         finish(
             figure,
             title,
             f"Each release's own posterior, and the pooled one: medians, middle halves and {100 * mass:g} % "
-            "intervals",
+            f"{pooled.interval_kind(interval)} intervals",
             footer,
         )
         save(figure, path)
@@ -128,9 +142,9 @@ def _require_few(rows: int) -> None:
         raise UsageError(message)
 
 
-def _contrast(contrast: Contrast, mass: float) -> Intervals:
-    ends = contrast.credible_interval(mass)
-    half = contrast.credible_interval(0.5)
+def _contrast(contrast: Contrast, mass: float, interval: str | None) -> Intervals:
+    ends = contrast.credible_interval(mass, interval=interval)
+    half = contrast.credible_interval(0.5, interval=CENTRAL)
     return Intervals(
         lower=ends[..., 0].ravel(),
         first=half[..., 0].ravel(),

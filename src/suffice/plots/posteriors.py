@@ -52,6 +52,7 @@ def plot_posterior(
     draws: int,
     rng: np.random.Generator,
     mass: float = MASS,
+    interval: str | None = None,
     kind: str | None = None,
     beside: Posterior | None = None,
 ) -> None:
@@ -71,6 +72,8 @@ def plot_posterior(
         For the draws.
     mass : float
         Of the intervals.
+    interval : {"central", "highest-density"}, optional
+        Their kind, the posterior's default otherwise; middle halves are central.
     kind : {"density", "forest"}, optional
         A density per cell and category, or the median, the middle half and the interval of each, one under
         the other; densities for at most 12 of them otherwise. Of more than 200 a forest has no keys: medians
@@ -100,8 +103,12 @@ def plot_posterior(
         figure = new_figure(6.8 * len(labels) if is_ranked else max(6.8, 5.6 * len(labels)), height)
         axes = figure.subplots(1, len(labels), squeeze=False)[0]
         for axis, parameter, names in zip(axes, posterior.parameters, labels, strict=True):
-            shown = intervals_of(posterior, parameter, mass, draws, rng)
-            other = None if beside is None else intervals_of(beside, parameter, mass, draws, rng)
+            shown = intervals_of(posterior, parameter, mass, draws, rng, interval=interval)
+            other = (
+                None
+                if beside is None
+                else intervals_of(beside, parameter, mass, draws, rng, interval=interval)
+            )
             kinds = [shown] if other is None else [shown, other]
             axis_label = in_words(posterior, parameter)
             if is_ranked:
@@ -112,16 +119,23 @@ def plot_posterior(
                 draw_intervals(axis, names, kinds)
                 continue
             from_draws |= _draw_densities(axis, parameter, names, posterior, beside, shown, draws, rng)
-        finish(figure, title, _subtitle(posterior, chosen, mass, is_ranked, from_draws), footer)
+        about = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
+        finish(figure, title, _subtitle(posterior, chosen, about, is_ranked, from_draws), footer)
         save(figure, path)
 
 
 def intervals_of(
-    posterior: Posterior, parameter: str, mass: float, draws: int, rng: np.random.Generator, label: str = ""
+    posterior: Posterior,
+    parameter: str,
+    mass: float,
+    draws: int,
+    rng: np.random.Generator,
+    label: str = "",
+    *,
+    interval: str | None = None,
 ) -> Intervals:
     """Return medians, middle halves and intervals of every entry of a parameter."""
-    levels = ((1.0 - mass) / 2.0, 0.25, 0.5, 0.75, (1.0 + mass) / 2.0)
-    found = posterior.distribution.quantiles(parameter, levels, draws, rng).reshape(-1, len(levels))
+    found = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng).reshape(-1, 5)
     lower, first, middle, third, upper = found.T
     return Intervals(
         lower=lower,
@@ -206,15 +220,15 @@ def _histogram(sample: Floats) -> tuple[Floats, Floats]:
     return points, np.repeat(density.astype(np.float64), 2)
 
 
-def _subtitle(posterior: Posterior, kind: str, mass: float, is_ranked: bool, from_draws: bool) -> str:
+def _subtitle(posterior: Posterior, kind: str, interval: str, is_ranked: bool, from_draws: bool) -> str:
     caution = ", not calibrated" if posterior.method == PLUG_IN else ""
     method = (
         f"{posterior.method[0].upper()}{posterior.method[1:]} posterior{caution}, prior {posterior.prior}"
     )
     if is_ranked:
-        return f"{method}\nEvery cell's median and {100 * mass:g} % interval, in the order of the medians"
+        return f"{method}\nEvery cell's median and {interval}, in the order of the medians"
     if kind == FOREST:
-        return f"{method}\nMedians, middle halves and {100 * mass:g} % intervals"
+        return f"{method}\nMedians, middle halves and {interval}s"
     smoothed = f" {said}" if (said := smoothing_of(posterior)) else ""
     of = "Histograms, from draws" if from_draws else f"Densities{smoothed}"
-    return f"{method}\n{of}, each to its own height; below: median, middle half, {100 * mass:g} % interval"
+    return f"{method}\n{of}, each to its own height; below: median, middle half, {interval}"

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 80d5abe60e87355d714579120dd859f530c9a5deb2d4a51bdabba44da7e40247
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 3a7ab8d70cdcbf0954ede6c7e04bd361aa1383061a85dc2bc7dd359fd6f012cd
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2377,6 +2377,29 @@
     }
   }
 
+  // src/intervals.js
+  var CENTRAL = "central";
+  var HIGHEST_DENSITY = "highest-density";
+  var AT_AN_END = 0.01;
+  var LEVELS2 = 17;
+  function intervalOf(quantile, mass, kind, ends2) {
+    if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+    if (kind === CENTRAL) return [quantile((1 - mass) / 2), quantile((1 + mass) / 2)];
+    if (kind !== HIGHEST_DENSITY) throw new ReleaseError("usage", `an interval is ${CENTRAL} or ${HIGHEST_DENSITY}`);
+    const last = LEVELS2 - 1;
+    const candidates = Array.from({ length: LEVELS2 }, (_, i) => {
+      const below = (1 - mass) * Math.sin(i * Math.PI / (2 * last)) ** 2;
+      return [i === 0 ? ends2[0] : quantile(below), i === last ? ends2[1] : quantile(below + mass)];
+    });
+    const widths = candidates.map(([low, high]) => high - low);
+    const least = Math.min(...widths);
+    const isNear = (i) => widths[i] <= (1 + AT_AN_END) * least;
+    const [first, end] = [Number.isFinite(ends2[0]) && isNear(0), Number.isFinite(ends2[1]) && isNear(last)];
+    if (first && end && isNear(last / 2)) return candidates[last / 2];
+    if (first) return candidates[0];
+    return end ? candidates[last] : candidates[widths.indexOf(least)];
+  }
+
   // src/line.js
   var NODES3 = 16;
   var LEFT_OUT3 = 28;
@@ -2388,6 +2411,7 @@
       position: (value) => Math.log(value) - Math.log1p(-value),
       logSlope: (t) => -Math.abs(t) - 2 * Math.log1p(Math.exp(-Math.abs(t))),
       contains: (value) => value > 0 && value < 1,
+      ends: [0, 1],
       growth: 0
     },
     positive: {
@@ -2395,6 +2419,7 @@
       position: Math.log,
       logSlope: (t) => t,
       contains: (value) => value > 0 && value < Infinity,
+      ends: [0, Infinity],
       growth: 1
     },
     real: {
@@ -2402,6 +2427,7 @@
       position: (value) => value,
       logSlope: () => 0,
       contains: Number.isFinite,
+      ends: [-Infinity, Infinity],
       growth: 0
     }
   };
@@ -2806,6 +2832,7 @@
       nPrior: nPrior?.text ?? null,
       method: options.method,
       clipping,
+      defaultInterval: statistic.family === "bernoulli" ? HIGHEST_DENSITY : CENTRAL,
       marginals: [{ line: line2, distribution, prior }]
     });
   }
@@ -2865,12 +2892,13 @@
     return nPrior === void 0 ? reciprocal(release.maxTotalRows) : parseNPrior(nPrior);
   }
   var Posterior = class {
-    constructor({ parameters, prior, nPrior, method, clipping, marginals }) {
+    constructor({ parameters, prior, nPrior, method, clipping, defaultInterval, marginals }) {
       this.parameters = parameters;
       this.prior = prior;
       this.nPrior = nPrior;
       this.method = method;
       this.clipping = clipping;
+      this.defaultInterval = defaultInterval;
       this.marginals = marginals;
     }
     /** The mean; infinite where there is none. */
@@ -2886,10 +2914,10 @@
       if (!(p > 0 && p < 1)) throw new ReleaseError("usage", "a share lies between 0 and 1");
       return this.marginal(parameter).distribution.quantile(p);
     }
-    /** The ends of the central interval of a mass, 0 < mass < 1. */
-    interval(mass, parameter) {
-      if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
-      return [this.quantile((1 - mass) / 2, parameter), this.quantile((1 + mass) / 2, parameter)];
+    /** The ends of the interval of a mass, 0 < mass < 1: `central` or `highest-density`, by default `defaultInterval`. */
+    interval(mass, parameter, kind = this.defaultInterval) {
+      const { distribution, line: line2 } = this.marginal(parameter);
+      return intervalOf((p) => distribution.quantile(p), mass, kind, line2.ends);
     }
     /** The probability below a value. */
     probabilityBelow(value, parameter) {
@@ -2965,6 +2993,7 @@
       nPrior: nPrior?.text ?? null,
       method: options.method,
       clipping: null,
+      defaultInterval: HIGHEST_DENSITY,
       marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make }))
     });
   }
@@ -3679,6 +3708,7 @@
       mean: posterior.mean(key),
       sd: posterior.sd(key),
       quantile: (share3) => posterior.quantile(share3, key),
+      interval: (mass) => posterior.interval(mass, key),
       density: (points) => posterior.density(key, points),
       priorDensity: (points) => posterior.priorDensity(key, points)
     };
@@ -3713,7 +3743,7 @@
     const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
     const side = (kind, of) => {
       const law = lawOf(of, entry);
-      return { kind, law, interval: [(1 - mass) / 2, (1 + mass) / 2].map(law.quantile) };
+      return { kind, law, interval: law.interval(mass) };
     };
     const known = { question, statistic, entries, entry, contrast: void 0 };
     const ignoring = side(PLUG_IN2, plugIn2);
@@ -3861,7 +3891,7 @@
     lines.push(`posterior = release.posterior(${terms.join(", ")})`);
     lines.push(`difference = posterior.difference(${parameter}, ${sides.join(", ")})`);
     lines.push("print(difference.mean, difference.sd)");
-    lines.push(`print(difference.credible_interval(${question.mass}), difference.probability())`);
+    lines.push(`print(difference.credible_interval(${question.mass}, interval="central"), difference.probability())`);
     return lines.join("\n");
   }
   function commandLine(page, question) {
@@ -3877,6 +3907,7 @@
     if (question.prior) words.push("--prior", question.prior);
     if (question.nPrior) words.push("--n-prior", question.nPrior);
     words.push("--mass", String(question.mass));
+    if (question.versus !== null) words.push("--interval", "central");
     return words.map(shellWord);
   }
   function whereTerm(page, keys) {
@@ -3921,7 +3952,7 @@
     ]);
     return [heads, ...lines].map((line2) => line2.map(csvField).join(",")).join("\r\n") + "\r\n";
   }
-  function sourceOf(page, { statistic, prior, nPrior, question, sides, entry }) {
+  function sourceOf(page, { statistic, prior, nPrior, posterior, question, sides, entry }) {
     return {
       release: page.label,
       release_id: page.releaseId,
@@ -3934,6 +3965,7 @@
       prior,
       n_prior: nPrior,
       mass: question.mass,
+      interval: posterior.defaultInterval,
       computed_by: "the explorer of the release's page, by quadrature",
       python: pythonLines(page, question, entry.parameter),
       command: commandLine(page, question)
@@ -4132,7 +4164,8 @@
   var ROWS = 25;
   function lawTable(page, answer2, digits) {
     const { sides } = answer2;
-    const [low, high] = shares(answer2.question.mass);
+    const { mass } = answer2.question;
+    const [low, high] = answer2.posterior.defaultInterval === "central" ? shares(mass) : ["lower", "upper"].map((end) => `${end} end of ${brief(100 * mass, 4)} %, highest density`);
     const columns = sides.map(({ kind, law, interval }) => ({
       kind,
       name: shortName(page, answer2, kind),
@@ -4391,7 +4424,11 @@
   }
   var CLIPPING = { ignored: CLIPPED, modelled: MODELLED };
   function notesOf({ prior, nPrior, posterior }) {
-    const said = [`Prior: ${prior}.`, nPrior === null ? null : `Prior of the number of records: ${nPrior}.`];
+    const said = [
+      `Prior: ${prior}.`,
+      `Intervals: ${posterior.defaultInterval}${posterior.defaultInterval === "central" ? "" : ", the shortest"}.`,
+      nPrior === null ? null : `Prior of the number of records: ${nPrior}.`
+    ];
     return [
       element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
       CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null
