@@ -112,10 +112,16 @@ class PublicationParameters(BaseModel):
         json_schema_extra={"position": 12},
         description="Merge cells over these group columns.",
     )
+    assume: Literal["one parameter"] | None = Field(
+        default=None,
+        title="Assume of merged cells",
+        json_schema_extra={"position": 13},
+        description="That they share their parameters; otherwise the answer is what their records add up to.",
+    )
     vouched: bool = Field(
         default=False,
         title="Vouched",
-        json_schema_extra={"position": 13},
+        json_schema_extra={"position": 14},
         description="You vouch for how the releases are related, where their manifests do not show it.",
     )
     mass: float = Field(
@@ -123,7 +129,7 @@ class PublicationParameters(BaseModel):
         gt=0.0,
         lt=1.0,
         title="Mass",
-        json_schema_extra={"position": 14},
+        json_schema_extra={"position": 15},
         description="Posterior probability of each credible interval.",
     )
     draws: int | None = Field(
@@ -131,7 +137,7 @@ class PublicationParameters(BaseModel):
         ge=0,
         le=10_000_000,
         title="Draws",
-        json_schema_extra={"position": 15},
+        json_schema_extra={"position": 16},
         description="Posterior draws a cell, 4000 where left out; 0 publishes summaries alone.",
     )
     seed: int | None = Field(
@@ -139,19 +145,19 @@ class PublicationParameters(BaseModel):
         ge=0,
         lt=2**53,
         title="Seed",
-        json_schema_extra={"position": 16},
+        json_schema_extra={"position": 17},
         description="Of the draws. Left out, it follows from the rest of what is asked.",
     )
     formats: Annotated[list[Format], Field(min_length=1)] | None = Field(
         default=None,
         title="Formats",
-        json_schema_extra={"position": 17},
+        json_schema_extra={"position": 18},
         description="Left out: Parquet, and a card where one posterior fits on a page.",
     )
     to: PublicUrl = Field(
         default=None,
         title="Destination",
-        json_schema_extra={"position": 18},
+        json_schema_extra={"position": 19},
         description=(
             "The store to publish into. Left out: the one that the deployment profile pins for "
             "publications, or the store of the release. One outside of that profile is refused."
@@ -160,7 +166,7 @@ class PublicationParameters(BaseModel):
     store: PublicUrl = Field(
         default=None,
         title="Store",
-        json_schema_extra={"position": 19},
+        json_schema_extra={"position": 20},
         description=(
             "Path or URI of the release store. Left out: SUFFICE_STORE and the deployment profile, read "
             "where the flow runs. One outside of that profile is refused."
@@ -169,7 +175,7 @@ class PublicationParameters(BaseModel):
     cluster: ClusterAddress = Field(
         default=None,
         title="Cluster",
-        json_schema_extra={"position": 20},
+        json_schema_extra={"position": 21},
         description=(
             "Where very many cells are computed: threads, local, or the address of a Dask scheduler. It "
             "changes no number."
@@ -180,13 +186,13 @@ class PublicationParameters(BaseModel):
         ge=0.0,
         le=DAY_S,
         title="Publish timeout",
-        json_schema_extra={"position": 21},
+        json_schema_extra={"position": 22},
         description="Seconds for which a store that fails is tried again.",
     )
     allow_withdrawn: bool = Field(
         default=False,
         title="Allow withdrawn releases",
-        json_schema_extra={"position": 22},
+        json_schema_extra={"position": 23},
         description="Read releases that were withdrawn as faulty; every file then says so.",
     )
 

@@ -49,7 +49,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "pooled.importance_sampling": ("products",),
     "pooled.multinomial": ("factors_of",),
     "posterior_mixture": ("PosteriorMixture", "mixture_distribution", "weighed"),
-    "union.distribution": ("CellPoints", "UnionDistribution"),
+    "union.distribution": ("CellPoints", "UnionDistribution", "evenly_spread"),
     "union.moments": ("MomentsOfCell",),
     "union.summed_noise": ("SummedNoise",),
     "union.totals": ("TotalsOfCell",),

@@ -87,8 +87,8 @@ class RolledUp:
         prior, n_prior, rng, clipping, predictor_prior : optional
             Of the shared parameter, as in ``suffice.pool(disjoint=...)``; for ``assume="one parameter"`` alone.
         assume : {"one parameter"}, optional
-            The merged cells share their parameters, and each has its own N. Where cells differ, such an answer
-            is about no cell, and its intervals are wrong.
+            The merged cells share their parameters, and each has its own N. Where cells differ, such an
+            answer is about no cell, and its intervals are wrong.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class RolledUp:
         require_assumption(assume, prior, n_prior, predictor_prior)
         if assume is None:
             return union_posterior(self.statistic)
-        return pooled(
+        shared = pooled(
             self.parts,
             prior=prior,
             n_prior=n_prior,
@@ -108,6 +108,9 @@ class RolledUp:
             predictor_prior=predictor_prior,
             rng=generator(rng),
         )
+        kept = f"{shared.rows_of}; " if shared.rows_of else ""
+        of = f"{kept}assumed to be the same in {len(self.parts)} merged cells: wrong where these differ"
+        return dataclasses.replace(shared, rows_of=of)
 
 
 def require_assumption(assume: str | None, *priors: object) -> None:

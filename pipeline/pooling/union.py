@@ -2,20 +2,21 @@
 
 Sums of released values are sums of exact totals and of as many noises as cells are merged. Posteriors of the
 totals follow from that alone: cells may differ as they like, and no family's model of rows is used. So an
-answer is about the records that were released, as bounds and lattice leave them. It has no part for how another
-sample of records would differ.
+answer is about the records that were released, as bounds and lattice leave them, and has no part for how
+another sample of records would differ.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Never, cast
 
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.engines.union.distribution import UnionDistribution
+from suffice.pipeline.engines.union.distribution import UnionDistribution, evenly_spread
 from suffice.pipeline.engines.union.moments import MomentsOfCell
 from suffice.pipeline.engines.union.summed_noise import SummedNoise
 from suffice.pipeline.engines.union.totals import TotalsOfCell
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _COUNTS = ("categorical", "contingency")
 _SHARES = ("bernoulli", "binomial")
 """Families whose mean over its largest value is the share that people ask for."""
+_KEPT = 256
+"""Merged cells whose points are kept: 50 MB."""
 _OF_TOTALS = "(1 + t / R)^-a of every total t, a of 0, 1/2, 1, 3/2 alike"
 _OF_MOMENTS = "1 / (N + 1), uniform mean, uniform standard deviation"
 
@@ -57,8 +60,8 @@ class UnionPrior:
 class UnionPosterior(Posterior):
     """The posterior of what the records of merged cells add up to; made by ``RolledUp.posterior``.
 
-    Its parameters are quantities of the records: ``n``, ``total``, ``mean`` of T(x), or ``share`` of Bernoulli
-    and binomial records; ``count`` and ``share`` of every category; ``variance`` of normal columns, and
+    Its parameters are quantities of the records: ``n``, ``total``, and ``mean`` of T(x), or ``share`` of
+    Bernoulli and binomial records; ``count`` and ``share`` of every category; ``variance`` of normal columns, and
     ``log_mean`` and ``log_variance`` of lognormal ones. All are given that the cells hold a record at all.
 
     Attributes
@@ -133,11 +136,11 @@ def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
         raise UsageError(message)
     cells: list[CellPoints]
     if family.mean_and_variance is not None:
-        cells, dimensions, prior = _moments(rows), 4, _OF_MOMENTS
+        cells, prior = _moments(rows), _OF_MOMENTS
     else:
         require_totals(plan)
         is_whole = statistic.plan.within_unit is None
-        cells, dimensions, prior = _totals(rows, is_whole=is_whole), len(plan.components) + 1, _OF_TOTALS
+        cells, prior = _totals(rows, is_whole=is_whole), _OF_TOTALS
     kept = f"{plan.rows_of}; " if plan.rows_of else ""
     return UnionPosterior(
         statistic=plan.name,
@@ -147,7 +150,7 @@ def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
         n_prior=None,
         groups=rows.groups,
         label_columns=family.labels(plan.parameters) if plan.family in _COUNTS else {},
-        distribution=UnionDistribution.of(cells, dimensions),
+        distribution=UnionDistribution.of(cells),
         rows_of=(
             f"{kept}of the released records of {rows.cells_summed} merged cells, as bounds and lattice leave "
             "them: totals, shares and means of these records, not of a process that made them"
@@ -168,8 +171,8 @@ def require_totals(plan: StatisticPlan) -> None:
     if family.latent is None and family.mean_and_variance is None and plan.family not in _COUNTS:
         message = (
             f"{plan.name} is {plan.family}, of which totals and shares of merged cells are not worked out: "
-            "posterior(assume='one parameter') takes one parameter for all merged cells, which is wrong where "
-            "cells differ; table() has sums with their noise"
+            "posterior(assume='one parameter') takes one parameter for all merged cells, which is wrong "
+            "where cells differ; table() has sums with their noise"
         )
         raise UsageError(message)
 
@@ -216,7 +219,8 @@ def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
     def of_cell(row: Floats) -> CellPoints:
         cell = TotalsOfCell(values=row, record=record, noise=noise)
 
-        def points(shares: Floats) -> tuple[Floats, Mapping[str, Floats]]:
+        def points() -> tuple[Floats, Mapping[str, Floats]]:
+            shares = evenly_spread(len(row) + 1)
             totals = cell.points(shares)
             held = np.any(totals > 0.0, axis=1)
             # Shares are of records: given that there is one, unless none of the points has any.
@@ -236,22 +240,23 @@ def _moments(statistic: NoisyStatistic) -> list[CellPoints]:
     record = float(plan.partition_total or 1)
     mean, variance = (space.name for space in family.parameter_spaces(plan.parameters))
 
-    def of_cell(row: Floats) -> CellPoints:
-        cell = MomentsOfCell(values=row, scale=plan.scale / record, terms=statistic.cells_summed)
+    values = (statistic.values / record).astype(np.float64)
+    shares = evenly_spread(4)
 
-        def points(shares: Floats) -> tuple[Floats, Mapping[str, Floats]]:
-            weight, (n, m, square) = cell.points(shares)
-            location = centre + half_range * m
-            return weight, {"n": n, "total": n * location, mean: location, variance: half_range**2 * square}
+    @lru_cache(maxsize=_KEPT)
+    def weighted(cell: int) -> tuple[Floats, Mapping[str, Floats]]:
+        own = MomentsOfCell(values=values[cell], scale=plan.scale / record, terms=statistic.cells_summed)
+        weight, (n, m, square) = own.points(shares)
+        location = centre + half_range * m
+        return weight, {"n": n, "total": n * location, mean: location, variance: half_range**2 * square}
 
-        return points
-
-    return [of_cell(row.astype(np.float64)) for row in statistic.values / record]
+    return [partial(weighted, cell) for cell in range(len(values))]
 
 
 def _over(total: Floats, n: Floats) -> Floats:
     """Return ratios; no number where there are no records."""
-    return np.divide(total, n, out=np.full(np.broadcast_shapes(total.shape, n.shape), np.nan), where=n > 0.0)
+    ratio: Floats = np.divide(total, n, out=np.full(np.broadcast_shapes(total.shape, n.shape), np.nan), where=n > 0.0)
+    return ratio
 
 
 def summed(parts: tuple[NoisyStatistic, ...]) -> NoisyStatistic:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from suffice.typing import Floats
 
-    CellPoints: TypeAlias = Callable[[Floats], tuple[Floats, Mapping[str, Floats]]]
-    """Shares (n_rows, n_points) -> weights (n_points,) and quantities (n_points,) or (n_points, n_entries)."""
+    CellPoints: TypeAlias = Callable[[], tuple[Floats, Mapping[str, Floats]]]
+    """Returns weights (n_points,) and quantities, each (n_points,) or (n_points, n_entries)."""
 
 POINTS = 1 << 13
 """Points of a cell: the ends of intervals are right to about 0.03 standard deviations."""
@@ -30,30 +30,26 @@ class UnionDistribution:
     ----------
     cells : tuple of callable
         One for each merged cell: its weighted points.
-    dimensions : int
-        Rows of shares that these take.
     moments : dict of str to tuple of ndarray
         Means and standard deviations by quantity: (n_cells,) or (n_cells, n_entries).
     """
 
     cells: tuple[CellPoints, ...] = field(repr=False)
-    dimensions: int
     moments: Mapping[str, tuple[Floats, Floats]] = field(repr=False)
 
     @classmethod
-    def of(cls, cells: Sequence[CellPoints], dimensions: int) -> UnionDistribution:
+    def of(cls, cells: Sequence[CellPoints]) -> UnionDistribution:
         """Sum up the moments of every cell."""
-        shares = evenly_spread(dimensions)
         means: dict[str, list[Floats]] = {}
         sds: dict[str, list[Floats]] = {}
         for cell in cells:
-            weight, quantities = cell(shares)
+            weight, quantities = cell()
             for name, values in quantities.items():
                 mean = weight @ values
                 means.setdefault(name, []).append(mean)
                 sds.setdefault(name, []).append(np.sqrt(weight @ (values - mean) ** 2))
         moments = {name: (np.array(means[name]), np.array(sds[name])) for name in means}
-        return cls(cells=tuple(cells), dimensions=dimensions, moments=moments)
+        return cls(cells=tuple(cells), moments=moments)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -70,11 +66,10 @@ class UnionDistribution:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles of the points; they rest on no draws."""
-        shares = evenly_spread(self.dimensions)
         levels = np.asarray(q, dtype=np.float64)
         result = []
         for cell in self.cells:
-            weight, quantities = cell(shares)
+            weight, quantities = cell()
             values = quantities[parameter]
             columns = values.reshape(len(weight), -1).T
             found = np.array([_weighted_quantiles(column, weight, levels) for column in columns])
@@ -87,10 +82,9 @@ class UnionDistribution:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: points, chosen by their weights."""
-        shares = evenly_spread(self.dimensions)
         drawn: dict[str, list[Floats]] = {name: [] for name in self.moments}
         for cell in self.cells:
-            weight, quantities = cell(shares)
+            weight, quantities = cell()
             chosen = rng.choice(len(weight), draws, p=weight)
             for name, values in quantities.items():
                 drawn[name].append(values[chosen])

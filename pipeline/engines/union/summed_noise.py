@@ -49,10 +49,10 @@ class SummedNoise:
         farthest : float, >= 0
             In lattice steps.
         is_whole : bool
-            Whether the noise is a whole number of steps.
+            Whether the noise is a whole number of steps; else it is taken for continuous.
         """
         # 2 q / (1 - q)^2 = 1 / (2 sinh(1 / 2 b)^2) is the variance of one, 2 b^2 that of a continuous one.
-        alike = 0.5 / math.sinh(0.5 / scale)
+        alike = 0.5 / math.sinh(0.5 / scale) if is_whole else scale
         noise = cls(terms=terms, scale=alike, log_mass=None)
         most = math.ceil(noise.reach + farthest) + 1
         if most > MOST_INTEGERS or not is_whole:
