@@ -81,6 +81,7 @@ def _published(run: Run, asked: PublicationParameters) -> Verdict:
             same_data=opened("same_data", *asked.same_data),
             compare=opened("compare", asked.compare)[0] if asked.compare is not None else None,
             roll_up=asked.roll_up,
+            assume=asked.assume,
             **asked.terms(),
         )
         publications = publications_of(

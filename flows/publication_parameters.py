@@ -112,10 +112,16 @@ class PublicationParameters(BaseModel):
         json_schema_extra={"position": 12},
         description="Merge cells over these group columns.",
     )
+    assume: Literal["one parameter"] | None = Field(
+        default=None,
+        title="Assume of merged cells",
+        json_schema_extra={"position": 13},
+        description="That they share their parameters; otherwise the answer is what their records add up to.",
+    )
     vouched: bool = Field(
         default=False,
         title="Vouched",
-        json_schema_extra={"position": 13},
+        json_schema_extra={"position": 14},
         description="You vouch for how the releases are related, where their manifests do not show it.",
     )
     mass: float = Field(
@@ -123,7 +129,7 @@ class PublicationParameters(BaseModel):
         gt=0.0,
         lt=1.0,
         title="Mass",
-        json_schema_extra={"position": 14},
+        json_schema_extra={"position": 15},
         description="Posterior probability of each credible interval.",
     )
     interval: Literal["central", "highest-density"] | None = Field(

@@ -211,9 +211,23 @@ def test_cells_are_rolled_up(release: Release, tmp_path: Path) -> None:
     made = publish(release, "flag", roll_up="place", draws=0, to=str(tmp_path))
     rows = rows_of(made, "flag-summaries.parquet")
     merged = suffice.roll_up(release.statistic("flag"), "place").posterior()
-    assert [row["month"] for row in rows] == [1, 2]
-    assert [row["mean"] for row in rows] == merged.mean("probability").tolist()
+    assert {row["month"] for row in rows} == {1, 2}
+    shares = [row for row in rows if row["parameter"] == "share"]
+    assert [row["mean"] for row in shares] == merged.mean("share").tolist()
+    assert {row["parameter"] for row in rows} == {"n", "total", "share"}
     assert not any(file.role == "draws" for file in made.files)
+    terms: Any = {"roll_up": "place", "assume": "one parameter", "formats": "card", "to": str(tmp_path)}
+    shared = publish(release, "flag", **terms)
+    assert shared.publication_id != made.publication_id
+    (page,) = (file.name for file in shared.files if file.role == "card")
+    assert "assumed to be the same in" in shared.read(page).decode()
+    (page,) = (file.name for file in made.files if file.role == "card")
+    assert "of the released records of" in made.read(page).decode()
+    for refused in ({"prior": "Beta(1, 9)"}, {"n_prior": 10}, {"assume": "nothing"}):
+        with pytest.raises(UsageError, match="roll-up"):
+            publish(release, "flag", roll_up="place", to=str(tmp_path), **refused)
+    with pytest.raises(UsageError, match="only cells that are rolled up"):
+        publish(release, "flag", assume="one parameter", to=str(tmp_path))
 
 
 def test_titles_and_files_tell_what_was_asked(

@@ -75,6 +75,41 @@ def log_density_of_sum(x: Floats, terms: int) -> Floats:
     return expanded
 
 
+def log_mass_of_sum(most: int, terms: int, scale: float) -> Floats:
+    r"""Return the log probabilities of a sum of discrete Laplace numbers at 0..most, exactly.
+
+    Their generating function is :math:`g(z) = c \, ((1 - q z)(1 - q / z))^{-m}` with :math:`q = e^{-1/b}`.
+    From :math:`z g' (1 - q z)(1 - q / z) = m q (z - 1 / z) g` follows, for k > 0,
+
+    .. math:: (1 + q^2) \, k \, p_k = q (k - 1 + m) \, p_{k-1} + q (k + 1 - m) \, p_{k+1}.
+
+    The probabilities are its solution that vanishes far out. Ratios of it are taken from there inwards, where
+    they are stable (Miller's algorithm).
+
+    Parameters
+    ----------
+    most : int, > 0
+    terms : int, > 0
+        m, how many numbers are summed.
+    scale : float, > 0
+        b of each.
+
+    Returns
+    -------
+    ndarray of shape (most + 1,), float64
+    """
+    q = math.exp(-1.0 / scale)
+    # Errors of the first ratio, which is wrong, have died out 64 nats further in.
+    start = most + math.ceil(64.0 * scale) + 64 * terms
+    ratio, ratios = q, []
+    for k in range(start, 0, -1):
+        ratio = q * (k - 1 + terms) / ((1.0 + q * q) * k - q * (k + 1 - terms) * ratio)
+        ratios.append(ratio)
+    log_mass = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(ratios[::-1], _LEAST)))])
+    whole = 1.0 + 2.0 * np.sum(np.exp(log_mass[1:]))
+    return np.asarray(log_mass[: most + 1] - math.log(whole), dtype=np.float64)
+
+
 def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, third: Floats) -> Floats:
     """Return the chance that R is x or more, to about a part in a thousand of itself.
 

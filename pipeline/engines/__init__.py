@@ -49,5 +49,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "pooled.importance_sampling": ("products",),
     "pooled.multinomial": ("factors_of",),
     "posterior_mixture": ("PosteriorMixture", "mixture_distribution", "weighed"),
+    "union.distribution": ("CellPoints", "UnionDistribution", "evenly_spread"),
+    "union.moments": ("MomentsOfCell",),
+    "union.summed_noise": ("SummedNoise",),
+    "union.totals": ("TotalsOfCell",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

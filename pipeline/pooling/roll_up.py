@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.pooling.pool import pooled
+from suffice.pipeline.pooling.union import summed, union_posterior
 from suffice.pipeline.posterior.contrasts import matched_cells
 from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.infer import require_way_of_clipping
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.priors.record_count import NPrior
+
+
+ONE_PARAMETER = "one parameter"
+"""The assumption that merged cells share their parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +52,19 @@ class RolledUp:
         """The keys of every merged cell, by remaining group column."""
         return self.parts[0].groups
 
+    @property
+    def statistic(self) -> NoisyStatistic:
+        """The merged cells: sums of released values, behind so many noises."""
+        return summed(self.parts)
+
     def table(self) -> list[dict[str, Any]]:
         """Return one row per merged cell and quantity, as ``NoisyStatistic.table`` does.
 
         Values add up, and so do their noises: with m cells merged, the noise of a sum of components is a sum
         of m discrete Laplace variables, whose standard deviation is sqrt(m) times that of one.
         """
-        values = np.sum([part.values for part in self.parts], axis=0, dtype=object)
-        merged = dataclasses.replace(self.parts[0], values=values)
         root = math.sqrt(len(self.parts))
-        return [{**row, "noise_sd": row["noise_sd"] * root} for row in merged.table()]
+        return [{**row, "noise_sd": row["noise_sd"] * root} for row in self.statistic.table()]
 
     def posterior(
         self,
@@ -65,14 +73,34 @@ class RolledUp:
         rng: np.random.Generator | int | None = None,
         clipping: str = MODELLED,
         predictor_prior: Prior | str | None = None,
+        *,
+        assume: str | None = None,
     ) -> Posterior:
-        """Return the noise-aware posterior of one parameter for all cells that are merged into one.
+        """Return the noise-aware posterior of what the records of the merged cells add up to.
 
-        The cells hold disjoint data, so they are pooled as ``suffice.pool(disjoint=...)`` pools releases:
-        the model is that the merged cells share their parameters, and each has its own N.
+        The answer is of the records that were released: their number, total, mean, variance, counts and
+        shares (see ``UnionPosterior``), as bounds and lattice leave them. Nothing is assumed of how cells
+        differ. It has no part for how another sample of records would differ, so no parameter of a family.
+
+        Parameters
+        ----------
+        prior, n_prior, rng, clipping, predictor_prior : optional
+            Of the shared parameter, as in ``suffice.pool(disjoint=...)``; for ``assume="one parameter"`` alone.
+        assume : {"one parameter"}, optional
+            The merged cells share their parameters, and each has its own N. Where cells differ, such an
+            answer is about no cell, and its intervals are wrong.
+
+        Raises
+        ------
+        UsageError
+            Where there is no such assumption, a prior has no use, or the quantities of the family's merged
+            cells are not worked out.
         """
         require_way_of_clipping(clipping)
-        return pooled(
+        require_assumption(assume, prior, n_prior, predictor_prior)
+        if assume is None:
+            return union_posterior(self.statistic)
+        shared = pooled(
             self.parts,
             prior=prior,
             n_prior=n_prior,
@@ -80,10 +108,31 @@ class RolledUp:
             predictor_prior=predictor_prior,
             rng=generator(rng),
         )
+        kept = f"{shared.rows_of}; " if shared.rows_of else ""
+        of = f"{kept}assumed to be the same in {len(self.parts)} merged cells: wrong where these differ"
+        return dataclasses.replace(shared, rows_of=of)
+
+
+def require_assumption(assume: str | None, *priors: object) -> None:
+    """Refuse assumptions that there are not, and priors of parameters that nobody assumes.
+
+    Raises
+    ------
+    UsageError
+    """
+    if assume not in {None, ONE_PARAMETER}:
+        message = f"assume: a roll-up assumes nothing of its cells, or {ONE_PARAMETER!r}: not {assume!r}"
+        raise UsageError(message)
+    if assume is None and any(prior is not None for prior in priors):
+        message = (
+            "a roll-up's totals, shares and means are of the released records, and take no prior of a "
+            f"parameter or of N: leave it out, or assume {ONE_PARAMETER!r} for all merged cells"
+        )
+        raise UsageError(message)
 
 
 def roll_up(statistic: NoisyStatistic, *columns: str) -> RolledUp:
-    """Merge cells over some group columns: their sums with noise counted right, and pooled posteriors.
+    """Merge cells over some group columns: their sums with noise counted right, and posteriors of these.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.pooling.comparison import compare
 from suffice.pipeline.pooling.pool import pool
-from suffice.pipeline.pooling.roll_up import roll_up
+from suffice.pipeline.pooling.roll_up import ONE_PARAMETER, roll_up
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.notes import diagnostics_text
 from suffice.pipeline.posterior.posterior import summarise
@@ -90,6 +90,8 @@ def posterior_of_request(
     """Return the posterior of one statistic that a request of kind posterior, pool or roll_up asks for."""
     request, first = question.request, question.releases[0]
     statistic = first.statistic(asked.statistic)
+    if request.kind == "roll_up" and not asked.priors:
+        return roll_up(cells_of(statistic, request.where), *request.over).posterior()
     terms: dict[str, Any] = {
         "prior": asked.priors[0].prior,
         "n_prior": given_n_prior(statistic, asked),
@@ -103,7 +105,7 @@ def posterior_of_request(
         )
     if request.kind == "roll_up":
         merged = roll_up(cells_of(statistic, request.where), *request.over)
-        return merged.posterior(**terms, rng=rng)
+        return merged.posterior(**terms, rng=rng, assume=ONE_PARAMETER)
     return first.posterior(
         asked.statistic,
         where=request.where,

@@ -12,7 +12,8 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.models.fit_settings import HOLDOUT, SPLITS, read_settings
-from suffice.pipeline.pooling.roll_up import roll_up
+from suffice.pipeline.pooling.roll_up import require_assumption, roll_up
+from suffice.pipeline.pooling.union import quantities_of, require_totals
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, prior_for, read_prior
 from suffice.pipeline.posterior.contrasts import require_interval
@@ -76,6 +77,7 @@ def ask(
     predictor_prior: AnyPrior = None,
     relation: Relation | None = None,
     over: Sequence[str] = (),
+    assume: str | None = None,
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
     mass: float = MASS,
@@ -103,6 +105,8 @@ def ask(
         As in ``Release.posterior``.
     interval : {"central", "highest-density"}, optional
         The kind of the intervals; each family's default otherwise. Those of models are central.
+    assume : {"one parameter"}, optional
+        Of cells that are rolled up, as in ``RolledUp.posterior``.
     relation, over, model, vouched, mass, draws, seed, formats, cells_per_part
         As in ``Request``.
 
@@ -113,6 +117,7 @@ def ask(
     """
     names = _checked_names(releases, statistics)
     _check_choices(kind, method, clipping, within_unit)
+    is_union = _is_union(kind, assume, prior, n_prior, predictor_prior)
     ends_of(mass)
     terms = None if model is None else read_model_terms(model)
     if isinstance(terms, HiddenMarkov):
@@ -130,7 +135,9 @@ def ask(
         given: dict[str | None, AnyPrior] = {None: own}
         if priors is not None:
             given = dict(priors.items())
-        has_priors = not isinstance(terms, HiddenMarkov)
+        if is_union:
+            require_totals(parts[0].plan)
+        has_priors = not isinstance(terms, HiddenMarkov) and not is_union
         chosen = _interval_of(parts[0], kind, interval)
         given = given if has_priors else {}
         asked.append(_statistic_request(parts, given, n_prior, predictor_prior, method, chosen))
@@ -155,6 +162,23 @@ def ask(
     return Question(
         request=unseeded if seed is not None else derived_seed(unseeded), releases=tuple(releases)
     )
+
+
+def _is_union(kind: Kind, assume: str | None, *priors: object) -> bool:
+    """Tell whether cells are rolled up without an assumption.
+
+    Raises
+    ------
+    UsageError
+        Where the assumption does not exist or has no use, or a prior has none.
+    """
+    if kind == "roll_up":
+        require_assumption(assume, *priors)
+        return assume is None
+    if assume is not None:
+        message = "assume: only cells that are rolled up may be assumed to share their parameters"
+        raise UsageError(message)
+    return False
 
 
 def read_model_terms(model: Mapping[str, Any]) -> Any:
@@ -217,7 +241,11 @@ def given_n_prior(statistic: NoisyStatistic, asked: StatisticRequest) -> str | N
 
 
 def intervals_of(
-    release: Release, statistic: str, where: Mapping[str, object] | None, over: Sequence[str] = ()
+    release: Release,
+    statistic: str,
+    where: Mapping[str, object] | None,
+    over: Sequence[str] = (),
+    assume: str | None = None,
 ) -> int:
     """Return how many intervals a statistic's posterior has: cells, parameters, entries.
 
@@ -229,6 +257,8 @@ def intervals_of(
     cells = cells_asked(release, statistic, where)
     if over:
         cells = HeldCells(roll_up(cells.slice(0, len(cells)), *over).parts[0])
+        if assume is None:
+            return len(cells) * quantities_of(cells.plan)
     one = plug_in_posterior(cells.slice(0, 1))
     entries = sum(max(1, len(one.labels(parameter)[1])) for parameter in one.parameters)
     return len(cells) * entries

@@ -55,7 +55,8 @@ class StatisticRequest(RequestPart):
     statistic : str
         Its name in every release.
     priors : tuple of NamedPrior
-        One; several in a sensitivity table; none for models with priors of their own.
+        One; several in a sensitivity table; none for models with priors of their own, and for cells that
+        are rolled up without the assumption of one parameter.
     n_prior : str or None
         The prior of N: a fixed number where N is public, None under ``plug-in``. Where releases have
         different ones, they are separated by ``; ``, in the order of the releases.

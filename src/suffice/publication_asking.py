@@ -29,6 +29,7 @@ def question_of(
     compare: Release | None = None,
     series: Sequence[Release] = (),
     roll_up: str | Sequence[str] = (),
+    assume: str | None = None,
     priors: Mapping[str, AnyPrior] | None = None,
     model: Mapping[str, Any] | None = None,
     formats: str | Sequence[str] | None = None,
@@ -67,7 +68,7 @@ def question_of(
     names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
     kind: Kind = chosen[0] if chosen else "posterior"
     releases = (release, *further)
-    chosen_formats, cells_per_part = _formats(kind, release, names, terms, over, formats)
+    chosen_formats, cells_per_part = _formats(kind, release, names, {**terms, "assume": assume}, over, formats)
     return ask(
         releases,
         names,
@@ -75,6 +76,7 @@ def question_of(
         priors=priors,
         relation=("disjoint" if disjoint else "same_data") if kind == "pool" else None,
         over=over,
+        assume=assume,
         model=model,
         formats=chosen_formats,
         cells_per_part=cells_per_part,
@@ -92,7 +94,7 @@ def _formats(
 ) -> tuple[Sequence[str], int | None]:
     """Return the formats, and how many cells a part has where very many cells are published in parts."""
     formats = (asked,) if isinstance(asked, str) else asked
-    where, draws = terms.get("where"), terms.get("draws")
+    where, draws, assume = (terms.get(name) for name in ("where", "draws", "assume"))
     if kind == "posterior":
         most = cells_of_parts(release, names, where, DRAWS if draws is None else draws)
         if most is not None:
@@ -101,9 +103,9 @@ def _formats(
             return in_parts, most
     shows_one = kind in {"posterior", "pool", "roll_up"}
     if formats is None:
-        fits = shows_one and _fits_a_card(release, names, where, over)
+        fits = shows_one and _fits_a_card(release, names, where, over, assume)
         return ("card", "parquet") if fits else ("parquet",), None
-    if "card" in formats and shows_one and not _fits_a_card(release, names, where, over):
+    if "card" in formats and shows_one and not _fits_a_card(release, names, where, over, assume):
         from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - as below
 
         message = (
@@ -125,11 +127,15 @@ def _check_formats_of_parts(formats: Sequence[str], most: int) -> None:
 
 
 def _fits_a_card(
-    release: Release, names: Sequence[str], where: Mapping[str, object] | None, over: Sequence[str]
+    release: Release,
+    names: Sequence[str],
+    where: Mapping[str, object] | None,
+    over: Sequence[str],
+    assume: str | None,
 ) -> bool:
     from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - only where a card may be made
 
-    return all(intervals_of(release, name, where, over) <= MOST_ROWS for name in names)
+    return all(intervals_of(release, name, where, over, assume) <= MOST_ROWS for name in names)
 
 
 def title_of(question: Question) -> str:

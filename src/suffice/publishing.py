@@ -94,6 +94,7 @@ def publish(
     same_data: Sequence[Reference] = (),
     compare: Reference | None = None,
     roll_up: str | Sequence[str] = (),
+    assume: str | None = None,
     series: Sequence[Reference] = (),
     model: Mapping[str, Any] | None = None,
     vouched: bool = False,
@@ -133,6 +134,8 @@ def publish(
         Say how statistics changed from `release` to this one, as ``suffice.compare`` does.
     roll_up : str or sequence of str, optional
         Merge cells over these group columns, as ``suffice.roll_up`` does.
+    assume : {"one parameter"}, optional
+        That merged cells share their parameters; otherwise the answer is what their records add up to.
     series : sequence of releases, optional
         Of a hidden Markov model: further windows, which are time.
     model : mapping, optional
@@ -201,6 +204,7 @@ def publish(
         compare=None if compare is None else opened(compare),
         series=[opened(one) for one in series],
         roll_up=roll_up,
+        assume=assume,
         prior=prior,
         priors=priors,
         n_prior=n_prior,

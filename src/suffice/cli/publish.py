@@ -89,6 +89,12 @@ def publish(
         list[str] | None,
         typer.Option("--roll-up", metavar="COLUMN", help="Merge cells over this group column; repeat."),
     ] = None,
+    assume: Annotated[
+        str | None,
+        typer.Option(
+            "--assume", metavar="ASSUMPTION", help='"one parameter": merged cells share their parameters.'
+        ),
+    ] = None,
     mass: MassOption = 0.95,
     interval: IntervalOption = None,
     draws: Annotated[
@@ -148,6 +154,7 @@ def publish(
         same_data=opened(*(same_data or ())),
         compare=None if compare is None else opened(compare)[0],
         roll_up=roll_up or (),
+        assume=assume,
         prior=_prior(prior, statistics),
         priors=named,
         n_prior=count_prior,

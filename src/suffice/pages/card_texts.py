@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.pooling.union import UnionPosterior
 from suffice.pipeline.posterior.notes import (
     clipping_model,
     clipping_warnings,
@@ -112,7 +113,8 @@ def _bound(number: Any) -> str:
 
 def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterable[str]:
     """Say what the intervals mean, a sentence each."""
-    if FAMILIES[posterior.family].of_release:
+    is_of_records = isinstance(posterior, UnionPosterior)
+    if is_of_records or FAMILIES[posterior.family].of_release:
         yield (
             f"Given the released numbers and the prior {posterior.prior}, each interval holds its parameter "
             f"with probability {mass:g}. The parameters are {posterior.rows_of}."
@@ -126,6 +128,9 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
         yield "The noise that was added for privacy is ignored."
         return
     yield "The noise that was added for privacy is taken into account exactly as the release states it."
+    if is_of_records:
+        yield "No model of the records is used, and merged cells may differ as they like."
+        return
     yield (
         "Such intervals are calibrated on average over the priors, the number of records included: simulated "
         f"with suffice calibrate, {100 * mass:g} of 100 hold the truth where records follow the model."
@@ -145,13 +150,16 @@ def _model_of(posterior: Posterior) -> str:
 def does_not_say(posterior: Posterior) -> Iterable[str]:
     """Say what they do not mean."""
     yield "Anything about one person or record: the release is private at the epsilon stated above."
-    if FAMILIES[posterior.family].of_release:
+    is_of_records = isinstance(posterior, UnionPosterior)
+    if is_of_records or FAMILIES[posterior.family].of_release:
         yield "That the prior is right: it is an assumption."
     else:
         yield (
             f"That {_model_of(posterior)} model of the records is right: it is an assumption, and so is the "
             "prior."
         )
+    if is_of_records:
+        yield "What other records of the same kind would add up to: the numbers are of the released records."
     if FAMILIES[posterior.family].outside is not None and posterior.models_clipping is None:
         yield (
             "What values beyond the bounds were: the model knows nothing of clipping, so where many values "

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
+from suffice.errors import UsageError
 from suffice.pipeline.engines.network import posterior
 from suffice.pipeline.engines.network.pooled import pooled_network_distribution
 from suffice.pipeline.engines.network.posterior import NoisyTables
@@ -155,7 +156,9 @@ def test_a_roll_up_with_hardly_any_noise_is_the_update_with_the_sums() -> None:
     nodes = {"a": UNION, "b": {**UNION, "parents": ["a"]}, "c": {**UNION, "parents": ["b"]}}
     region = np.array([10, 20, 4, 6, 5, 15, 3, 6, 12, 9])
     rolled = roll_up(network(nodes, [(times * region).tolist() for times in (10, 2, 20)], "60"), "region")
-    found = rolled.posterior()
+    with pytest.raises(UsageError, match="not worked out"):
+        rolled.posterior()
+    found = rolled.posterior(assume="one parameter")
     counts = 32 * region.reshape(-1, 2)
     expected = ((1 + counts) / (2 + counts.sum(axis=1, keepdims=True))).ravel()
     sd = np.sqrt(expected * (1 - expected) / (3 + np.repeat(counts.sum(axis=1), 2)))

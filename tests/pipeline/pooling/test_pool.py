@@ -213,8 +213,11 @@ def test_cells_roll_up_with_noise_counted_right(put: Put) -> None:
     ]
     single = release.table("cancelled")[0]["noise_sd"]
     assert rows[0]["noise_sd"] == pytest.approx(single * 3**0.5)
-    posterior = by_origin.posterior(rng=1)
-    assert posterior.mean("probability") == pytest.approx([0.12, 0.3], abs=0.02)
+    posterior = by_origin.posterior()
+    assert posterior.mean("share") == pytest.approx([35 / 300, 0.3], abs=0.01)
+    shared = by_origin.posterior(assume="one parameter", rng=1)
+    assert shared.mean("probability") == pytest.approx([0.12, 0.3], abs=0.02)
+    assert "same in 3 merged cells" in str(shared.rows_of)
     everything = suffice.roll_up(release.statistic("cancelled"), "origin", "month")
     assert everything.groups == {}
     assert [row["estimate"] for row in everything.table()] == [600.0, 125.0]
@@ -233,8 +236,9 @@ def test_a_roll_up_models_clipping_unless_told_not_to(tmp_path: Path) -> None:
     plan = make_plan(groups=groups, statistics=visits)
     release = suffice.open_release(publish(tmp_path, plan, {"visits": cells}))
     rolled = suffice.roll_up(release.statistic("visits"), "month")
-    modelled = rolled.posterior(prior="Gamma(2, 0.2)", n_prior="Uniform(0, 300)")
-    ignored = rolled.posterior(prior="Gamma(2, 0.2)", n_prior="Uniform(0, 300)", clipping="ignored")
+    terms: Any = {"prior": "Gamma(2, 0.2)", "n_prior": "Uniform(0, 300)", "assume": "one parameter"}
+    modelled = rolled.posterior(**terms)
+    ignored = rolled.posterior(**terms, clipping="ignored")
     assert np.all(np.abs(ignored.mean("rate") - 7.0) < 0.3)
     assert np.all(modelled.mean("rate") > 8.0)
     with pytest.raises(UsageError, match="modelled or ignored"):

@@ -172,7 +172,7 @@ def test_sums_behind_noise_between_the_integers() -> None:
 def test_what_cannot_make_use_of_units_refuses_them() -> None:
     statistic = alike(0.1)
     with pytest.raises(UsageError, match="pooling would take rows of one unit for independent"):
-        roll_up(statistic, "cell").posterior()
+        roll_up(statistic, "cell").posterior(assume="one parameter")
     with pytest.raises(UsageError, match="within_unit is modelled or ignored"):
         posterior_of(statistic, within_unit="perhaps")
     density = "TruncatedNormal(0.3, 0.2, 0, 1)"

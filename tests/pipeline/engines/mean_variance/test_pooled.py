@@ -156,7 +156,9 @@ def test_cells_that_are_rolled_up_take_any_prior() -> None:
         values=np.concatenate([part.values for part in parts]),
         groups={"month": ["1", "2"]},
     )
-    merged = roll_up(statistic, "month").posterior(prior=PRIOR, n_prior=Uniform(0, 100))
+    merged = roll_up(statistic, "month").posterior(
+        prior=PRIOR, n_prior=Uniform(0, 100), assume="one parameter"
+    )
     separate = joint(parts, n_prior=Uniform(0, 100))
     for name in merged.parameters:
         assert merged.mean(name) == pytest.approx(separate.mean(name))
