@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import types
 
 from suffice.pipeline.chunk import kernels
@@ -67,13 +69,13 @@ def lattice_values(column: pa.Array, of: LatticeColumn) -> Codes:
 def sides(column: pa.Array, of: SideColumn) -> Codes:
     """Return the side on which every row's value lies beyond its bounds: `BELOW`, `ABOVE` or `NOT_MOVED`.
 
-    Bounds are the nearest numbers of the column's own width, so that a value written as the bound is at it.
+    Bounds are read as the column's own type reads them, so that a value written as the bound is at it.
     """
     numbers = as_float64(column)
     if numbers is None:
         return np.full(len(column), of.fallback, np.int32)
     values, source = numbers
-    lower, upper = (_in_width_of(source.type, bound) for bound in (of.lower, of.upper))
+    lower, upper = (_as_column_reads(column.type, bound) for bound in (of.lower, of.upper))
     side = np.empty(len(values), np.int32)
     beyond(values, lower, upper, of.fallback, side)
     if source.null_count:
@@ -81,8 +83,16 @@ def sides(column: pa.Array, of: SideColumn) -> Codes:
     return side
 
 
-def _in_width_of(kind: pa.DataType, bound: float) -> float:
-    """Return the nearest number of a column's type, where it is floating-point and has a number near it."""
+def _as_column_reads(kind: pa.DataType, bound: float) -> float:
+    """Return the float64 that a bound written in a column of this type becomes; itself where it cannot be."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_decimal(kind):  # Arrow's cast to float64 may be a last digit off
+        try:
+            written = pa.array([Decimal(repr(bound))]).cast(kind)
+        except pa.ArrowInvalid:
+            return bound
+        return float(pc.cast(written, pa.float64(), safe=False)[0].as_py())
     if not pa.types.is_floating(kind):
         return bound
     with np.errstate(over="ignore", under="ignore"):
