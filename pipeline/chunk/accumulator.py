@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from suffice.pipeline.chunk.accumulators import (
     CountAccumulator,
+    CountedPowerAccumulator,
     MatrixAccumulator,
     MomentAccumulator,
     PowerAccumulator,
@@ -22,6 +23,7 @@ from suffice.pipeline.chunk.unit_accumulators import (
     UnitMeanAccumulator,
 )
 from suffice.pipeline.chunk.unit_products import UnitProductAccumulator
+from suffice.pipeline.statistics.counted_clipping import CountedPowers
 from suffice.pipeline.statistics.measure import (
     CodeCounts,
     MomentSums,
@@ -57,6 +59,7 @@ _ACCUMULATORS: dict[type[Measure], Callable[[Any, int], Accumulator]] = {
     TableCounts: TableAccumulator,
     TransitionCounts: TransitionAccumulator,
     PowerSums: PowerAccumulator,
+    CountedPowers: CountedPowerAccumulator,
     FirstRow: FirstRowAccumulator,
     UnitMean: UnitMeanAccumulator,
     RowCounts: RowCountAccumulator,

@@ -14,11 +14,13 @@ import numpy as np
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.exact_sums import LIMB_BITS, Table, normalise, zero_table
 from suffice.pipeline.chunk.row_readers import NO_POSITION
+from suffice.pipeline.statistics.counted_clipping import N_SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.chunk.row_readers import Places
+    from suffice.pipeline.statistics.counted_clipping import CountedPowers
     from suffice.pipeline.statistics.measure import (
         CodeCounts,
         MomentSums,
@@ -126,6 +128,35 @@ class PowerAccumulator:
         """Return the sums, normalised."""
         normalise(self._table)
         return without_last_cell(self._table)
+
+
+class CountedPowerAccumulator:
+    """Sums of powers of a lattice value, and counts of the rows that clipping moved to each end."""
+
+    def __init__(self, measure: CountedPowers, n_cells: int) -> None:
+        self._powers = PowerAccumulator(measure.of, n_cells)
+        self._quantiser = measure.of.of.quantiser
+        self._counts = np.zeros((n_cells + 1, N_SIDES), np.int64)
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows."""
+        lattice, sides = columns
+        # proof: counts-beside
+        moved = np.empty_like(sides)
+        kernels.keep_sides_at_ends(lattice, sides, self._quantiser.lowest, self._quantiser.highest, moved)
+        kernels.count_codes(cells, moved, self._counts)
+        self._powers.add(cells, [lattice])
+
+    def table(self) -> Table:
+        """Return the sums, normalised, and the counts beside them."""
+        powers, counts = self._powers.table(), self._counts[:-1]
+        high = np.zeros_like(powers.low) if powers.high is None else powers.high
+        table = Table(
+            low=np.concatenate([powers.low, counts], axis=1),
+            high=np.concatenate([high, np.zeros_like(counts)], axis=1),
+        )
+        normalise(table)
+        return table
 
 
 class MomentAccumulator:

@@ -6,15 +6,19 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numba import types
 
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.sources.arrow_arrays import as_float64, validity
+from suffice.pipeline.statistics.counted_clipping import ABOVE, BELOW, NOT_MOVED
 from suffice.pipeline.statistics.transforms import (
     EXP,
     LN2_HIGH,
@@ -27,9 +31,9 @@ from suffice.pipeline.statistics.transforms import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from suffice.pipeline.statistics.counted_clipping import SideColumn
     from suffice.pipeline.statistics.measure import LatticeColumn
     from suffice.pipeline.statistics.transforms import Transform
     from suffice.typing import Codes
@@ -60,6 +64,40 @@ def lattice_values(column: pa.Array, of: LatticeColumn) -> Codes:
     if source.null_count:
         kernels.fill_nulls(lattice, *validity(source), missing)
     return lattice
+
+
+def sides(column: pa.Array, of: SideColumn) -> Codes:
+    """Return the side on which every row's value lies beyond its bounds: `BELOW`, `ABOVE` or `NOT_MOVED`.
+
+    Bounds are read as the column's own type reads them, so that a value written as the bound is at it.
+    """
+    numbers = as_float64(column)
+    if numbers is None:
+        return np.full(len(column), of.fallback, np.int32)
+    values, source = numbers
+    lower, upper = (_as_column_reads(column.type, bound) for bound in (of.lower, of.upper))
+    side = np.empty(len(values), np.int32)
+    beyond(values, lower, upper, of.fallback, side)
+    if source.null_count:
+        kernels.fill_nulls(side, *validity(source), of.fallback)
+    return side
+
+
+def _as_column_reads(kind: pa.DataType, bound: float) -> float:
+    """Return the float64 that a bound written in a column of this type becomes; itself where it cannot be."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_decimal(kind):  # Arrow's cast to float64 may be a last digit off
+        try:
+            written = pa.array([Decimal(repr(bound))]).cast(kind)
+        except pa.ArrowInvalid:
+            return bound
+        return float(pc.cast(written, pa.float64(), safe=False)[0].as_py())
+    if not pa.types.is_floating(kind):
+        return bound
+    with np.errstate(over="ignore", under="ignore"):
+        nearest = float(np.asarray(bound).astype(kind.to_pandas_dtype()))
+    return nearest if nearest and np.isfinite(nearest) else bound
 
 
 def _transformed(values: NDArray[np.float64], by: Transform | None) -> NDArray[np.float64]:
@@ -160,3 +198,16 @@ def quantise(
         scaled = np.rint(((value - centre) / half_range) * steps)
         clipped = min(max(scaled, lowest), highest)
         out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
+
+
+@compiled(
+    read_only(types.float64), types.float64, types.float64, types.int32, writable(types.int32)
+)
+def beyond(
+    values: NDArray[np.float64], lower: float, upper: float, missing: int, out: NDArray[np.int32]
+) -> None:
+    """Write on which side values lie strictly beyond bounds; NaN becomes `missing`."""
+    for row in range(len(values)):
+        value = values[row]
+        side = ABOVE if value > upper else BELOW if value < lower else NOT_MOVED
+        out[row] = side if value == value else missing  # noqa: PLR0124 - NaN

@@ -117,6 +117,20 @@ def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArr
         counts[np.uint32(codes[row])] += 1
 
 
+@compiled(_input(types.int32), _input(types.int32), types.int32, types.int32, _codes_out)
+def keep_sides_at_ends(
+    lattice: NDArray[np.int32],
+    sides: NDArray[np.int32],
+    lowest: int,
+    highest: int,
+    out: NDArray[np.int32],
+) -> None:
+    """Keep the side, 0 or 1, of rows whose lattice value is the end on it; others get -1."""
+    for row in range(len(sides)):
+        end = lowest if sides[row] == 0 else highest
+        out[row] = sides[row] if lattice[row] == end else -1
+
+
 @compiled(
     _input(types.int32),
     _input(types.int32),

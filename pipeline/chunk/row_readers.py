@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.pipeline.chunk import kernels
-from suffice.pipeline.chunk.clip_and_round import lattice_values
+from suffice.pipeline.chunk.clip_and_round import lattice_values, sides
 from suffice.pipeline.chunk.encoding import Encoder
 from suffice.pipeline.sources.arrow_arrays import fixed_width, null_mask
+from suffice.pipeline.statistics.counted_clipping import SideColumn
 from suffice.pipeline.statistics.measure import CodeColumn
 
 if TYPE_CHECKING:
@@ -76,6 +77,17 @@ class LatticeReader:
     def read(self, batch: pa.RecordBatch) -> Codes:
         """Return the lattice values of a batch in a new array, shape (n_rows,), int32."""
         return lattice_values(batch.column(self._of.column), self._of)
+
+
+class SideReader:
+    """The side of its bounds on which every row's value lies beyond them, -1 where it does not."""
+
+    def __init__(self, of: SideColumn) -> None:
+        self._of = of
+
+    def read(self, batch: pa.RecordBatch) -> Codes:
+        """Return the sides of a batch in a new array, shape (n_rows,), int32."""
+        return sides(batch.column(self._of.column), self._of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +160,8 @@ def _ordered_bits(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(np.isnan(values), NO_POSITION, np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
 
 
-def column_reader(of: ReadColumn) -> CodeReader | LatticeReader:
+def column_reader(of: ReadColumn) -> CodeReader | LatticeReader | SideReader:
     """Return the reader of a column; it lives for one task."""
+    if isinstance(of, SideColumn):
+        return SideReader(of)
     return CodeReader(of) if isinstance(of, CodeColumn) else LatticeReader(of)

@@ -23,6 +23,7 @@ from suffice.pipeline.chunk.row_readers import (
 from suffice.pipeline.contribution import bit_packing, siphash
 from suffice.pipeline.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
 from suffice.pipeline.sources.exact_data import exact_data
+from suffice.pipeline.statistics.counted_clipping import ABOVE, BELOW, NOT_MOVED, SideColumn
 from suffice.pipeline.statistics.measure import CodeColumn
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class RecordLayout:
         for of in (of for measure in job.measures.values() for of in measure.reads):
             if isinstance(of, CodeColumn):
                 numbers[of] = (0, of.n_codes - 1, -1)
+            elif isinstance(of, SideColumn):
+                numbers[of] = (BELOW, ABOVE, NOT_MOVED)
             else:
                 numbers[of] = (of.quantiser.lowest, of.quantiser.highest, NOTHING)
         widths = {of: (highest - lowest + 1).bit_length() for of, (lowest, highest, _) in numbers.items()}

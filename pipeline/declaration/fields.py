@@ -36,6 +36,9 @@ SMALLEST_SHARE = Fraction(1, 10**6)
 LARGEST_SHARE = Fraction(10**6)
 LARGEST_COUNT = 10**9
 """Lattice values are 32-bit integers."""
+SMALLEST_COUNT_WEIGHT = Fraction(1, 1000)
+DEFAULT_COUNT_WEIGHT = Fraction(1, 16)
+"""Sums become 6 % noisier, and counts have noise of scale 17 / epsilon."""
 FEWEST_BITS = 2
 MOST_BITS = 24
 RESERVED = frozenset(
@@ -64,6 +67,18 @@ class SpecModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class CountClipped(SpecModel):
+    """That records which clipping moved are counted beside the sums.
+
+    Attributes
+    ----------
+    weight : Fraction
+        What such a record may add to its count, as a share of what it may change the sums by.
+    """
+
+    weight: CountWeight
+
+
 class RowsOf(StrEnum):
     """What a statistic is summed over.
 
@@ -82,6 +97,7 @@ class StatisticSpec(SpecModel):
     share: Share = Fraction(1)
     rows_of: RowsOfField = RowsOf.ROWS
     within_unit: IfTrue | None = None
+    count_clipped: CountClippedField = None
     _max_rows: int | None = PrivateAttr(default=None)
 
     @property
@@ -235,6 +251,20 @@ def _lattice_bits(value: int) -> int:
     return value
 
 
+def _count_weight(value: object) -> Fraction:
+    weight = parse_decimal(read_text(value))
+    if not SMALLEST_COUNT_WEIGHT <= weight <= 1:
+        message = f"the weight of a count lies between 0.001 and 1, not {value!r}"
+        raise ValueError(message)
+    return weight
+
+
+def _count_clipped(value: object) -> CountClipped | None:
+    if isinstance(value, dict):
+        return CountClipped.model_validate(read_mapping(value, {"weight"}, "true, or as {weight: 0.25}"))
+    return CountClipped(weight=format_number(DEFAULT_COUNT_WEIGHT)) if read_boolean(value) else None
+
+
 def _moment_weight(value: object) -> Fraction:
     weight = parse_decimal(read_text(value))
     if not Fraction(1, 2) <= weight <= 1 << MOST_BITS or (
@@ -258,11 +288,14 @@ Positive = Annotated[Fraction, PlainValidator(read_bound), AfterValidator(_posit
 Count = Annotated[int, PlainValidator(read_integer), AfterValidator(_count)]
 LatticeBits = Annotated[int, PlainValidator(read_integer), AfterValidator(_lattice_bits)]
 MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
+CountWeight = Annotated[Fraction, PlainValidator(_count_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
 Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
 Boolean = Annotated[bool, PlainValidator(read_boolean)]
 IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value) or None)]
 """Whether something is asked for; what says no is the same plan as what does not say."""
+CountClippedField = Annotated[CountClipped | None, PlainValidator(_count_clipped)]
+"""What is the default weight in words or in numbers is the same plan."""
 RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]
@@ -293,6 +326,7 @@ class ColumnUnit(SpecModel):
         return f"at most {self.max_rows} rows of each; rows without one {without}"
 
 
+CountClipped.model_rebuild()
 StatisticSpec.model_rebuild()
 ColumnSpec.model_rebuild()
 

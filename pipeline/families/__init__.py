@@ -75,6 +75,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "": ("FAMILIES", "NO_SUMS"),
     "naive_bayes": ("NaiveBayesSpec", "estimated_tables"),
     "shared.contract": ("Absent", "Family", "MeanAndVariance"),
+    "shared.counted_clipping": ("measure_counting",),
     "shared.counted_tables": ("concentrations",),
     "shared.parameter_space": ("ParameterSpace", "Support"),
     "shared.within_unit": ("block_within", "measure_within", "most_rows", "totals_of"),

@@ -7,6 +7,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, m - x) or minimal-sum (x
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds,
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from fractions import Fraction
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
@@ -98,6 +98,7 @@ FAMILY = one_sum_family(
     name="binomial",
     spec=BinomialSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.trials)),
     model=SumModel(
         parameter=PROBABILITY,
         prior=Beta,

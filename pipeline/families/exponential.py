@@ -8,6 +8,7 @@ lattice steps from 0 to the bound.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import Positive
@@ -40,6 +41,7 @@ FAMILY = one_sum_family(
     name="exponential",
     spec=ExponentialSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     model=rate_of_gamma_sums(),
     draw=draw,
     example={"upper": "100"},

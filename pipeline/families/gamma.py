@@ -8,6 +8,7 @@ lattice steps from 0 to the bound.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import Positive
@@ -41,6 +42,7 @@ FAMILY = one_sum_family(
     name="gamma",
     spec=GammaSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     constants=lambda spec: {"shape": spec.shape},
     model=rate_of_gamma_sums(shape="shape"),
     draw=draw,

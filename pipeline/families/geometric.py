@@ -7,6 +7,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import Count
@@ -39,6 +40,7 @@ FAMILY = one_sum_family(
     name="geometric",
     spec=GeometricSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     model=failures_before_successes(1.0),
     draw=draw,
     example={"upper": "12"},

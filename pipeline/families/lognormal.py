@@ -153,6 +153,7 @@ FAMILY = Family(
         entry={"column": "x", "lower": "0.0025", "upper": "400"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
     ),
     outside=normal.outside,
+    clipping_bounds=lambda spec: (spec.lower, spec.upper),
     mean_and_variance=normal.MEAN_AND_VARIANCE,
     unit_moments=UnitMoments(components=normal.UNIT_COMPONENTS, totals=unit_totals),
 )

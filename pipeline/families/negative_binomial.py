@@ -7,6 +7,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.fields import Count, Positive
@@ -40,6 +41,7 @@ FAMILY = one_sum_family(
     name="negative_binomial",
     spec=NegativeBinomialSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     constants=lambda spec: {"successes": spec.successes},
     model=failures_before_successes("successes"),
     draw=draw,

@@ -37,7 +37,7 @@ from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser, require
 from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
 from suffice.pipeline.statistics.moment_columns import first_moment, n_moments
 from suffice.pipeline.statistics.normal_sums import NormalSums
-from suffice.pipeline.statistics.sensitivity import Design, minimal_moments
+from suffice.pipeline.statistics.sensitivity import Design, minimal_moments, moments_between_ends
 from suffice.pipeline.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def block(spec: NormalSpec, n_is_public: bool) -> Block:
             components=(first_moment(steps, weight), "sum(X^2)"),
             largest_value=max(steps**2, int(steps**2 / weight)),
             minimal_sensitivity=minimal_moments(steps, weight),
+            between_ends=moments_between_ends(steps, weight),
             moment_weight=weight,
             quantities=_in_column_units(
                 spec,
@@ -343,5 +344,6 @@ FAMILY = Family(
         entry={"column": "x", "lower": "-6", "upper": "6"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
     ),
     outside=outside,
+    clipping_bounds=lambda spec: (spec.lower, spec.upper),
     mean_and_variance=MEAN_AND_VARIANCE,
 )

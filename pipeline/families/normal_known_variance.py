@@ -122,6 +122,7 @@ FAMILY = one_sum_family(
     name="normal_known_variance",
     spec=NormalKnownVarianceSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (spec.lower, spec.upper),
     constants=lambda spec: {"variance": spec.variance},
     model=SumModel(
         parameter=ParameterSpace(name="mean"),

@@ -71,6 +71,7 @@ FAMILY = one_sum_family(
     name="pareto",
     spec=ParetoSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (spec.minimum, spec.upper),
     model=rate_of_gamma_sums("shape"),
     draw=draw,
     example={"minimum": "0.7", "upper": "90"},

@@ -7,6 +7,7 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from suffice.pipeline.statistics.clipped_counts import clipped_poisson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from fractions import Fraction
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.engines.jax.totals import Total
@@ -101,6 +101,7 @@ FAMILY = one_sum_family(
     name="poisson",
     spec=PoissonSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     model=SumModel(
         parameter=ParameterSpace(name="rate", support=Support.POSITIVE),
         prior=Gamma,

@@ -10,6 +10,7 @@ The rate r is the scale to the power of -k.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
@@ -59,6 +60,7 @@ FAMILY = one_sum_family(
     name="weibull",
     spec=WeibullSpec,
     lattice=lattice,
+    clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     model=rate_of_gamma_sums(),
     draw=draw,
     example={"shape": "1.7", "upper": "60"},

@@ -17,6 +17,7 @@ from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prio
 from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.released.sample import ReleasedSample, no_statistics
+from suffice.pipeline.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,7 @@ def log_likelihood(
 ) -> Any:
     """Return the log likelihood of every cell, (n_cells,); see ``suffice.numpyro.log_likelihood``."""
     require_statistic(statistic)
+    statistic = rows_alone(statistic)  # without counts of moved records, where there are any
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if isinstance(family.jax_likelihood, Absent):

@@ -18,6 +18,7 @@ from suffice.pipeline.calibration.simulated_release import (
 from suffice.pipeline.declaration.exact_numbers import LARGEST_SCALE, MICRO, scale_rounded_up
 from suffice.pipeline.declaration.fields import canonical
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.planning.counts_beside import counts_beside
 from suffice.pipeline.planning.epsilon_search import LARGEST_EPSILON, smallest
 from suffice.pipeline.planning.wanted_width import MASS, NeededEpsilon, Target, parse_target
 from suffice.pipeline.posterior.draws import generator
@@ -147,6 +148,7 @@ def smallest_epsilon(
         width_standard_error=found.width_error,
         width_without_noise=least_width,
         simulations=size,
+        counts=counts_beside(spec, asked.statistic, found.epsilon),
     )
 
 

@@ -13,6 +13,8 @@ from suffice.pipeline.declaration.exact_numbers import format_epsilon
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from suffice.pipeline.planning.counts_beside import CountsBeside
+
 MASS = 0.95
 """Of the intervals."""
 _FORM = re.compile(
@@ -65,6 +67,8 @@ class NeededEpsilon:
     width_without_noise : float
         The median width that the exact statistics would give: no epsilon reaches less.
     simulations : int
+    counts : CountsBeside or None
+        What counting the records that clipping moved adds to epsilon; None where the family counts none.
     """
 
     target: Target
@@ -78,6 +82,7 @@ class NeededEpsilon:
     width_standard_error: float
     width_without_noise: float
     simulations: int
+    counts: CountsBeside | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice plan --target --json`` prints as ``target``."""
@@ -97,6 +102,7 @@ class NeededEpsilon:
             "median_width": self.width,
             "median_width_standard_error": self.width_standard_error,
             "median_width_without_noise": self.width_without_noise,
+            **({} if self.counts is None else {"count_clipped": self.counts.to_dict()}),
         }
 
     def __str__(self) -> str:
@@ -108,6 +114,7 @@ class NeededEpsilon:
             f"median width of the 95 % interval: {self.width:.4g} (standard error "
             f"{self.width_standard_error:.2g}, {self.simulations} simulations); without noise "
             f"{self.width_without_noise:.4g}"
+            + ("" if self.counts is None else f"\n{self.counts}")
         )
 
 

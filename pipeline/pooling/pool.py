@@ -29,6 +29,7 @@ from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribu
 from suffice.pipeline.posterior.posterior import IGNORED, MODELLED
 from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
+from suffice.pipeline.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,6 +113,7 @@ def pool(
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([cells_of(release.statistic(statistic), where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
+    parts = [rows_alone(part) for part in parts]
     names = tuple(release.named for release in releases)
     if claimed is Relation.DISJOINT:
         found = pooled(
@@ -170,6 +172,7 @@ def pooled(
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
     refuse_within_unit(parts[0], "pooling")
+    parts = [rows_alone(part) for part in parts]
     refuse_shared(parts[0])
     family = FAMILIES[parts[0].plan.family]
     predictor_prior_for(parts[0], predictor_prior)

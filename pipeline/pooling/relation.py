@@ -9,12 +9,17 @@ from suffice.errors import UsageError
 from suffice.pipeline.declaration.derived_columns import needed, read_derived
 from suffice.pipeline.declaration.domains import Every, next_period, period_start
 from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
     from suffice.pipeline.pooling.release import Release
+
+
+_OF_NOISE_ALONE = frozenset({"share", "moment_weight", "count_clipped"})
+"""Keys of a statistic's entry on which its exact sums do not depend."""
 
 
 class Relation(StrEnum):
@@ -107,8 +112,8 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
 def require_agreement(first: Release, second: Release, statistic: str) -> None:
     """Refuse statistics that differ in family, column, bounds, lattice, null policy, order or public N.
 
-    Their shares of epsilon and the weights of their moments may differ: these scale the noise alone. On
-    another lattice values are rounded otherwise, so that the exact sums are others. Components and parameters
+    Their shares of epsilon, the weights of their moments and whether moved records are counted beside them
+    may differ: these scale the noise alone. On another lattice values are rounded otherwise, so that the exact sums are others. Components and parameters
     follow the declared order of columns.
 
     Raises
@@ -123,7 +128,8 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
         for key, value in one.items()
         if key not in differing and isinstance(value, dict) and [*value] != [*other[key]]
     )
-    if first.statistic(statistic).plan.design is not second.statistic(statistic).plan.design:
+    designs = [release.statistic(statistic).plan.design for release in (first, second)]
+    if len({design is Design.MINIMAL for design in designs}) > 1:
         differing.append("whether the number of records is public")
     if differing:
         message = f"{statistic} differs between the releases in {', '.join(differing)}"
@@ -140,7 +146,7 @@ def entry(release: Release, statistic: str) -> dict[str, Any]:
         release, [*release.manifest["plan"]["groups"], *release.statistic(statistic).plan.columns]
     )
     return {
-        **{key: value for key, value in stated.items() if key not in {"share", "moment_weight"}},
+        **{key: value for key, value in stated.items() if key not in _OF_NOISE_ALONE},
         **({"derived": derived} if derived else {}),
     }
 

@@ -132,6 +132,7 @@ def noise_aware_posterior(
             return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
         independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
         return _of_units(independent, statistic)
+    statistic = rows_alone(statistic)  # without counts of moved records, where there are any
     require_whole(statistic)
     family = FAMILIES[statistic.plan.family]
     if family.noise_aware is None:

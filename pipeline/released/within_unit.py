@@ -1,4 +1,7 @@
-"""A statistic that is released with its units' products, taken apart: its rows alone, and the products."""
+"""A statistic that is released with more than its rows' sums, taken apart.
+
+Beside them stand products of units, or counts of the rows that clipping moved.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.statistics.sensitivity import Design
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.block import Quantity
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
@@ -35,11 +41,18 @@ class NoisyProducts:
 
 
 def rows_alone(statistic: NoisyStatistic) -> NoisyStatistic:
-    """Return the rows' components, in the lattice of rows; the statistic itself where it has no others.
+    """Return the rows' sums, in the lattice of rows; the statistic itself where it has nothing beside them.
 
     The noise on them is discrete on a lattice that is finer by their weight, so values are no integers.
     """
     plan = statistic.plan
+    if plan.counted is not None:
+        return dataclasses.replace(
+            statistic,
+            plan=rows_plan(plan),
+            values=statistic.values[:, : plan.counted.sums],
+            further=tuple(rows_alone(observation) for observation in statistic.further),
+        )
     if plan.within_unit is None:
         return statistic
     rows, weight = plan.within_unit.rows, plan.within_unit.row_weight
@@ -52,7 +65,17 @@ def rows_alone(statistic: NoisyStatistic) -> NoisyStatistic:
 
 
 def rows_plan(plan: StatisticPlan) -> StatisticPlan:
-    """Return the plan of the rows' components, in the lattice of rows."""
+    """Return the plan of the rows' sums, in the lattice of rows; its noise is that of the whole block."""
+    if plan.counted is not None:
+        sums, total = plan.counted.sums, plan.counted.partition_total
+        return dataclasses.replace(
+            plan,
+            design=plan.design if total is None else Design.PARTITION_OF_UNITY,
+            components=plan.components[:sums],
+            partition_total=total,
+            quantities=_of_first(plan, sums),
+            counted=None,
+        )
     shared = plan.within_unit
     if shared is None:
         return plan
@@ -63,8 +86,7 @@ def rows_plan(plan: StatisticPlan) -> StatisticPlan:
                 position: number * shared.row_weight for position, number in quantity.coefficients.items()
             },
         )
-        for quantity in plan.quantities
-        if all(position < shared.rows for position in quantity.coefficients)
+        for quantity in _of_first(plan, shared.rows)
     ]
     return dataclasses.replace(
         plan,
@@ -73,6 +95,15 @@ def rows_plan(plan: StatisticPlan) -> StatisticPlan:
         partition_total=shared.unit_total,
         quantities=tuple(of_rows),
         within_unit=None,
+    )
+
+
+def _of_first(plan: StatisticPlan, components: int) -> tuple[Quantity, ...]:
+    """Return the quantities that are maps of so many first components."""
+    return tuple(
+        quantity
+        for quantity in plan.quantities
+        if all(position < components for position in quantity.coefficients)
     )
 
 

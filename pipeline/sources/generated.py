@@ -17,6 +17,7 @@ from suffice.pipeline.sources.contract import Split, spec_columns
 from suffice.pipeline.sources.schema_check import type_family
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.statistics.counted_clipping import SideColumn
 from suffice.pipeline.statistics.measure import CodeColumn
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ def _read_values(of: ReadColumn) -> list[Any]:
     """Return values that a statistic reads from a column."""
     if isinstance(of, CodeColumn):
         return _keys(of.domain)
+    if isinstance(of, SideColumn):
+        return [of.lower, of.upper, np.nextafter(of.lower, -np.inf), np.nextafter(of.upper, np.inf)]
     lattice = of.quantiser
     steps = np.linspace(lattice.lowest, lattice.highest, 17)
     inside = lattice.centre + lattice.half_range * steps / lattice.steps

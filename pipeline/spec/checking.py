@@ -18,6 +18,7 @@ from suffice.pipeline.declaration.source_specs import source_model
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
 from suffice.pipeline.spec.sampled import check_sample, refuse_sample
+from suffice.pipeline.statistics.counted_clipping import N_SIDES
 from suffice.pipeline.statistics.measure import LatticeColumn
 
 if TYPE_CHECKING:
@@ -208,6 +209,8 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: Statistic
             raise SpecError(location, "each row is a unit where the unit is a row", state_one)
     if statistic.within_unit is not None:
         _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
+    if statistic.count_clipped is not None:
+        _check_count_clipped(document.location((*path, "count_clipped")), statistic)
     broken = family.refused_under(statistic)
     if broken is not None:
         raise SpecError(document.location(path), broken)
@@ -220,6 +223,9 @@ def check_push_down(document: Document, terms: Terms, name: str, statistic: Stat
         raise SpecError(location, "rows are bounded by unit before they are summed", way_out)
     if terms.derived:
         raise SpecError(location, "derived columns are computed from rows that are read", way_out)
+    if statistic.count_clipped is not None:
+        rule = "what clipping moved is counted in rows that are read"
+        raise SpecError(document.location(("statistics", name, "count_clipped")), rule, way_out)
     reads = FAMILIES[statistic.family].measure(statistic).reads
     transforms = [of.transform for of in reads if isinstance(of, LatticeColumn)]
     if any(by is not None and by.takes_logarithm for by in transforms):
@@ -248,6 +254,25 @@ def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: Statis
         raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
 
 
+def _check_count_clipped(location: str, statistic: StatisticSpec) -> None:
+    """Check that a statistic has sums of rows beside which those that clipping moved can be counted."""
+    family = FAMILIES[statistic.family]
+    if family.clipping_bounds is None:
+        known = ", ".join(name for name, each in FAMILIES.items() if each.clipping_bounds is not None)
+        rule = f"{family.name} does not count what clipping moved"
+        raise SpecError(location, rule, f"leave it out, or use one of: {known}")
+    if statistic.rows_of is RowsOf.UNITS:
+        rule = "it counts rows that clipping moved, and with rows_of: units each unit counts once"
+        raise SpecError(location, rule, "leave one of the two out")
+    for key, is_there in (
+        ("within_unit", statistic.within_unit is not None),
+        ("sample", sample_entry(statistic) is not None),
+    ):
+        if is_there:
+            rule = f"counts stand beside sums alone, and {key} is stated too"
+            raise SpecError(location, rule, "leave one of the two out")
+
+
 def n_sums(statistic: StatisticSpec) -> int:
     """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded.
 
@@ -257,6 +282,8 @@ def n_sums(statistic: StatisticSpec) -> int:
     if sample is not None:
         return sample.grid
     rows = FAMILIES[statistic.family].measure(statistic)
+    if statistic.count_clipped is not None:
+        return rows.width + N_SIDES
     return (rows if statistic.within_unit is None else measure_within(rows)).width
 
 

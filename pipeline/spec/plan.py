@@ -15,10 +15,12 @@ from suffice.pipeline.declaration.exact_numbers import (
 )
 from suffice.pipeline.declaration.fields import RowsOf
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.counted_clipping import measure_counting
 from suffice.pipeline.families.shared.within_unit import block_within, measure_within
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.sampled import compile_sample
 from suffice.pipeline.spec.spec import require_spec
+from suffice.pipeline.statistics.counted_clipping import beside_sums
 from suffice.pipeline.statistics.measure import columns_of
 from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
@@ -216,6 +218,8 @@ def measure_of(entry: StatisticSpec) -> Measure:
     measure = family.measure(entry)
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
         return family.of_units.measure(measure)
+    if entry.count_clipped is not None:
+        return measure_counting(family, entry)
     return measure if entry.within_unit is None else measure_within(measure)
 
 
@@ -228,6 +232,8 @@ def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, Wit
     block = family.block(entry, n_may_be_public)
     if entry.within_unit is not None:
         return block_within(family, entry, block)
+    if entry.count_clipped is not None:
+        return beside_sums(block, entry.count_clipped.weight), None
     # proof: one-row-a-unit
     # proof: unit-means
     return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
@@ -310,6 +316,7 @@ def _compile_statistic(
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
         within_unit=within_unit,
+        counted=block.counted,
         max_rows=max_rows,
         rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
     )

@@ -26,6 +26,18 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "label_names",
         "label_rows",
     ),
+    "counted_clipping": (
+        "ABOVE",
+        "BELOW",
+        "CountedClipping",
+        "CountedPowers",
+        "NOT_MOVED",
+        "N_ABOVE",
+        "N_BELOW",
+        "N_SIDES",
+        "SideColumn",
+        "beside_sums",
+    ),
     "lattice": ("DEFAULT_BITS", "Quantiser", "require_interval"),
     "measure": (
         "CodeColumn",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.statistics.count_table import CountTable, Label
+    from suffice.pipeline.statistics.counted_clipping import CountedClipping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +93,14 @@ class Block:
         takes the rows that each unit keeps.
     minimal_sensitivity : int or None
         The sensitivity of the minimal design under ``replace_one``.
+    between_ends : int
+        What the minimal design's components change by, in L1, between the lowest value and the highest.
     moment_weight : Fraction or None
         The weight of second moments beside first ones, where the minimal design has one.
     quantities : tuple of Quantity
         The exact maps to the quantities of the family.
+    counted : CountedClipping or None
+        How sums and counts of moved records share the block, where both are in it.
     """
 
     design: Design
@@ -104,8 +109,10 @@ class Block:
     record_l1: int | None = None
     unit_l1: int | None = None
     minimal_sensitivity: int | None = None
+    between_ends: int = 0
     moment_weight: Fraction | None = None
     quantities: tuple[Quantity, ...]
+    counted: CountedClipping | None = None
 
     @property
     def partition_total(self) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
+from suffice.pipeline.statistics.counted_clipping import CountedPowers, SideColumn
 from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class LatticeColumn:
         return cls(column=column, quantiser=quantiser, fallback=fallback, transform=transform)
 
 
-ReadColumn: TypeAlias = CodeColumn | LatticeColumn
+ReadColumn: TypeAlias = CodeColumn | LatticeColumn | SideColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +260,7 @@ class TransitionCounts:
 Measure: TypeAlias = (
     CodeCounts
     | PowerSums
+    | CountedPowers
     | MomentSums
     | TableCounts
     | TransitionCounts

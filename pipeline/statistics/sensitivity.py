@@ -91,6 +91,51 @@ def rows_and_units(record_l1: int, max_rows: int) -> int:
     return row_weight(max_rows) * max_rows * record_l1 + max_rows**2 * record_l1
 
 
+def count_weight(sensitivity: int, share: Fraction) -> int:
+    """Return what a moved record adds to its count: a share of the sums' sensitivity, rounded up.
+
+    Parameters
+    ----------
+    sensitivity : int
+        What one record adds to the sums, or what replacing it changes them by where N is public.
+    share : Fraction
+        Above 0.
+    """
+    return math.ceil(sensitivity * share)
+
+
+def counts_beside_sums(record_l1: int, weight: int) -> int:
+    """Return the largest L1 norm of one record's sums and of its part in a count of moved records.
+
+    Parameters
+    ----------
+    record_l1 : int
+        Of its sums.
+    weight : int
+        What it adds to one of two counts where clipping moved it.
+    """
+    # proof: counts-beside
+    return record_l1 + weight
+
+
+def minimal_with_counts(minimal: int, between_ends: int, weight: int) -> int:
+    r"""Return the sensitivity of minimal sums beside counts of moved records under ``replace_one``.
+
+    .. math:: \max(\Delta + a, \Delta_\text{ends} + 2 a)
+
+    Parameters
+    ----------
+    minimal : int
+        Of the sums alone.
+    between_ends : int
+        What they change by where a record at the lowest value is replaced by one at the highest.
+    weight : int
+        ``a``.
+    """
+    # proof: counts-beside
+    return max(minimal + weight, between_ends + 2 * weight)
+
+
 def minimal_sum(lowest: int, highest: int) -> int:
     """Return the sensitivity of one bounded sum under ``replace_one``: the range of a record's value."""
     # proof: minimal-sum
@@ -133,6 +178,12 @@ def minimal_moments(steps: int, weight: Fraction, *, columns: int = 1) -> int:
         raise ValueError(message)
     bound = Fraction(columns * steps**2, 2 * (columns + 1)) * (1 / weight + columns + 1) ** 2
     return math.floor(bound)
+
+
+def moments_between_ends(steps: int, weight: Fraction) -> int:
+    r"""Return what weighted moments change by between ``-M`` and ``M``: :math:`2 M^2 / w`."""
+    # proof: counts-beside
+    return 2 * steps * int(steps / weight)
 
 
 def minimal_products(steps: int, *, columns: int) -> int:

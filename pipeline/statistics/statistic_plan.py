@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from suffice.pipeline.statistics.block import Parameters, Quantity
+    from suffice.pipeline.statistics.counted_clipping import CountedClipping
     from suffice.pipeline.statistics.sample_plan import SamplePlan
     from suffice.pipeline.statistics.sensitivity import Design
     from suffice.pipeline.statistics.within_unit import WithinUnit
@@ -56,6 +57,8 @@ class StatisticPlan:
         The weight of second moments beside first ones, where the minimal design has one.
     within_unit : WithinUnit or None
         How rows and units share the block, where units' products are released beside rows.
+    counted : CountedClipping or None
+        How sums and counts of moved records share the block, where these are released beside sums.
     max_rows : int or None
         Most rows that a unit keeps; None where the unit is a row.
     rows_of : str or None
@@ -79,6 +82,7 @@ class StatisticPlan:
     parameters: Parameters
     moment_weight: Fraction | None = None
     within_unit: WithinUnit | None = None
+    counted: CountedClipping | None = None
     max_rows: int | None = None
     rows_of: str | None = None
     sample: SamplePlan | None = None

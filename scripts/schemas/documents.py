@@ -86,9 +86,12 @@ NOISY_STATISTIC = closed(
         "within_unit": closed(
             {"max_rows": EXACT, "row_weight": EXACT, "row_components": TEXTS, "unit_total": EXACT}
         ),
+        "count_clipped": closed(
+            {"weight": EXACT, "sum_components": TEXTS, "sum_partition_total": EXACT_OR_NULL}
+        ),
         "parameters": PARAMETERS,
     },
-    optional=("moment_weight", "within_unit"),
+    optional=("moment_weight", "within_unit", "count_clipped"),
 )
 SAMPLED_STATISTIC = closed(
     {

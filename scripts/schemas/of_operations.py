@@ -132,8 +132,11 @@ PLAN: Schema = {
             **each(NUMBER, "width mass epsilon_standard_error median_width"),
             **each(NUMBER, "median_width_standard_error median_width_without_noise"),
             "seed": COUNT_OR_NULL,
+            "count_clipped": closed(
+                {"stated": BOOLEAN, **each(EXACT, "epsilon_without epsilon_with"), "noise_sd": NUMBER}
+            ),
         },
-        optional=("category",),
+        optional=("category", "count_clipped"),
     ),
 }
 RELEASE: Schema = {

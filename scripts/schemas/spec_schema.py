@@ -65,6 +65,17 @@ NULLS: Schema = {
         },
     ]
 }
+COUNT_CLIPPED: Schema = {
+    "oneOf": [
+        BOOLEAN,
+        {
+            "type": "object",
+            "properties": {"weight": NUMBER},
+            "required": ["weight"],
+            "additionalProperties": False,
+        },
+    ]
+}
 DURATION: Schema = {"type": "string", "pattern": r"^\d+ (hour|day|week)s?$"}
 LIST: Schema = {"type": "array", "items": SCALAR, "minItems": 1}
 CONDITION: Schema = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/derived"}]}
@@ -89,6 +100,7 @@ SCALARS: dict[str, Schema] = {
     "_interval": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
     "_moment_weight": NUMBER,
     "_nulls": NULLS,
+    "_count_clipped": COUNT_CLIPPED,
     "_domain": DOMAIN,
     "_groups": {"type": "object", "additionalProperties": DOMAIN},
     "_amendments": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": 99},

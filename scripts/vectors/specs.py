@@ -349,4 +349,43 @@ VALID: dict[str, VectorSpec] = {
         signed=True,
         asked=_both("cancelled"),
     ),
+    "counted": VectorSpec(
+        about="counts of the records that clipping moved, beside their sums, one with a weight of its own",
+        spec={
+            "privacy": {**ROW, "epsilon": "4"},
+            "groups": {"origin": ORIGINS},
+            "statistics": {
+                "delay": {
+                    "family": "normal",
+                    "column": "delay",
+                    **DELAY,
+                    "lattice_bits": "6",
+                    "count_clipped": "true",
+                },
+                "stops": {**FIRST["stops"], "count_clipped": {"weight": "0.5"}},
+            },
+        },
+        asked=(
+            Asked(statistic="delay", arguments={"method": "plug-in"}),
+            Asked(statistic="stops", arguments={"clipping": "ignored"}),
+        ),
+    ),
+    "counted-public-n": VectorSpec(
+        about="the same beside a public number of records",
+        spec={
+            "privacy": {**ROW, "epsilon": "6", "neighboring": "replace_one"},
+            "statistics": {
+                "delay": {
+                    "family": "normal",
+                    "column": "delay",
+                    **DELAY,
+                    "lattice_bits": "6",
+                    "nulls": {"value": "0"},
+                    "count_clipped": "true",
+                },
+                "stops": {**FIRST["stops"], "nulls": {"value": "0"}, "count_clipped": {"weight": "0.5"}},
+            },
+        },
+        asked=(Asked(statistic="delay", arguments={"method": "plug-in"}),),
+    ),
 }

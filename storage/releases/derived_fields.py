@@ -54,6 +54,7 @@ def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
         "quantities": (_quantity(quantity, statistic.components) for quantity in statistic.quantities),
         **({"moment_weight": format_number(weight)} if weight is not None else {}),
         **_within_unit(statistic),
+        **_count_clipped(statistic),
         "parameters": _parameters(statistic.parameters),
     }
 
@@ -103,6 +104,20 @@ def _within_unit(statistic: StatisticPlan) -> dict[str, Any]:
             "row_weight": str(shared.row_weight),
             "row_components": list(statistic.components[: shared.rows]),
             "unit_total": str(shared.unit_total),
+        }
+    }
+
+
+def _count_clipped(statistic: StatisticPlan) -> dict[str, Any]:
+    """Return how sums and counts share the block, where they do."""
+    shared = statistic.counted
+    if shared is None:
+        return {}
+    return {
+        "count_clipped": {
+            "weight": str(shared.weight),
+            "sum_components": list(statistic.components[: shared.sums]),
+            "sum_partition_total": _optional(shared.partition_total),
         }
     }
 

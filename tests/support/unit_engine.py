@@ -62,6 +62,13 @@ WITHIN_UNITS: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
         {"family": "lognormal", "lower": 1, "upper": 8, "lattice_bits": 2},
     ),
 }
+COUNTED: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "normal counted": (
+        pa.float64(),
+        [-9.0, -0.25, 9.0],
+        {**OF_ROWS["normal"][2], "count_clipped": "true"},
+    ),
+}
 UPPER = 3
 """Of rows of a unit that are told apart."""
 ROWS_PER_UNIT: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
@@ -75,6 +82,7 @@ ROWS_PER_UNIT: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
 ENTRIES = {
     **OF_ROWS,
     **ROWS_PER_UNIT,
+    **COUNTED,
     **{f"{name} of units": entry for name, entry in OF_UNITS.items()},
     **{
         f"{name} within units": (kind, values, {**entry, "within_unit": "true"})

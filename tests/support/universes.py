@@ -156,6 +156,36 @@ SCALAR["lognormal-nulls"] = Case(
     [*(float(np.exp(step / 4 * np.log(4.0))) for step in range(-4, 5)), None],
     {**SCALAR["lognormal"].entry, "nulls": {"value": "1"}},
 )
+COUNTED = {"count_clipped": "true"}
+SCALAR |= {
+    "normal-counted": Case(
+        pa.float64(),
+        [-9.0, -1.0, -0.25, 0.0, 1.0, float(np.nextafter(1.0, 2.0)), np.inf, np.nan],
+        {**SCALAR["normal"].entry, **COUNTED},
+    ),
+    "normal-counted-nulls": Case(
+        pa.float64(),
+        [-1.5, *(step / 4 for step in range(-4, 5)), 1.5, None],
+        {**SCALAR["normal-nulls"].entry, **COUNTED},
+    ),
+    "normal-counted-heavily-nulls": Case(
+        pa.float64(),
+        [-1.5, *(step / 4 for step in range(-4, 5)), 1.5, None],
+        {**SCALAR["normal-nulls"].entry, "nulls": {"value": "2"}, "count_clipped": {"weight": "1"}},
+    ),
+    "lognormal-counted": Case(
+        pa.float64(), SCALAR["lognormal"].values, {**SCALAR["lognormal"].entry, **COUNTED}
+    ),
+    "poisson-counted": Case(pa.float64(), SCALAR["poisson"].values, {**SCALAR["poisson"].entry, **COUNTED}),
+    "poisson-counted-nulls": Case(
+        pa.int32(), [-1, 0, 1, 9, None], {**SCALAR["poisson-nulls"].entry, **COUNTED}
+    ),
+    "pareto-counted": Case(
+        pa.float64(),
+        [*SCALAR["pareto"].values, 9.5],
+        {**SCALAR["pareto"].entry, "count_clipped": {"weight": "0.3"}},
+    ),
+}
 PAIRS = [
     (1.0, 1.0),
     (-1.0, 1.0),

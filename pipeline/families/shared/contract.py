@@ -10,6 +10,7 @@ from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from fractions import Fraction
 
     import numpy as np
     from numpy.typing import NDArray
@@ -193,6 +194,9 @@ class Family:
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
         it is not worked out.
+    clipping_bounds : callable or None
+        The spec's entry -> the values of the column below and above which clipping moves a record, to the
+        lowest and the highest lattice value; None where records beyond bounds are not counted.
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
         (n, upper + 1); None where posteriors do not model the clipping of counts.
@@ -258,6 +262,7 @@ class Family:
     predicts: bool = True
     disjoint: Callable[..., Distribution] | None = None
     outside: Callable[..., Outside] | None = None
+    clipping_bounds: Callable[[Any], tuple[Fraction, Fraction]] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     mean_and_variance: MeanAndVariance | None = None
     unit_moments: UnitMoments | None = None

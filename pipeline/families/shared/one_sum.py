@@ -119,6 +119,7 @@ def one_sum_family(
     generative_prior: str | None = None,
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
     of_units: OfUnits | None = None,
+    clipping_bounds: Callable[[SpecType], tuple[Fraction, Fraction]] | None = None,
 ) -> Family:
     """Return the family with this lattice of T and this model of T's total.
 
@@ -187,6 +188,7 @@ def one_sum_family(
         example=Example(entry={"column": "x", **example}, columns={"x": ColumnType.NUMBER}),
         generative_case=GenerativeCase(entry={"column": "x", **generative_case}, prior=generative_prior),
         outside=model.outside,
+        clipping_bounds=clipping_bounds,
         clipped_record=model.clipped_record,
         of_units=of_units,
         sampled=SampledParameter(
@@ -207,6 +209,7 @@ def block(lattice: SumLattice, *, minimal: bool) -> Block:
             components=(f"sum({value})",),
             largest_value=lattice.quantiser.largest_magnitude,
             minimal_sensitivity=minimal_sum(lowest, highest),
+            between_ends=minimal_sum(lowest, highest),
             quantities=(
                 Quantity(name="n", coefficients={}, public_n_coefficient=Fraction(1)),
                 Quantity(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.statistics.counted_clipping import N_SIDES
 from suffice.pipeline.statistics.measure import CodeCounts, PowerSums
 from suffice.pipeline.statistics.unit_measures import LARGEST_UNIT_SUM, N_PRODUCTS, UnitProducts
 from suffice.pipeline.statistics.within_unit import beside_rows
@@ -46,6 +47,9 @@ def block_within(family: Family, entry: StatisticSpec, rows: Block) -> tuple[Blo
 def totals_of(family: Family, entry: StatisticSpec, plan: StatisticPlan, sums: NDArray[Any]) -> NDArray[Any]:
     """Return exact totals (n_cells, n_components), in Python integers, of exact sums (n_cells, n_sums)."""
     shared = plan.within_unit
+    if plan.counted is not None:
+        counts = sums[:, -N_SIDES:] * plan.counted.weight
+        return np.concatenate([family.totals(entry, plan.design, sums[:, :-N_SIDES]), counts], axis=1)
     if shared is None:
         return family.totals(entry, plan.design, sums)
     rows = family.totals(entry, plan.design, sums[:, :-N_PRODUCTS])

@@ -1,7 +1,7 @@
 /** What families release, as it follows from a plan's entry: components, sensitivity, maps to quantities. */
 
 import { keysOf } from "./domains.js";
-import { add, divide, format, multiply, rational, subtract, toNumber } from "./exact.js";
+import { add, compare, divide, format, multiply, rational, subtract, toNumber } from "./exact.js";
 import { integer, number, onlyKeys, refused } from "./plan_values.js";
 
 const ONE = rational(1n);
@@ -30,6 +30,11 @@ const OF_UNITS = ["bernoulli", "categorical", "poisson", "normal"];
 const NUMBERS = ["location", "mean"];
 const WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
 const OF_MOMENTS = ["normal", "lognormal"];
+/** Families that count what clipping moved, where they are asked to. */
+const COUNT_CLIPPED = [
+  "normal", "lognormal", "binomial", "poisson", "geometric", "negative_binomial", "exponential", "gamma", "weibull",
+  "pareto", "normal_known_variance",
+];
 
 /** Refuse an entry that no spec could have. */
 export function checkEntry(entry, { unit }, place) {
@@ -37,6 +42,7 @@ export function checkEntry(entry, { unit }, place) {
   const optional = [
     ...(OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"]),
     ...(WITHIN_UNIT.includes(family) ? ["within_unit"] : []),
+    ...(COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []),
   ];
   onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
   if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
@@ -44,6 +50,9 @@ export function checkEntry(entry, { unit }, place) {
   if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
   if (entry.within_unit !== undefined && (entry.within_unit !== true || unit === null || isUnits)) {
     throw refused(`${place}.within_unit`, "this statistic has none");
+  }
+  if (entry.count_clipped !== undefined && (isUnits || entry.within_unit !== undefined || entry.sample !== undefined)) {
+    throw refused(`${place}.count_clipped`, "this statistic has none");
   }
   if (entry.sample !== undefined && (family === "categorical" || entry.within_unit !== undefined)) {
     throw refused(`${place}.sample`, "this statistic has none");
@@ -54,6 +63,38 @@ export function checkEntry(entry, { unit }, place) {
   }
   for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
   if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
+}
+
+/** The block of sums with counts of moved records beside it: a weighs a share of what a record changes, rounded up. */
+export function besideSums(block, stated, place) {
+  onlyKeys(stated, ["weight"], [], place);
+  const share = number(stated.weight, place);
+  if (compare(share, rational(1n, 1000n)) < 0 || compare(share, ONE) > 0) throw refused(place, "its weight is out of range");
+  const exact = multiply(rational(block.minimalL1 ?? block.recordL1), share);
+  const weight = (exact.n + exact.d - 1n) / exact.d;
+  const sums = block.components.length;
+  const count = (name, side) => ({
+    name, coefficients: [...block.components.map(() => ZERO), ...[0, 1].map((i) => (i === side ? rational(1n, weight) : ZERO))],
+  });
+  const withCounts = (one) => ({ ...one, coefficients: [...one.coefficients, ZERO, ZERO] });
+  return {
+    ...block,
+    components: [...block.components, "a count(x<lower)", "a count(x>upper)"],
+    largest: block.largest > weight ? block.largest : weight,
+    ...(block.minimalL1 === undefined
+      ? { recordL1: block.recordL1 + weight }
+      : { minimalL1: largest(block.minimalL1 + weight, block.betweenEnds + 2n * weight) }),
+    quantities: [...block.quantities.map(withCounts), count("n_below", 0), count("n_above", 1)],
+    counted: {
+      weight: String(weight),
+      sum_components: block.components.slice(0, sums),
+      sum_partition_total: block.minimalL1 === undefined ? String(block.recordL1) : null,
+    },
+  };
+}
+
+function largest(one, other) {
+  return one > other ? one : other;
 }
 
 export const BLOCKS = {
@@ -154,7 +195,7 @@ function moments(entry, mayBeMinimal, lower, upper) {
     return {
       components: [`2^${exponent} sum(X)`, "sum(X^2)"],
       largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
-      minimalL1: bound.n / bound.d, weight, parameters,
+      minimalL1: bound.n / bound.d, betweenEnds: 2n * steps * factor.n, weight, parameters,
       quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE),
     };
   }
@@ -186,7 +227,7 @@ function oneSum(entry, mayBeMinimal, { counts, lower, upper, constants }) {
   if (mayBeMinimal && entry.nulls !== "drop") {
     const step = divide(subtract(high, low), rational(width));
     return {
-      components: [`sum(${value})`], largest: steps, minimalL1: width, parameters,
+      components: [`sum(${value})`], largest: steps, minimalL1: width, betweenEnds: width, parameters,
       quantities: [
         { name: "n", coefficients: [ZERO], ofPublicN: ONE },
         { name: "total", coefficients: [step], ofPublicN: subtract(low, multiply(step, rational(lowest))) },

@@ -1,6 +1,6 @@
 /** What follows from a canonical plan, computed again: the price, the cells, and each statistic's block. */
 
-import { BLOCKS, checkEntry } from "./blocks.js";
+import { besideSums, BLOCKS, checkEntry } from "./blocks.js";
 import { group } from "./domains.js";
 import { shown } from "./errors.js";
 import { add, compare, divide, format, multiply, nextDown, nextUp, ofNumber, rational, toNumber } from "./exact.js";
@@ -87,7 +87,10 @@ export function statisticFields({ name, entry, epsilon, terms }, stated) {
   }
   let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
   if (isKnown) {
-    const block = make(entry, terms.mayBeMinimal, stated, place);
+    const sums = make(entry, terms.mayBeMinimal, stated, place);
+    const isCounted = entry.count_clipped !== undefined;
+    const block = isCounted ? besideSums(sums, entry.count_clipped, `${place}.count_clipped`) : sums;
+    const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
     if (block.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
     const ofRecord = block.recordL1;
     const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
@@ -97,14 +100,15 @@ export function statisticFields({ name, entry, epsilon, terms }, stated) {
     Object.assign(fields, {
       columns: [entry.column],
       rows_of: sentence(entry, terms),
-      design: block.minimalL1 === undefined ? "partition_of_unity" : "minimal",
+      design: block.minimalL1 === undefined ? ofPrivateN : "minimal",
       components: block.components,
       l1_sensitivity: String(l1),
       scale: text,
-      partition_total: block.minimalL1 === undefined ? String(ofRecord) : null,
+      partition_total: block.minimalL1 === undefined && !isCounted ? String(ofRecord) : null,
       value_type: compare(reach, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
       quantities: block.quantities.map((one) => quantity(one, block.components)),
       ...(block.weight ? { moment_weight: format(block.weight) } : {}),
+      ...(isCounted ? { count_clipped: block.counted } : {}),
       parameters: block.parameters,
     });
     return fields;

@@ -120,7 +120,8 @@ export class Release {
       throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
     }
     if (!hasPosterior(entry)) {
-      const why = entry.within_unit === undefined ? "" : " whose rows of a unit are alike";
+      const alike = entry.within_unit === undefined ? "" : " whose rows of a unit are alike";
+      const why = entry.count_clipped === undefined ? alike : " with counts of what clipping moved";
       throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
     }
     const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
@@ -212,8 +213,8 @@ export class Release {
   }
 }
 
-function hasPosterior({ family, mechanism, within_unit: within }) {
-  return within === undefined && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+function hasPosterior({ family, mechanism, within_unit: within, count_clipped: counted }) {
+  return within === undefined && counted === undefined && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
 }
 
 function mapOf(quantity, components) {

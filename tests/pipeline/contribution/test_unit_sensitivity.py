@@ -40,6 +40,20 @@ def test_no_unit_moves_the_totals_further_than_declared(tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
+@pytest.mark.parametrize("shape", ["plain", "groups", "window"])
+def test_counts_of_moved_records_are_bounded_with_their_sums(
+    tmp_path: Path, shape: str, neighboring: str
+) -> None:
+    engine = UnitEngine(tmp_path, "normal counted", neighboring, shape)
+    counted = engine.plan.statistics[0].counted
+    assert counted is not None
+    assert counted.partition_total is not None
+    times = MAX_ROWS * (1 if neighboring == "add_or_remove_one" else 2)
+    assert engine.declared == times * (counted.partition_total + counted.weight)
+    assert farthest(engine.of_every_unit(), neighboring) == engine.declared
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("shape", ["groups", "window"])
 @pytest.mark.parametrize(("name", "key"), [("bernoulli", OTHER_KEY), ("normal", KEY)])
 def test_cells_and_windows_share_a_units_bound(

@@ -20,6 +20,7 @@ import pytest
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk, chunk_job
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.within_unit import totals_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.statistics.moment_columns import minimal_map, rotated_map
@@ -109,7 +110,7 @@ class Engine:
             return np.zeros(self.plan.n_cells * len(self.statistic.components), dtype=object)
         exact = to_python(sums[0])["s"]
         entry = self.spec.statistics["s"]
-        return FAMILIES[entry.family].totals(entry, self.statistic.design, exact).ravel()
+        return totals_of(FAMILIES[entry.family], entry, self.statistic, exact).ravel()
 
 
 BY_ROW = [name for name, family in FAMILIES.items() if not family.needs_unit]
@@ -176,6 +177,7 @@ def largest_change(engine: Engine) -> int:
         "normal",
         "weibull",
         "lognormal",
+        "normal-counted",
         "multivariate_normal",
         "bayesian_network",
     ],
