@@ -186,6 +186,7 @@ def one_sum_family(
         generative_case=GenerativeCase(entry={"column": "x", **generative_case}, prior=generative_prior),
         outside=model.outside,
         clipped_record=model.clipped_record,
+        limits=model.limits,
         of_units=of_units,
         sampled=SampledParameter(
             natural=model.natural,

@@ -15,15 +15,16 @@ from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGam
 from suffice.pipeline.families import normal
 from suffice.pipeline.pooling.pool import observed_again, pooled
 from suffice.pipeline.posterior import any_joint_prior, clipped_moments
+from suffice.pipeline.posterior.bounded_records import IGNORED
 from suffice.pipeline.posterior.chosen_priors import n_prior_for
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
-from suffice.pipeline.posterior.posterior import IGNORED, Posterior
 from suffice.pipeline.priors.joint_density import Independent
 from suffice.pipeline.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
+    from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 ENTRY = {"family": "normal", "lower": "-10", "upper": "10"}
