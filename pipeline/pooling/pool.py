@@ -226,11 +226,13 @@ def _of_one_parameter(
         distribution, modelled = pooled_with_clipping(parts, given, n_priors, where)
     else:
         distribution = pooled_grid_distribution(parts, given, n_priors)
-    is_all = clipping == MODELLED or (bool(modelled.all()) and bool(modelled.size))
+    can_be = clipping == MODELLED and FAMILIES[first.family].models_clipping
     return dataclasses.replace(
         first,
         groups=parts[0].groups,
-        distribution=distribution if is_all else of_bounded_records(distribution, parts[0].plan),
+        distribution=distribution
+        if can_be or modelled.all()
+        else of_bounded_records(distribution, parts[0].plan),
         observed=tuple(parts),
         models_clipping=None if first.models_clipping is None else modelled,
         before_clipping=clipping == MODELLED,

@@ -187,11 +187,13 @@ def noise_aware_posterior(
 
 def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clipping: str) -> Posterior:
     """Say what parameters are of, and restrict them to it: records as bounds leave them, or before that."""
+    posterior = dataclasses.replace(posterior, before_clipping=clipping == MODELLED)
     modelled = posterior.models_clipping
     if modelled is None and FAMILIES[posterior.family].models_clipping:
         posterior = dataclasses.replace(posterior, models_clipping=np.zeros(posterior.n_groups, dtype=bool))
-    if clipping == MODELLED or (modelled is not None and modelled.all()):
-        return dataclasses.replace(posterior, before_clipping=clipping == MODELLED)
+    can_be = FAMILIES[posterior.family].models_clipping and clipping == MODELLED
+    if can_be or (modelled is not None and modelled.all()):
+        return posterior
     return dataclasses.replace(
         posterior, distribution=of_bounded_records(posterior.distribution, statistics[0].plan)
     )

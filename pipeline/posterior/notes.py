@@ -123,19 +123,28 @@ def estimand_text(posterior: Posterior) -> str:
 
 
 def clipping_warnings(posterior: Posterior) -> list[str]:
-    """Return in words what rests on a model of records beyond the bounds; empty where nothing does."""
+    """Return in words what rests on a model of records beyond the bounds, or should and does not."""
     found = posterior.clipping
-    if found is None or not found.is_warned.any():
-        return []
-    share = 100.0 * float(found.share[found.is_warned].max())
-    said = "more than the bounds hold" if np.isnan(share) else f"up to {share:.3g} % of records"
-    cells = f"{found.is_warned.sum()} of {posterior.n_groups} cells"
-    warning = (
-        f"clipping is modelled in {cells}: the model puts {said} beyond the bounds, where the release holds no "
-        "values; that part is the model's extrapolation, and wrong where records are skewed or end at a "
-        "natural bound (clipping ignored describes the records as the bounds leave them)"
-    )
-    return [warning]
+    said: list[str] = []
+    if found is None:
+        return said
+    modelled, left = found.is_modelled, found.is_warned & ~found.is_modelled
+    if modelled.any():
+        shares = found.share[modelled]
+        most = 100.0 * float(np.max(shares[np.isfinite(shares)], initial=0.0))
+        said.append(
+            f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: the model puts up to "
+            f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That part is the "
+            "model's extrapolation, and wrong where records are skewed or end at a bound by nature; clipping "
+            "ignored describes the records as the bounds leave them"
+        )
+    if left.any():
+        share = 100.0 * float(found.share[left].max())
+        said.append(
+            f"clipping was to be modelled and is not in {left.sum()} of {posterior.n_groups} cells: their "
+            f"numbers are of the records as the bounds leave them; the model puts up to {share:.3g} % beyond"
+        )
+    return said
 
 
 def design_effect_text(posterior: Posterior) -> str:

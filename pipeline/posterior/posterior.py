@@ -125,7 +125,9 @@ class Posterior(ParameterPosterior):
         if outside is None or self.constants is None:
             return None
         means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
-        return clipping_of(outside, means, sds, self.constants, self.models_clipping)
+        return clipping_of(
+            outside, means, sds, self.constants, self.models_clipping, everywhere=self.before_clipping
+        )
 
     @property
     def estimand(self) -> str:
