@@ -23,8 +23,8 @@ from measuring import versions
 
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families import normal
+from suffice.pipeline.posterior.bounded_records import IGNORED, MODELLED
 from suffice.pipeline.posterior.infer import noise_aware_posterior
-from suffice.pipeline.posterior.posterior import IGNORED, MODELLED
 from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 

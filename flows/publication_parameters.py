@@ -70,8 +70,8 @@ class PublicationParameters(BaseModel):
         json_schema_extra={"position": 5},
         description="plug-in takes the noisy statistics for exact, and is not calibrated.",
     )
-    clipping: Literal["modelled", "ignored"] = Field(
-        default="modelled",
+    clipping: Literal["by-evidence", "modelled", "ignored"] = Field(
+        default="by-evidence",
         title="Clipping",
         json_schema_extra={"position": 6},
         description="Whether posteriors of clipped values model that they were clipped.",

@@ -13,9 +13,9 @@ import pytest
 import suffice
 from suffice.errors import SpecError
 from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.released.within_unit import rows_alone
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.released.within_unit import rows_alone
 from support.making import Workspace, make_workspace
 
 if TYPE_CHECKING:

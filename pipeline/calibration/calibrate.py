@@ -32,10 +32,14 @@ from suffice.pipeline.calibration.simulated_release import (
 from suffice.pipeline.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
 from suffice.pipeline.calibration.world_coverage import world_coverages
+from suffice.pipeline.posterior.bounded_records import (
+    BY_EVIDENCE,
+    IGNORED,
+    require_way_of_clipping,
+)
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.draws import generator
-from suffice.pipeline.posterior.infer import require_way_of_clipping
-from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN
+from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -90,7 +94,7 @@ def calibrate(
     method: str = NOISE_AWARE,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     predictor_prior: Prior | str | None = None,
     predictors: AnyPredictors = None,
     worlds: Sequence[str] | bool = False,
@@ -116,8 +120,9 @@ def calibrate(
     n_prior : optional
         A private N is drawn from it, and the posterior is computed under it. By default uniform on
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
-    clipping : {"modelled", "ignored"}
-        As in ``Release.posterior``, of the run with clipping; ignoring it shows what modelling it gains.
+    clipping : {"by-evidence", "modelled", "ignored"}
+        As in ``Release.posterior``, of the run with clipping: its truths are the parameters of records
+        before clipping where that is modelled, and else those that the records tend to once clipped.
     predictor_prior : Prior or str, optional
         As in ``Release.posterior``, of a regression's predictors.
     predictors : optional

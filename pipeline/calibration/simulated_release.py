@@ -11,11 +11,12 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.calibration.predictor_worlds import predictor_rows
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, MODELLED
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import predictor_prior_for
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.matching import draw
-from suffice.pipeline.posterior.posterior import MODELLED, NOISE_AWARE
+from suffice.pipeline.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.posterior.predictive import Model
 from suffice.pipeline.priors.mixtures import AnyDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
@@ -86,7 +87,7 @@ class GenerativeModel:
     prior: Prior | Mixture | AnyDensity
     n_prior: NPrior
     believed_n_prior: NPrior | None
-    clipping: str = MODELLED
+    clipping: str = BY_EVIDENCE
     predictor_prior: Prior | None = None
     predictors: PredictorRows | None = None
     cells_summed: int = 1

@@ -37,6 +37,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spread_normal_inverse_wishart": ("SpreadNormalInverseWishart", "freedom", "updated_given_scales"),
     "spread_regression": ("SpreadNormalInverseGammaRegression",),
     "spread_scales": ("CONCENTRATION", "VARIANCES", "WEIGHTS"),
+    "within_limits": ("unrestricted", "within", "within_region"),
     "student": ("log_student",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

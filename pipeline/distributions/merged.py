@@ -211,6 +211,17 @@ class Components:
             found[cell] = line.density(points[cell], log_density)
         return found
 
+    def cdf(self, update: Callable[[Floats, Floats], Distribution], points: Floats) -> Floats:
+        """Distribution functions at points (n_cells, n_points)."""
+        coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
+        found = np.empty(points.shape)
+        position = np.clip(coordinate.line.position(points), *coordinate.line.ends)
+        for number, at in enumerate(position.T):
+            found[:, number] = np.bincount(
+                self.cell, self.weight * coordinate.cdf(at[self.cell]), len(points)
+            )
+        return found
+
     def quantiles(
         self, update: Callable[[Floats, Floats], Distribution], q: Sequence[float], cells: int
     ) -> Floats:

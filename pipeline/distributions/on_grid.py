@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -125,6 +125,34 @@ class GriddedDistribution:
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles from the distribution function; they rest on no draws."""
         return self._inverse(np.broadcast_to(np.asarray(q), (len(self.means), len(q))).T).T
+
+    def cdf(self, points: Floats) -> Floats:
+        """Distribution functions at points (n_cells, n_points), linear between knots."""
+        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1)) * (_KNOTS + 1)
+        found = np.empty(points.shape)
+        for row, (first, last) in enumerate(itertools.pairwise(starts)):
+            position = np.clip(self.line.position(points[row]), *self.line.ends)
+            found[row] = np.interp(position, self.position[first:last], self.below[first:last] - row)
+        return found
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the distribution of some cells, ascending."""
+        kept = np.isin(self.cell, cells)
+        knots = np.repeat(kept, _KNOTS + 1)
+        own = np.searchsorted(cells, self.cell[kept])
+        return replace(
+            self,
+            means=self.means[cells],
+            sds=self.sds[cells],
+            position=self.position[knots],
+            below=self.below[knots] + np.repeat(own - self.cell[kept], _KNOTS + 1),
+            cell=own,
+            left=self.left[kept],
+            right=self.right[kept],
+            height=self.height[kept],
+            log_mass=self.log_mass[cells],
+            log_evidence=None if self.log_evidence is None else self.log_evidence[cells],
+        )
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points), from those at the nodes."""

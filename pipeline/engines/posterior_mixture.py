@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.priors.mixtures import Mixture
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 
 @runtime_checkable
@@ -82,6 +82,21 @@ class PosteriorMixture(Draws):
             marginal = MarginalMixture.of_conjugates(conjugate, self.share, is_variance=is_variance)
             return marginal.quantiles(q, self.share.shape[1])
         return Draws.quantiles(self, parameter, q, draws, rng)
+
+    def cdf(self, points: Floats) -> Floats:
+        """Distribution functions of one parameter at points (n_cells, n_points)."""
+        parts: Any = self.distributions
+        return self._average(np.stack([part.cdf(points) for part in parts]))
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells, ascending."""
+        parts: Any = self.distributions
+        return replace(
+            self,
+            distributions=tuple(part.take(cells) for part in parts),
+            share=self.share[:, cells],
+            log_evidence=self.log_evidence[cells],
+        )
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Marginal densities; None where those of a component are not known."""

@@ -134,6 +134,7 @@ FAMILY = one_sum_family(
         natural=natural,
         in_jax=in_jax,
         outside=outside,
+        limits=bounds,
     ),
     draw=draw,
     example={"variance": "3", "lower": "-3", "upper": "100"},

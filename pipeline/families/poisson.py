@@ -113,6 +113,7 @@ FAMILY = one_sum_family(
         in_jax=in_jax,
         outside=outside,
         clipped_record=clipped_record,
+        limits=lambda parameters: (0.0, bounds(parameters)[1]),
     ),
     draw=draw,
     example={"upper": "1000"},

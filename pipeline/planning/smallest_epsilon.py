@@ -21,9 +21,10 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.planning.counts_beside import counts_beside
 from suffice.pipeline.planning.epsilon_search import LARGEST_EPSILON, smallest
 from suffice.pipeline.planning.wanted_width import MASS, NeededEpsilon, Target, parse_target
+from suffice.pipeline.posterior.bounded_records import IGNORED
 from suffice.pipeline.posterior.draws import generator
 from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.posterior import IGNORED, NOISE_AWARE, PLUG_IN
+from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.priors.record_count import Uniform
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.spec.plan import compile_plan

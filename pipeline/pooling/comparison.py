@@ -12,12 +12,12 @@ from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import aligned
 from suffice.pipeline.pooling.relation import Relation, relation_of, require, require_agreement
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
 from suffice.pipeline.posterior.draws import DRAWS, MASS, generator
 from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.matching import conjugate_like
-from suffice.pipeline.posterior.posterior import MODELLED
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def compare(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     predictor_prior: Prior | str | None = None,
     where: Mapping[str, object] | None = None,
     vouched: bool = False,

@@ -10,11 +10,20 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.distributions.piecewise import PiecewiseTables
+from suffice.pipeline.distributions.within_limits import unrestricted
 from suffice.pipeline.engines.pooled.importance_sampling import products
 from suffice.pipeline.engines.pooled.multinomial import factors_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.relation import Relation, require
 from suffice.pipeline.pooling.release import Release
+from suffice.pipeline.posterior.bounded_records import (
+    BY_EVIDENCE,
+    IGNORED,
+    MODELLED,
+    cells_to_model,
+    of_bounded_records,
+    require_way_of_clipping,
+)
 from suffice.pipeline.posterior.cells import cells_of, refuse_shared
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, read_prior
 from suffice.pipeline.posterior.contrasts import matched_cells
@@ -23,10 +32,8 @@ from suffice.pipeline.posterior.infer import (
     disjoint_moments_posterior,
     disjoint_posterior,
     noise_aware_posterior,
-    require_way_of_clipping,
 )
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
-from suffice.pipeline.posterior.posterior import IGNORED, MODELLED
 from suffice.pipeline.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.released.within_unit import rows_alone
@@ -58,7 +65,7 @@ def pool(
     vouched: bool = False,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     predictor_prior: Prior | str | None = None,
     where: Mapping[str, object] | None = None,
     rng: np.random.Generator | int | None = None,
@@ -83,7 +90,7 @@ def pool(
         ``Release.posterior`` takes them, but for disjoint data of count tables and of several columns.
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
-    clipping : {"modelled", "ignored"}
+    clipping : {"by-evidence", "modelled", "ignored"}
         As in ``Release.posterior``. Under `same_data` clipped counts are never modelled: the distribution of
         their sums is worked out behind one noise alone.
     predictor_prior : prior object or str, optional
@@ -160,7 +167,7 @@ def pooled(
     *,
     prior: AnyPrior,
     n_prior: NPrior | int | str | None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     predictor_prior: Prior | str | None = None,
     rng: np.random.Generator,
 ) -> Posterior:
@@ -195,7 +202,7 @@ def pooled(
             raise
         posterior = None
     if posterior is None:
-        return _by_particles(parts, prior, n_prior, rng)
+        return _by_particles(parts, prior, n_prior, clipping, rng)
     r_hat = posterior.diagnostics["largest_r_hat"]
     if r_hat > LARGEST_R_HAT:
         message = (
@@ -214,15 +221,24 @@ def _of_one_parameter(
     n_priors = [n_prior_for(part, n_prior) for part in parts]
     given = cast("Prior | Mixture | Density", first.prior)
     distribution: Distribution
-    if clipping == MODELLED and FAMILIES[first.family].clipped_record is not None:
+    where = cells_to_model(parts, clipping)
+    modelled = np.zeros(len(where), dtype=bool)
+    if where.any() and FAMILIES[first.family].clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import pooled_with_clipping  # noqa: PLC0415
 
-        distribution, modelled = pooled_with_clipping(parts, given, n_priors)
-        first = dataclasses.replace(first, models_clipping=modelled)
+        distribution, modelled = pooled_with_clipping(parts, given, n_priors, where)
     else:
         distribution = pooled_grid_distribution(parts, given, n_priors)
+    can_be = clipping == MODELLED and FAMILIES[first.family].models_clipping
     return dataclasses.replace(
-        first, groups=parts[0].groups, distribution=distribution, observed=tuple(parts)
+        first,
+        groups=parts[0].groups,
+        distribution=distribution
+        if can_be or modelled.all()
+        else of_bounded_records(distribution, parts[0].plan),
+        observed=tuple(parts),
+        models_clipping=None if first.models_clipping is None else modelled,
+        before_clipping=clipping == MODELLED,
     )
 
 
@@ -230,6 +246,7 @@ def _by_particles(
     parts: Sequence[NoisyStatistic],
     prior: AnyPrior,
     n_prior: NPrior | int | str | None,
+    clipping: str,
     rng: np.random.Generator,
 ) -> Posterior:
     """Multiply mixtures of conjugate distributions by importance sampling, factor by factor."""
@@ -241,14 +258,22 @@ def _by_particles(
         return list(zip(*(_factors(posterior(part, rows)) for part in parts), strict=True))
 
     first = posterior(parts[0], np.arange(1))
+    first = dataclasses.replace(first, distribution=unrestricted(first.distribution))
     distributions = products(factors, len(parts[0].values), len(parts[0].plan.components), rng)
     distribution: Distribution = distributions[0]
     if isinstance(first.distribution, PiecewiseTables):
         positions = (positions for _, _, positions in first.distribution.pieces)
         pieces = ((own, slice(None), where) for own, where in zip(distributions, positions, strict=True))
         distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
+    if clipping != MODELLED:
+        distribution = of_bounded_records(distribution, parts[0].plan)
     return dataclasses.replace(
-        first, groups=parts[0].groups, distribution=distribution, observed=tuple(parts)
+        first,
+        groups=parts[0].groups,
+        distribution=distribution,
+        observed=tuple(parts),
+        models_clipping=None if first.models_clipping is None else np.zeros(len(parts[0].values), dtype=bool),
+        before_clipping=clipping == MODELLED,
     )
 
 
@@ -274,7 +299,7 @@ def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
 
 def _factors(posterior: Posterior) -> list[Any]:
     one_component(posterior.prior, f"a pooled posterior of {posterior.family} statistics")
-    factors = factors_of(posterior.distribution)
+    factors = factors_of(unrestricted(posterior.distribution))
     if factors is None:
         message = f"{posterior.statistic} is {posterior.family}, of which disjoint data cannot be pooled yet"
         raise UsageError(message)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.posterior import MODELLED
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE
 from suffice.pipeline.released.text_table import text_table
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def compare_priors(
     priors: Sequence[AnyPrior],
     *,
     n_prior: NPrior | int | str | None = None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     where: Mapping[str, object] | None = None,
 ) -> PriorComparison:
     """Compare priors by the probability of what was released under each. Costs no privacy.

@@ -203,7 +203,7 @@ class Release:
         where: Mapping[str, object] | None = None,
         method: str = "noise-aware",
         n_prior: NPrior | int | str | None = None,
-        clipping: str = "modelled",
+        clipping: str = "by-evidence",
         within_unit: str = "modelled",
         predictor_prior: Prior | str | None = None,
         progress: CellProgress | None = None,
@@ -226,9 +226,10 @@ class Release:
             statistics for exact, which is not calibrated. There is never a silent fallback.
         n_prior : optional
             The public prior of a latent number of records; see ``suffice.pipeline.priors.record_count``.
-        clipping : {"modelled", "ignored"}
-            Whether noise-aware posteriors of Poisson, geometric and negative binomial counts take records
-            for clipped to their public bound, wherever that can matter, or for never clipped.
+        clipping : {"by-evidence", "modelled", "ignored"}
+            What parameters are of: records as the public bounds leave them (``ignored``); records before
+            clipping, as the model extrapolates them (``modelled``, in families that have such a model); or
+            the latter where the release counts records that clipping moved, the former elsewhere.
         within_unit : {"modelled", "ignored"}
             Whether noise-aware posteriors of statistics with ``within_unit: true`` are widened by what rows
             of one unit have in common, or take all rows for independent.

@@ -12,10 +12,9 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.pooling.union import summed, union_posterior
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, require_way_of_clipping
 from suffice.pipeline.posterior.contrasts import matched_cells
 from suffice.pipeline.posterior.draws import generator
-from suffice.pipeline.posterior.infer import require_way_of_clipping
-from suffice.pipeline.posterior.posterior import MODELLED
 from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.released.sample import ReleasedSample, no_statistics
 
@@ -71,7 +70,7 @@ class RolledUp:
         prior: AnyPrior = None,
         n_prior: NPrior | int | str | None = None,
         rng: np.random.Generator | int | None = None,
-        clipping: str = MODELLED,
+        clipping: str = BY_EVIDENCE,
         predictor_prior: Prior | str | None = None,
         *,
         assume: str | None = None,

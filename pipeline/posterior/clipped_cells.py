@@ -49,38 +49,42 @@ _POSITIONS = np.linspace(-30.0, 30.0, 8193)
 
 
 def distribution_with_clipping(
-    statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior
+    statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior, where: Mask
 ) -> tuple[Distribution, Mask]:
-    """Return the posterior that models clipping where it can matter, and where that is, (n_cells,).
+    """Return the posterior that models clipping where it may and can matter, and where that is, (n_cells,).
 
-    Under a density it is modelled everywhere: that costs no more.
+    Under a density it is modelled wherever it may be: that costs no more.
     """
     cells = len(statistic.values)
     is_possible = _is_possible(statistic)
     if isinstance(prior, Density):
         if not is_possible:
             return any_prior_posterior(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
-        return clipped_distribution([statistic], prior, [n_prior]), np.ones(cells, dtype=bool)
+        if where.all():
+            return clipped_distribution([statistic], prior, [n_prior]), where
+        return _partly(
+            any_prior_posterior(statistic, prior, n_prior), [statistic], prior, [n_prior], where
+        ), where
     parts = prior.components if isinstance(prior, Mixture) else (prior,)
     distributions = [_noise_aware(statistic, part, n_prior) for part in parts]
     matters = np.zeros(cells, dtype=bool)
     if is_possible:
         for distribution in distributions:
-            matters |= _matters(statistic, distribution)
+            matters |= _matters(statistic, distribution) & where
     plain = mixture_distribution(prior, distributions) if isinstance(prior, Mixture) else distributions[0]
     return _partly(plain, [statistic], prior, [n_prior], matters), matters
 
 
 def pooled_with_clipping(
-    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
+    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior], where: Mask
 ) -> tuple[Distribution, Mask]:
     """Return the same of a parameter that aligned statistics of disjoint data share, each with its own N."""
     cells = len(parts[0].values)
     is_possible = all(_is_possible(part) for part in parts)
-    if isinstance(prior, Density) and is_possible:
-        return clipped_distribution(parts, prior, n_priors), np.ones(cells, dtype=bool)
+    if isinstance(prior, Density) and is_possible and where.all():
+        return clipped_distribution(parts, prior, n_priors), where
     plain = pooled_grid_distribution(parts, prior, n_priors)
-    matters = _matters(parts[0], plain) if is_possible else np.zeros(cells, dtype=bool)
+    matters = _matters(parts[0], plain) & where if is_possible else np.zeros(cells, dtype=bool)
     return _partly(plain, parts, prior, n_priors, matters), matters
 
 

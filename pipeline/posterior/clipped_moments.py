@@ -42,6 +42,7 @@ def moments_with_clipping(
     parts: Sequence[NoisyStatistic],
     prior: AnyJointPrior,
     n_priors: Sequence[NPrior],
+    where: Mask,
 ) -> tuple[Distribution, Mask]:
     """Return the posterior that models clipping where it matters, and where that is, (n_cells,).
 
@@ -55,6 +56,8 @@ def moments_with_clipping(
         Of both parameters.
     n_priors : sequence of NPrior
         Of every part's own number of rows.
+    where : ndarray of shape (n_cells,), bool
+        The cells in which it may be modelled.
 
     Notes
     -----
@@ -62,7 +65,7 @@ def moments_with_clipping(
     without clipping stays, and with it the warning.
     """
     modelled = np.zeros(len(parts[0].values), dtype=bool)
-    distribution, pending = plain, [np.flatnonzero(_matters(plain, parts[0]))]
+    distribution, pending = plain, [np.flatnonzero(_matters(plain, parts[0]) & where)]
     while pending:
         rows = pending.pop()
         if not rows.size:

@@ -1,13 +1,10 @@
-r"""Whether clipping matters to a posterior, told from public numbers and released statistics only.
+r"""What a model says of records beyond the bounds, where a posterior models that they were clipped.
 
-A statistic sums clipped records, its model knows nothing of bounds. Taken at its posterior mean, the model
-says itself which share of records lies beyond the bounds, and where posteriors of ever more such records,
-clipped, would end up: away from that mean by a bias that no number of records removes. An unbiased normal
-posterior's 95 % interval, moved by b of its standard deviations, covers
-:math:`\Phi(1.96 - b) - \Phi(-1.96 - b)`: 94.3 % at b = 1/4, 83 % at 1, 48 % at 2.
-
-Both are understated where much is clipped, since the posterior mean comes from the clipped records; but
-where the posterior models clipping (``clipped_sums``) they are not, and nothing is moved.
+Taken at its posterior mean, the model says itself which share of records lies beyond the bounds, and where
+posteriors of ever more such records, clipped, would end up: away from that mean by a bias that no number of
+records removes, and that a posterior which models clipping is free of. Where records are not as the model
+says, the share may be anything: of a skewed column that ends at a natural bound nothing was clipped. In cells
+that describe records as bounds leave them, as they were to do, neither number says anything: both are NaN.
 """
 
 from __future__ import annotations
@@ -38,16 +35,16 @@ class Clipping:
     Attributes
     ----------
     share : ndarray of shape (n_cells,), float64
-        Of records beyond the bounds under the model at its posterior mean, 0 to 1; NaN where there is none.
+        Of records beyond the bounds under the model at its posterior mean, 0 to 1; NaN where there is no
+        mean, or clipping was not to be modelled.
     bias : ndarray of shape (n_cells,), float64
         By how many posterior standard deviations clipping moves a parameter, the largest over parameters;
-        0 where the standard deviation is infinite, NaN where the mean is, infinite where nothing is within.
+        0 where the standard deviation is infinite, NaN where the share is, infinite where nothing is within.
     is_modelled : ndarray of shape (n_cells,), bool
         Where the posterior takes clipping into account: the bias is what it would be otherwise.
-    is_known : ndarray of shape (n_cells,), bool
-        Where it is known whether clipping matters: it is modelled, or the bias is a number.
     is_warned : ndarray of shape (n_cells,), bool
-        Where the bias exceeds ``THRESHOLD`` and clipping is not modelled.
+        Where clipping is modelled: what lies beyond the bounds is the model's extrapolation. And where it was
+        to be modelled, could not be, and the bias exceeds ``THRESHOLD``.
     """
 
     share: Floats
@@ -55,14 +52,9 @@ class Clipping:
     is_modelled: NDArray[np.bool_]
 
     @property
-    def is_known(self) -> NDArray[np.bool_]:
-        """Where clipping could be judged: where it could not, no warning says nothing."""
-        return np.asarray(self.is_modelled | ~np.isnan(self.bias))
-
-    @property
     def is_warned(self) -> NDArray[np.bool_]:
-        """Where clipping matters."""
-        return np.asarray((self.bias > THRESHOLD) & ~self.is_modelled)
+        """Where numbers rest on what the model says of records that the release knows nothing of."""
+        return np.asarray(self.is_modelled | (self.bias > THRESHOLD))
 
 
 def clipping_of(
@@ -71,10 +63,16 @@ def clipping_of(
     sds: Sequence[Floats],
     constants: Parameters,
     is_modelled: NDArray[np.bool_] | None = None,
+    *,
+    everywhere: bool = False,
 ) -> Clipping:
-    """Judge clipping by posterior means and standard deviations, (n_cells,) each, parameter by parameter."""
-    known = np.all(np.isfinite(means), axis=0)
-    modelled = np.zeros(known.shape, dtype=bool) if is_modelled is None else is_modelled
+    """Judge clipping by posterior means and standard deviations, (n_cells,) each, parameter by parameter.
+
+    In cells that model clipping, or everywhere: where they were all to be of records before clipping.
+    """
+    is_number = np.all(np.isfinite(means), axis=0)
+    modelled = np.zeros(is_number.shape, dtype=bool) if is_modelled is None else is_modelled
+    known = is_number & (modelled | everywhere)
     share, bias = (np.full(known.shape, np.nan) for _ in range(2))
     # A prior far beyond the bounds clips everything: no parameter fits what is left, the shift is infinite.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -16,6 +16,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.cell_blocks import blocks_of
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.distributions.within_limits import unrestricted
 from suffice.pipeline.engines.multinomial.distribution import CountsDistribution
 from suffice.pipeline.engines.normal.distribution import MomentsDistribution
 from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
@@ -61,6 +62,7 @@ def noise_constant(statistic: NoisyStatistic) -> float:
 
 def _of(distribution: Any) -> Floats:
     """The log evidence but for the constant of the noise."""
+    distribution = unrestricted(distribution)
     own: Floats = distribution.log_evidence
     first = distribution.distributions[0] if isinstance(distribution, PosteriorMixture) else distribution
     if not isinstance(first, MomentsDistribution):
@@ -74,7 +76,7 @@ def _reason_against(posterior: Judged) -> str:
     known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture)
     is_known = all(
         block.log_evidence is not None if isinstance(block, GriddedDistribution) else isinstance(block, known)
-        for block in blocks_of(posterior.distribution)
+        for block in map(unrestricted, blocks_of(posterior.distribution))
     )
     modelled = posterior.models_clipping
     reasons = {

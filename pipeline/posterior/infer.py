@@ -5,10 +5,21 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.distribution import Labelled
+from suffice.pipeline.distributions.within_limits import unrestricted
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.bounded_records import (
+    BY_EVIDENCE,
+    IGNORED,
+    MODELLED,
+    cells_to_model,
+    of_bounded_records,
+    require_way_of_clipping,
+)
 from suffice.pipeline.posterior.cells import require_whole
 from suffice.pipeline.posterior.chosen_priors import (
     conjugate_prior_for,
@@ -18,7 +29,7 @@ from suffice.pipeline.posterior.chosen_priors import (
     require_range,
 )
 from suffice.pipeline.posterior.in_blocks import in_blocks
-from suffice.pipeline.posterior.posterior import IGNORED, MODELLED, NOISE_AWARE, PLUG_IN, Posterior
+from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import AnyDensity, Mixture, SpreadScale
 from suffice.pipeline.released.within_unit import noisy_products, rows_alone
@@ -33,6 +44,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Mask
 
 
 def posterior_of(
@@ -41,7 +53,7 @@ def posterior_of(
     method: str = NOISE_AWARE,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     within_unit: str = MODELLED,
     predictor_prior: Prior | str | None = None,
     progress: CellProgress | None = None,
@@ -61,12 +73,14 @@ def posterior_of(
         and a variance.
     n_prior : NPrior, int or str, optional
         Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
-    clipping : {"modelled", "ignored"}
-        Whether noise-aware posteriors of Poisson, geometric and negative binomial counts, of normal and of
-        lognormal columns take records for clipped to their public bounds, in every cell in which that can
-        matter (see ``clipped_cells`` and ``clipped_moments``), or for never clipped. Of counts that is
-        exact, of the others as exact as four moments of a clipped record are. Others, plug-in posteriors
-        too, never model clipping; ``Posterior.clipping`` says where it matters.
+    clipping : {"by-evidence", "modelled", "ignored"}
+        What parameters are of. ``ignored``: of records as the public bounds leave them; the prior is then
+        restricted to what such records can have. ``modelled``: of records before clipping, as far as the
+        model is right about what lies beyond the bounds, in every cell in which that can matter (see
+        ``clipped_cells`` and ``clipped_moments``); of Poisson, geometric and negative binomial counts that is
+        exact, of normal and lognormal columns as exact as four moments of a clipped record are, and of
+        others it is not done. ``by-evidence``: modelled in cells in which the release counts records that
+        clipping moved, beyond what its noise does alone, and ignored in all others.
     within_unit : {"modelled", "ignored"}
         Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
         design effect that their units tell, which is approximate, and then take no record for clipped; or
@@ -119,7 +133,7 @@ def noise_aware_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     within_unit: str = MODELLED,
     predictor_prior: Prior | str | None = None,
 ) -> Posterior:
@@ -148,14 +162,15 @@ def noise_aware_posterior(
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             require_range(statistic, component)
     distribution: Distribution
-    if clipping == MODELLED and family.clipped_record is not None:
+    where = cells_to_model([statistic], clipping)
+    if family.clipped_record is not None and where.any():
         from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
         distribution, modelled = distribution_with_clipping(
-            statistic, cast("Prior | Mixture | Density", chosen), latent_n
+            statistic, cast("Prior | Mixture | Density", chosen), latent_n, where
         )
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
-        return dataclasses.replace(plain, models_clipping=modelled)
+        return _of_records(dataclasses.replace(plain, models_clipping=modelled), [statistic], clipping)
     if isinstance(chosen, AnyDensity):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
     elif isinstance(chosen, Mixture) and not (family.mean_and_variance or isinstance(chosen, SpreadScale)):
@@ -168,7 +183,21 @@ def noise_aware_posterior(
     else:
         distribution = family.noise_aware(statistic, chosen, latent_n)
     plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n, predictors)
-    return _with_clipped_moments(plain, [statistic], [latent_n]) if clipping == MODELLED else plain
+    return _of_records(_with_clipped_moments(plain, [statistic], [latent_n], where), [statistic], clipping)
+
+
+def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clipping: str) -> Posterior:
+    """Say what parameters are of, and restrict them to it: records as bounds leave them, or before that."""
+    posterior = dataclasses.replace(posterior, before_clipping=clipping == MODELLED)
+    modelled = posterior.models_clipping
+    if modelled is None and FAMILIES[posterior.family].models_clipping:
+        posterior = dataclasses.replace(posterior, models_clipping=np.zeros(posterior.n_groups, dtype=bool))
+    can_be = FAMILIES[posterior.family].models_clipping and clipping == MODELLED
+    if can_be or (modelled is not None and modelled.all()):
+        return posterior
+    return dataclasses.replace(
+        posterior, distribution=of_bounded_records(posterior.distribution, statistics[0].plan)
+    )
 
 
 def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
@@ -176,8 +205,9 @@ def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
     from suffice.pipeline.posterior.within_unit import widened  # noqa: PLC0415 - few statistics have units
 
     products = noisy_products(statistic)
-    distribution, effects = widened(independent.distribution, products, statistic.plan.name)
-    return dataclasses.replace(independent, distribution=distribution, design_effect=effects)
+    distribution, effects = widened(unrestricted(independent.distribution), products, statistic.plan.name)
+    bounded = of_bounded_records(distribution, statistic.plan)
+    return dataclasses.replace(independent, distribution=bounded, design_effect=effects)
 
 
 def disjoint_posterior(
@@ -210,7 +240,7 @@ def disjoint_moments_posterior(
     *,
     prior: AnyPrior = None,
     n_prior: NPrior | int | str | None = None,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
     from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
@@ -222,19 +252,20 @@ def disjoint_moments_posterior(
     plain = dataclasses.replace(
         _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0]), observed=tuple(statistics)
     )
-    return _with_clipped_moments(plain, statistics, n_priors) if clipping == MODELLED else plain
+    where = cells_to_model(statistics, clipping)
+    return _of_records(_with_clipped_moments(plain, statistics, n_priors, where), statistics, clipping)
 
 
 def _with_clipped_moments(
-    plain: Posterior, statistics: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]
+    plain: Posterior, statistics: Sequence[NoisyStatistic], n_priors: Sequence[NPrior], where: Mask
 ) -> Posterior:
-    """Model the clipping of records with a mean and a variance, where it matters."""
-    if FAMILIES[plain.family].mean_and_variance is None:
+    """Model the clipping of records with a mean and a variance, where it may be and matters."""
+    if FAMILIES[plain.family].mean_and_variance is None or not where.any():
         return plain
     from suffice.pipeline.posterior.clipped_moments import moments_with_clipping  # noqa: PLC0415 - rarely needed
 
     prior = cast("AnyJointPrior", plain.prior)
-    distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors)
+    distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors, where)
     return dataclasses.replace(plain, distribution=distribution, models_clipping=modelled)
 
 
@@ -257,18 +288,6 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
         evidence = [log_evidence(component, distribution) for component, distribution in parts]
         return _posterior(statistic, PLUG_IN, chosen, weighed(chosen, distributions, evidence), None)
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
-
-
-def require_way_of_clipping(clipping: str) -> None:
-    """Refuse what is neither modelled nor ignored.
-
-    Raises
-    ------
-    UsageError
-    """
-    if clipping not in {MODELLED, IGNORED}:
-        message = f"clipping is {MODELLED} or {IGNORED}, not {clipping!r}"
-        raise UsageError(message)
 
 
 def require_way_of_units(within_unit: str) -> None:

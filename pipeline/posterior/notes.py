@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,7 +18,7 @@ LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
 
 def model_lines(posterior: Posterior) -> list[str]:
     """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
-    said = [clipping_model(posterior), *clipping_warnings(posterior), design_effect_text(posterior)]
+    said = [*clipping_warnings(posterior), design_effect_text(posterior)]
     return [line for line in said if line]
 
 
@@ -95,38 +97,52 @@ def described(diagnostics: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def clipping_model(posterior: Posterior) -> str:
-    """Say in how many cells records are treated as clipped; empty where there are none."""
-    modelled = posterior.models_clipping
-    if modelled is None or not modelled.any():
-        return ""
-    others = "" if modelled.all() else "; in the others it makes no difference"
+def estimand_text(posterior: Posterior) -> str:
+    """Say which records parameters are of, before clipping or after; empty where nothing is clipped."""
     from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
 
-    how = "" if FAMILIES[posterior.family].mean_and_variance is None else ", approximately, by four moments"
-    return (
-        f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: their records are treated "
-        f"as clipped to the public bounds{how}{others}"
-    )
+    family, constants = FAMILIES[posterior.family], posterior.constants
+    is_bounded = family.outside is not None or (constants is not None and bool(constants.columns))
+    if not is_bounded:
+        return ""
+    modelled = posterior.models_clipping
+    number = 0 if modelled is None else int(modelled.sum())
+    if number == 0 and posterior.before_clipping and family.models_clipping:
+        return "of records before clipping: in no cell does clipping make a difference that matters"
+    after = "of the records as the public bounds leave them: a value beyond a bound counts as that bound"
+    if number == 0:
+        return after
+    how = "" if family.mean_and_variance is None else ", approximately, by four moments"
+    cells = f"{number} of {posterior.n_groups} cells"
+    before = f"of records before clipping in {cells}, where clipping is modelled{how}"
+    if number == posterior.n_groups:
+        return before
+    if posterior.before_clipping:
+        return f"{before}; in the others clipping makes no difference that matters"
+    return f"{before}; in the others, {after}"
 
 
 def clipping_warnings(posterior: Posterior) -> list[str]:
-    """Return in words where clipping matters, and where that could not be judged; empty where neither is."""
+    """Return in words what rests on a model of records beyond the bounds, or should and does not."""
     found = posterior.clipping
     said: list[str] = []
     if found is None:
         return said
-    if found.is_warned.any():
-        share, bias = (float(values[found.is_warned].max()) for values in (found.share, found.bias))
+    modelled, left = found.is_modelled, found.is_warned & ~found.is_modelled
+    if modelled.any():
+        shares = found.share[modelled]
+        most = 100.0 * float(np.max(shares[np.isfinite(shares)], initial=0.0))
         said.append(
-            f"clipping matters in {found.is_warned.sum()} of {posterior.n_groups} cells: the fitted model "
-            f"puts up to {100 * share:.3g} % of records beyond the bounds, and clipping them moves a "
-            f"parameter by up to {bias:.3g} posterior standard deviations; wider bounds would help"
+            f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: the model puts up to "
+            f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That part is the "
+            "model's extrapolation, and wrong where records are skewed or end at a bound by nature; clipping "
+            "ignored describes the records as the bounds leave them"
         )
-    if not found.is_known.all():
+    if left.any():
+        share = 100.0 * float(found.share[left].max())
         said.append(
-            f"clipping could not be judged in {(~found.is_known).sum()} of {posterior.n_groups} cells: that "
-            "takes a posterior mean, and there is none; clipping may matter there"
+            f"clipping was to be modelled and is not in {left.sum()} of {posterior.n_groups} cells: their "
+            f"numbers are of the records as the bounds leave them; the model puts up to {share:.3g} % beyond"
         )
     return said
 

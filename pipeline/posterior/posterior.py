@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 NOISE_AWARE = "noise-aware"
 PLUG_IN = "plug-in"
 METHODS = (NOISE_AWARE, PLUG_IN)
-MODELLED = "modelled"
-IGNORED = "ignored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +82,10 @@ class Posterior(ParameterPosterior):
     model : Model or None
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
     models_clipping : ndarray of shape (n_groups,), bool, or None
-        The cells whose records are taken for clipped to their public bound; None where no cell's are.
+        The cells whose parameters are of records before clipping, which the model extrapolates; in the others
+        they are of records as the public bounds leave them. None where the family has no such model.
+    before_clipping : bool
+        Whether clipping was to be modelled wherever it matters: where it does not, both are the same.
     rows_of : str or None
         Under a column unit, which rows or units the parameters are of; None where every row counts.
     observed : tuple of NoisyStatistic
@@ -104,6 +105,7 @@ class Posterior(ParameterPosterior):
     constants: Parameters | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
+    before_clipping: bool = False
     rows_of: str | None = None
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
     design_effect: Floats | None = field(default=None, repr=False)
@@ -162,11 +164,12 @@ class Posterior(ParameterPosterior):
 
     @property
     def clipping(self) -> Clipping | None:
-        """Whether clipping matters, told from the posterior and the bounds: no data are read.
+        """What the model says of records beyond the bounds, in cells that model clipping: no data are read.
 
-        For every cell the ``share`` of records that the model puts beyond the bounds, the ``bias`` that
-        clipping them gives to who leaves it out of account, in posterior standard deviations, whether it
-        ``is_modelled``, and ``is_warned`` where it is not and its bias exceeds a quarter.
+        For every cell whether it ``is_modelled``, and there the ``share`` of records that the model puts
+        beyond the bounds, the ``bias`` that clipping them gives to who leaves it out of account, in posterior
+        standard deviations, and ``is_warned``: what lies beyond the bounds is extrapolated. Other cells
+        describe the records as the bounds leave them.
         None where nothing is clipped (Bernoulli, binomial, counts of categories), and of several columns.
         """
         from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
@@ -176,7 +179,16 @@ class Posterior(ParameterPosterior):
         if outside is None or self.constants is None:
             return None
         means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
-        return clipping_of(outside, means, sds, self.constants, self.models_clipping)
+        return clipping_of(
+            outside, means, sds, self.constants, self.models_clipping, everywhere=self.before_clipping
+        )
+
+    @property
+    def estimand(self) -> str:
+        """Which records the parameters are of, in a sentence; empty where nothing is clipped."""
+        from suffice.pipeline.posterior.notes import estimand_text  # noqa: PLC0415 - few ask
+
+        return estimand_text(self)
 
     @property
     def conflict(self) -> Conflict:

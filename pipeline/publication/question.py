@@ -14,17 +14,17 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.models.fit_settings import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.pooling.roll_up import require_assumption, roll_up
 from suffice.pipeline.pooling.union import quantities_of, require_totals
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, MODELLED, require_way_of_clipping
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import n_prior_for, predictor_prior_for, prior_for, read_prior
 from suffice.pipeline.posterior.contrasts import require_interval
 from suffice.pipeline.posterior.draws import DRAWS, MASS
 from suffice.pipeline.posterior.infer import (
     plug_in_posterior,
-    require_way_of_clipping,
     require_way_of_units,
 )
 from suffice.pipeline.posterior.parameter_posterior import ends_of
-from suffice.pipeline.posterior.posterior import METHODS, MODELLED, NOISE_AWARE, PLUG_IN
+from suffice.pipeline.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.priors.mixtures import AnyDensity
 from suffice.pipeline.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
 from suffice.pipeline.publication.releases import reference_to
@@ -72,7 +72,7 @@ def ask(
     n_prior: NPrior | int | str | None = None,
     where: Mapping[str, object] | None = None,
     method: str = NOISE_AWARE,
-    clipping: str = MODELLED,
+    clipping: str = BY_EVIDENCE,
     within_unit: str = MODELLED,
     predictor_prior: AnyPrior = None,
     relation: Relation | None = None,

@@ -116,7 +116,7 @@ class Request(RequestPart):
     statistics: Annotated[tuple[StatisticRequest, ...], Field(min_length=1, max_length=1000)]
     where: dict[Short, str] = Field(default_factory=dict)
     method: Literal["noise-aware", "plug-in"] = "noise-aware"
-    clipping: Literal["modelled", "ignored"] = "modelled"
+    clipping: Literal["by-evidence", "modelled", "ignored"] = "by-evidence"
     within_unit: Literal["modelled", "ignored"] = "modelled"
     mass: Number
     draws: Annotated[int, Field(ge=0, le=MOST_DRAWS)]

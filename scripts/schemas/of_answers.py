@@ -81,12 +81,11 @@ CLIPPING = or_null(
         "clipping",
         closed(
             {
-                "threshold": NUMBER,
-                **each(BOOLEAN, "is_known is_warned"),
+                "is_warned": BOOLEAN,
                 "cells": rows(
                     {
                         **each(NUMBER_OR_NULL, "share bias"),
-                        **each(BOOLEAN, "is_modelled is_known is_warned"),
+                        **each(BOOLEAN, "is_modelled is_warned"),
                     }
                 ),
             }
@@ -221,6 +220,7 @@ COMMANDS: dict[str, Schema] = {
             **BASIS,
             "rows": SUMMARIES,
             "clipping": CLIPPING,
+            "estimand": TEXT_OR_NULL,
             "design_effect": DESIGN_EFFECT,
             "probability": rows({"parameter": TEXT, "statement": TEXT, "probability": NUMBER_OR_NULL}),
             "comparison": rows({"parameter": TEXT, **INTERVAL, "probability_above": NUMBER_OR_NULL}),
@@ -230,6 +230,7 @@ COMMANDS: dict[str, Schema] = {
     "compare": reading(
         {
             **TERMS,
+            "estimand": of_two(TEXT_OR_NULL),
             **each(TEXT, "first second"),
             "rows": rows(
                 {
@@ -248,6 +249,7 @@ COMMANDS: dict[str, Schema] = {
     "pool": reading(
         {
             **TERMS,
+            "estimand": TEXT_OR_NULL,
             "family": FAMILY,
             **each(TEXTS, "disjoint same_data conflicts"),
             "diagnostics": DIAGNOSTICS,

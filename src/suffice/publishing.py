@@ -87,7 +87,7 @@ def publish(
     n_prior: NPrior | int | str | None = None,
     where: Mapping[str, object] | None = None,
     method: str = "noise-aware",
-    clipping: str = "modelled",
+    clipping: str = "by-evidence",
     within_unit: str = "modelled",
     predictor_prior: AnyPrior = None,
     disjoint: Sequence[Reference] = (),

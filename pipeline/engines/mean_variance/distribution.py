@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
@@ -101,6 +101,19 @@ class MeanVarianceDistribution:
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
         return self.names
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells, ascending."""
+        kept = np.isin(self.cell, cells)
+        return replace(
+            self,
+            means=self.means[cells],
+            sds=self.sds[cells],
+            cell=np.searchsorted(cells, self.cell[kept]),
+            left=self.left[kept],
+            right=self.right[kept],
+            share=self.share[kept],
+        )
 
     def mean(self, parameter: str) -> Floats:
         """Means."""

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from suffice.pipeline.engines.normal.posterior import MomentPosterior
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,10 @@ class MomentsDistribution:
     def log_evidence(self) -> Floats:
         """Log densities of the noisy statistics under the prior, (n_cells,), up to one constant."""
         return self.posterior.log_evidence
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells, ascending."""
+        return replace(self, posterior=self.posterior.take(cells))
 
     def mean(self, parameter: str) -> Floats:
         """Means."""

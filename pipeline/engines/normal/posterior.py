@@ -10,9 +10,9 @@ and how near to exact the integrals are: docs/decisions/0014-latent-moments-exac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -72,6 +72,11 @@ class MomentPosterior:
     def log_evidence(self) -> Floats:
         """Log densities of the noisy components, in records, under the prior: (n_cells,)."""
         return self._integrals[2]
+
+    def take(self, cells: Cells) -> Self:
+        """Return the posterior of some cells, ascending."""
+        levels = None if self.levels is None else self.levels[cells]
+        return replace(self, noisy=self.noisy.take(cells), levels=levels)
 
     def quantiles(self, parameter: int, q: Sequence[float]) -> Floats:
         """Quantiles of the mean (0) or the variance (1), (n_cells, len(q)), from the integrals."""

@@ -141,6 +141,10 @@ class LatentSumPosterior:
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
 
+    def cdf(self, points: Floats) -> Floats:
+        """Distribution functions at points (n_cells, n_points), of merged components."""
+        return self.merged.cdf(self.update, points)
+
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
         found = np.empty(points.shape)

@@ -200,6 +200,9 @@ class Family:
     clipped_record : callable or None
         The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
         (n, upper + 1); None where posteriors do not model the clipping of counts.
+    limits : callable or None
+        The constants -> the least and the largest value that its one parameter can have where each record's T
+        is within its bounds: the mean of T is. None where every value can be.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
     unit_moments : UnitMoments or None
@@ -264,6 +267,7 @@ class Family:
     outside: Callable[..., Outside] | None = None
     clipping_bounds: Callable[[Any], tuple[Fraction, Fraction]] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
+    limits: Callable[[Parameters], tuple[float, float]] | None = None
     mean_and_variance: MeanAndVariance | None = None
     unit_moments: UnitMoments | None = None
     of_units: OfUnits | None = None

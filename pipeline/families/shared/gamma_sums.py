@@ -2,6 +2,7 @@ r"""Totals that are gamma distributed: of a rate, which a gamma is conjugate to,
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,10 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
     def outside(rate: Floats, parameters: Parameters) -> Outside:
         return gamma_rate_outside(rate, bounds(parameters)[1], known(shape, parameters))
 
+    def limits(parameters: Parameters) -> tuple[float, float]:
+        """The mean of T is k / r."""
+        return known(shape, parameters) / bounds(parameters)[1], math.inf
+
     return SumModel(
         parameter=ParameterSpace(name=name, support=Support.POSITIVE),
         prior=Gamma,
@@ -83,6 +88,7 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         natural=natural,
         in_jax=in_jax,
         outside=outside,
+        limits=limits,
     )
 
 
@@ -143,6 +149,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         natural=natural,
         in_jax=in_jax,
         outside=outside,
+        limits=lambda parameters: (0.0, bounds(parameters)[1]),
     )
 
 

@@ -190,6 +190,7 @@ def one_sum_family(
         outside=model.outside,
         clipping_bounds=clipping_bounds,
         clipped_record=model.clipped_record,
+        limits=model.limits,
         of_units=of_units,
         sampled=SampledParameter(
             natural=model.natural,

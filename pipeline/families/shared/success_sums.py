@@ -65,6 +65,11 @@ def failures_before_successes(successes: float | str) -> SumModel:
 
         return totals.NegativeBinomial(n * known(successes, parameters), probability)
 
+    def limits(parameters: Parameters) -> tuple[float, float]:
+        """The mean of T is r (1 - p) / p."""
+        number = known(successes, parameters)
+        return number / (number + bounds(parameters)[1]), 1.0
+
     return SumModel(
         parameter=PROBABILITY,
         prior=Beta,
@@ -80,6 +85,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
         clipped_record=lambda probability, parameters: clipped_failures(
             probability, int(bounds(parameters)[1]), known(successes, parameters)
         ),
+        limits=limits,
     )
 
 

@@ -58,7 +58,7 @@ class SumModel:
     in_jax : callable
         The parameter, N and the constants -> the distribution of the total given them, traced by JAX. What
         a record adds to the total is counted from T's lower bound.
-    outside, clipped_record : callable or None
+    outside, clipped_record, limits : callable or None
         As in ``Family``.
     """
 
@@ -72,6 +72,7 @@ class SumModel:
     in_jax: Callable[[Any, Any, Parameters], Total]
     outside: Callable[[Floats, Parameters], Outside] | None = None
     clipped_record: Callable[[Floats, Parameters], Floats] | None = None
+    limits: Callable[[Parameters], tuple[float, float]] | None = None
 
 
 def bounds(parameters: Parameters) -> tuple[float, float]:

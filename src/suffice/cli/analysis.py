@@ -168,7 +168,7 @@ def compare(
     statistic: Annotated[str, typer.Argument(help="A statistic of both.")],
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "modelled",
+    clipping: ClippingOption = "by-evidence",
     predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     mass: MassOption = 0.95,
@@ -234,6 +234,7 @@ def compare(
             "first": found.first,
             "second": found.second,
             "rows_of": found.before.rows_of,
+            "estimand": {which: posterior.estimand or None for which, posterior in both.items()},
             "method": found.before.method,
             "prior": str(found.before.prior),
             "n_prior": str(found.before.n_prior),
@@ -253,6 +254,9 @@ def compare(
         output.print_json(document)
         return
     say(f"{statistic}: from {found.first} to {found.second}\n")
+    output.print_estimand(found.before)
+    if found.after.estimand != found.before.estimand:
+        say(f"and {found.second} {found.after.estimand}\n")
     output.print_rows(rows)
     say(
         "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "

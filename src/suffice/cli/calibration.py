@@ -40,7 +40,7 @@ def calibrate(
             help="A private N is drawn from it; default: uniform up to twice the cells' median noisy N.",
         ),
     ] = None,
-    clipping: ClippingOption = "modelled",
+    clipping: ClippingOption = "by-evidence",
     predictor_prior: PredictorPriorOption = None,
     predictors: Annotated[
         list[str] | None,

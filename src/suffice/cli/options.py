@@ -106,8 +106,8 @@ ClippingOption = Annotated[
     str,
     typer.Option(
         "--clipping",
-        metavar="modelled|ignored",
-        help="Of values beyond the bounds: counts, normal and lognormal columns.",
+        metavar="by-evidence|modelled|ignored",
+        help="Of values beyond the bounds: modelled where the release counts them, or wherever it matters.",
     ),
 ]
 WithinUnitOption = Annotated[

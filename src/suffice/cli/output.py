@@ -66,6 +66,12 @@ def print_rows_of(sentence: str | None, what: str = "parameters") -> None:
         say(f"{what}: {sentence}")
 
 
+def print_estimand(posterior: Posterior) -> None:
+    """Say which records numbers are of, above them."""
+    if text := posterior.estimand:
+        say(f"{text}\n")
+
+
 def print_model(posterior: Posterior) -> None:
     """Say what clipping does to a posterior, and what rows of one unit do."""
     for line in model_lines(posterior):
@@ -97,16 +103,12 @@ def print_diagnostics(posterior: Posterior, name: str = "") -> None:
 
 def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
     """Return clipping cell by cell as JSON states it; None where nothing is clipped or it is not known."""
-    from suffice.pipeline.posterior.clipping_report import THRESHOLD  # noqa: PLC0415 - numpy is slow to import
-
     found = posterior.clipping
     if found is None:
         return None
-    columns = (found.share, found.bias, found.is_modelled, found.is_known, found.is_warned)
+    columns = (found.share, found.bias, found.is_modelled, found.is_warned)
     cells = zip(*(column.tolist() for column in columns), strict=True)
     return {
-        "threshold": THRESHOLD,
-        "is_known": bool(found.is_known.all()),
         "is_warned": bool(found.is_warned.any()),
         "cells": [
             {
@@ -114,10 +116,9 @@ def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
                 "share": share if math.isfinite(share) else None,
                 "bias": bias if math.isfinite(bias) else None,
                 "is_modelled": is_modelled,
-                "is_known": is_known,
                 "is_warned": is_warned,
             }
-            for cell, (share, bias, is_modelled, is_known, is_warned) in enumerate(cells)
+            for cell, (share, bias, is_modelled, is_warned) in enumerate(cells)
         ],
     }
 

@@ -52,7 +52,7 @@ def pool(
     ] = None,
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "modelled",
+    clipping: ClippingOption = "by-evidence",
     predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
     mass: MassOption = 0.95,
@@ -157,6 +157,7 @@ def pool(
             "statistic": statistic,
             "family": posterior.family,
             "rows_of": posterior.rows_of,
+            "estimand": posterior.estimand or None,
             "method": posterior.method,
             **pooled,
             "prior": str(posterior.prior),
@@ -173,6 +174,7 @@ def pool(
         }
         output.print_json(document)
         return
+    output.print_estimand(posterior)
     output.print_rows(rows)
     output.print_model(posterior)
     output.print_conflicts(posterior)

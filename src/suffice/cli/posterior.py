@@ -50,7 +50,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     statistic: StatisticArgument,
     prior: PriorOption = None,
     n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "modelled",
+    clipping: ClippingOption = "by-evidence",
     within_unit: WithinUnitOption = "modelled",
     predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,
@@ -165,6 +165,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
                 "statistic": statistic,
                 "family": drawn_from.family,
                 "rows_of": drawn_from.rows_of,
+                "estimand": drawn_from.estimand or None,
                 "method": drawn_from.method,
                 **({"plug_in": lines} if (lines := plug_in_lines(drawn_from)) else {}),
                 "prior": str(drawn_from.prior),
@@ -244,6 +245,7 @@ def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers:
         say(line)
     if plug_in:
         say("")
+    output.print_estimand(drawn_from)
     output.print_rows(rows)
     if any(row["mean"] is None or row["sd"] is None for row in rows):
         say("\nmeans and standard deviations that are left out do not exist")

@@ -36,7 +36,7 @@ def compare_priors(
         typer.Option("--prior", help='As "Beta(1, 9)"; twice or more, the first is what others are held to.'),
     ] = None,
     n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "modelled",
+    clipping: ClippingOption = "by-evidence",
     where: WhereOption = None,
     plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,

@@ -66,7 +66,7 @@ def publish(
         ),
     ] = None,
     n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "modelled",
+    clipping: ClippingOption = "by-evidence",
     within_unit: WithinUnitOption = "modelled",
     predictor_prior: PredictorPriorOption = None,
     where: WhereOption = None,

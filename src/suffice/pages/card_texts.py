@@ -8,7 +8,6 @@ from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_nu
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.union import UnionPosterior
 from suffice.pipeline.posterior.notes import (
-    clipping_model,
     clipping_warnings,
     conflict_lines,
     design_effect_text,
@@ -135,7 +134,8 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
         "Such intervals are calibrated on average over the priors, the number of records included: simulated "
         f"with suffice calibrate, {100 * mass:g} of 100 hold the truth where records follow the model."
     )
-    for said in filter(None, [clipping_model(posterior), design_effect_text(posterior)]):
+    of_records = f"they are {posterior.estimand}" if posterior.estimand else ""
+    for said in filter(None, [of_records, design_effect_text(posterior)]):
         yield f"{said[0].upper()}{said[1:]}."
     if statistic.public_n is None:
         yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."
@@ -160,10 +160,7 @@ def does_not_say(posterior: Posterior) -> Iterable[str]:
         )
     if is_of_records:
         yield "What other records of the same kind would add up to: the numbers are of the released records."
-    if FAMILIES[posterior.family].outside is not None and posterior.models_clipping is None:
-        yield (
-            "What values beyond the bounds were: the model knows nothing of clipping, so where many values "
-            "were clipped these intervals are about the clipped values and may miss the true parameter."
-        )
+    elif posterior.estimand and not posterior.before_clipping:
+        yield "What values beyond the bounds were: each counts as the bound that it is beyond."
     yield "Anything about several intervals jointly: each stands alone, none is adjusted for the others."
     yield "That this page is genuine: suffice verify checks the release; draw the posterior again from it."

@@ -13,6 +13,7 @@ from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.posterior.notes import clipping_warnings
 from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
 from suffice.pipeline.released.noise_interval import noise_half_width
 
@@ -235,6 +236,7 @@ def _facts(posterior: Posterior) -> dict[str, str]:
     rows_of = {} if posterior.rows_of is None else {"parameters": posterior.rows_of}
     n_prior = "" if posterior.n_prior is None else str(posterior.n_prior)
     return {
+        **({"of": posterior.estimand} if posterior.estimand else {}),
         "intervals": (
             f"{posterior.default_interval} posterior intervals of {100 * MASS:g} %, and middle halves"
         ),
@@ -249,18 +251,7 @@ def _warnings(posterior: Posterior, statistic: NoisyStatistic) -> tuple[str, ...
     said = list(_saturation(statistic))
     conflict = posterior.conflict
     said += list(conflict.lines())
-    clipping = posterior.clipping
-    if clipping is not None and clipping.is_warned.any():
-        share = float(clipping.share[clipping.is_warned].max())
-        said.append(
-            f"clipping matters in {int(clipping.is_warned.sum())} of {posterior.n_groups} cells: the fitted "
-            f"model puts up to {100 * share:.3g} % of records beyond the bounds"
-        )
-    if posterior.models_clipping is not None and posterior.models_clipping.any():
-        said.append(
-            f"records are treated as clipped to the public bounds in {int(posterior.models_clipping.sum())} "
-            f"of {posterior.n_groups} cells"
-        )
+    said += clipping_warnings(posterior)
     return tuple(said)
 
 

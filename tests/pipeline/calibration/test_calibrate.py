@@ -13,7 +13,7 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.calibration.calibrate import calibrate, default_simulations, simulate
 from suffice.pipeline.calibration.simulated_release import default_n_prior
 from suffice.pipeline.calibration.verdict import CANNOT_TELL, NOT_CALIBRATED, judge, simulations_needed
-from suffice.pipeline.posterior.posterior import IGNORED
+from suffice.pipeline.posterior.bounded_records import IGNORED
 from suffice.pipeline.priors.record_count import Fixed, Reciprocal, Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan

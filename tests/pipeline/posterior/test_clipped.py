@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from suffice.errors import UsageError
 from suffice.pipeline.calibration.calibrate import simulate
 from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.distributions.gamma import Gamma
-from suffice.pipeline.pooling.pool import pooled
+from suffice.pipeline.pooling.pool import pooled as pooled_by_default
 from suffice.pipeline.posterior import clipped_cells
+from suffice.pipeline.posterior.bounded_records import MODELLED
 from suffice.pipeline.posterior.clipped import clipped_distribution
 from suffice.pipeline.posterior.clipped_cells import LARGEST_BOUND
-from suffice.pipeline.posterior.infer import noise_aware_posterior, posterior_of
+from suffice.pipeline.posterior.infer import noise_aware_posterior as posterior_by_default
+from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.mixtures import Mixture
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
+noise_aware_posterior = partial(posterior_by_default, clipping=MODELLED)
+pooled = partial(pooled_by_default, clipping=MODELLED)
 ENTRIES: dict[str, dict[str, Any]] = {
     "poisson": {"upper": "4"},
     "geometric": {"upper": "3"},
@@ -171,7 +176,8 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
     plain = noise_aware_posterior(statistic, **given, clipping="ignored")
     assert posterior.models_clipping is not None
     assert posterior.models_clipping[1]
-    assert plain.models_clipping is None
+    assert plain.models_clipping is not None
+    assert not plain.models_clipping.any()
     few = noise_aware_posterior(counted("40", [[100, 1900], [1900, 100]]), n_prior=Uniform(0, 100))
     assert few.models_clipping is not None
     assert few.models_clipping.tolist() == [False, True]
@@ -187,7 +193,7 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
         [False, True],
         [False] * 2,
     )
-    assert ignored.clipping.is_warned.tolist() == [False, True]
+    assert ignored.clipping.is_warned.tolist() == [False, False]
     # What is left out is negligible: the two distributions of the first cell.
     one = clipped_distribution([counted("40", [[100, 1900]])], Gamma(1, 0.05), [Uniform(0, 100)])
     assert abs(one.mean("rate")[0] - few.mean("rate")[0]) < 0.005 * few.sd("rate")[0]
@@ -202,9 +208,10 @@ def test_far_from_the_mean_no_cell_is_told_otherwise_than_by_its_whole_distribut
     sums = [[n * average, n * (25 - average)] for n in (2, 10, 60, 2000) for average in range(1, 18)]
     statistic = noisy_statistic(plan, np.array(sums, dtype=object))
     prior, n_prior = Gamma(1, 0.2), Uniform(0, 4000)
-    _, quickly = clipped_cells.distribution_with_clipping(statistic, prior, n_prior)
+    everywhere = np.ones(len(sums), dtype=bool)
+    _, quickly = clipped_cells.distribution_with_clipping(statistic, prior, n_prior, everywhere)
     monkeypatch.setattr(clipped_cells, "_FAR", np.inf)
-    _, wholly = clipped_cells.distribution_with_clipping(statistic, prior, n_prior)
+    _, wholly = clipped_cells.distribution_with_clipping(statistic, prior, n_prior, everywhere)
     assert quickly.tolist() == wholly.tolist()
     assert 0 < quickly.sum() < len(sums)
 
@@ -278,8 +285,8 @@ def test_of_records_that_are_all_at_the_bound() -> None:
     assert 0.0 < posterior.mean("probability")[0] < 1e-3
 
 
-def test_there_are_two_ways_of_clipping() -> None:
-    with pytest.raises(UsageError, match="modelled or ignored"):
+def test_there_are_three_ways_of_clipping() -> None:
+    with pytest.raises(UsageError, match="by-evidence, modelled or ignored"):
         posterior_of(counted("8", [[3, 4]]), clipping="sometimes")
 
 
@@ -350,7 +357,8 @@ def test_pooled_posteriors_are_those_of_enumeration(
     assert abs(posterior.mean(name)[0] - mean) < 1e-5 * sd
     assert posterior.sd(name)[0] == pytest.approx(sd, rel=1e-4)
     ignored = pooled(statistics, clipping="ignored", **terms)
-    assert ignored.models_clipping is None
+    assert ignored.models_clipping is not None
+    assert not ignored.models_clipping.any()
     assert abs(ignored.mean(name)[0] - mean) > 1e-3 * sd
 
 
@@ -366,7 +374,7 @@ def test_pooled_cells_in_which_clipping_is_negligible_stay_as_they_were() -> Non
     assert both.mean("rate")[0] == ignored.mean("rate")[0]
     assert both.mean("rate")[1] > ignored.mean("rate")[1] + 1.0
     assert ignored.clipping is not None
-    assert ignored.clipping.is_warned.tolist() == [False, True]
+    assert ignored.clipping.is_warned.tolist() == [False, False]
 
 
 def test_pooled_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,22 +14,27 @@ from scipy import stats
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families import normal
-from suffice.pipeline.pooling.pool import observed_again, pooled
+from suffice.pipeline.pooling.pool import observed_again
+from suffice.pipeline.pooling.pool import pooled as pooled_by_default
 from suffice.pipeline.posterior import any_joint_prior, clipped_moments
+from suffice.pipeline.posterior.bounded_records import IGNORED, MODELLED
 from suffice.pipeline.posterior.chosen_priors import n_prior_for
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import noise_aware_posterior as posterior_by_default
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
-from suffice.pipeline.posterior.posterior import IGNORED, Posterior
 from suffice.pipeline.priors.joint_density import Independent
 from suffice.pipeline.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
+    from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 ENTRY = {"family": "normal", "lower": "-10", "upper": "10"}
 PRIOR = NormalInverseGamma(0, 0.5, 2, 20)
 STEPS = 1 << 16
+noise_aware_posterior = partial(posterior_by_default, clipping=MODELLED)
+pooled = partial(pooled_by_default, clipping=MODELLED)
 
 
 def released(
@@ -72,10 +78,12 @@ def test_intervals_hold_what_they_do_not_where_clipping_is_ignored() -> None:
     assert modelled.models_clipping is not None
     assert modelled.models_clipping.all()
     assert modelled.clipping is not None
-    assert not modelled.clipping.is_warned.any()
-    assert ignored.models_clipping is None
+    # What lies beyond the bounds is the model's word; what the bounds leave is the release's.
+    assert modelled.clipping.is_warned.all()
+    assert ignored.models_clipping is not None
+    assert not ignored.models_clipping.any()
     assert ignored.clipping is not None
-    assert ignored.clipping.is_warned.all()
+    assert not ignored.clipping.is_warned.any()
     for parameter, truth in (("mean", 5.0), ("variance", 3.9**2)):
         assert held(modelled, parameter, truth) >= 7
         assert held(ignored, parameter, truth) < 7
@@ -175,7 +183,8 @@ def test_disjoint_and_repeated_releases_are_modelled_likewise() -> None:
     assert again.models_clipping is not None
     assert again.models_clipping.all()
     ignored = pooled(parts, prior=PRIOR, n_prior=None, clipping=IGNORED, rng=rng)
-    assert ignored.models_clipping is None
+    assert ignored.models_clipping is not None
+    assert not ignored.models_clipping.any()
     assert ignored.mean("variance")[0] < both.mean("variance")[0]
 
 
@@ -196,7 +205,7 @@ def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPat
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.tolist() == [True, False, True]
     assert posterior.clipping is not None
-    assert posterior.clipping.is_warned.tolist() == [False, True, False]
+    assert posterior.clipping.is_warned.tolist() == [True, True, True]
     changed = posterior.mean("mean") != plain.mean("mean")
     assert changed.tolist() == [True, False, True]
 
@@ -206,7 +215,7 @@ def test_a_plug_in_posterior_never_models_clipping() -> None:
     posterior = plug_in_posterior(statistic, prior=PRIOR)
     assert posterior.models_clipping is None
     assert posterior.clipping is not None
-    assert posterior.clipping.is_warned.all()
+    assert not posterior.clipping.is_warned.any()
 
 
 def test_a_prior_that_contradicts_the_release_keeps_the_warning() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from scipy import stats
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.clipping_report import THRESHOLD
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.posterior.infer import plug_in_posterior as plug_in
 from suffice.pipeline.posterior.posterior import PLUG_IN
 from suffice.pipeline.priors.record_count import Uniform
 from suffice.pipeline.statistics.beyond_bounds import normal_outside
@@ -24,7 +26,13 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
+
+
+def plug_in_posterior(statistic: NoisyStatistic, **terms: Any) -> Posterior:
+    """A posterior that was to be of records before clipping, and knows no model of that."""
+    return dataclasses.replace(plug_in(statistic, **terms), before_clipping=True)
 
 
 RECORDS = 200_000
@@ -203,7 +211,7 @@ def test_wide_bounds_are_no_alarm(family: str) -> None:
     statistic, prior = noisy_statistic(generative_model.plan, totals), FAMILIES[family].generative_case.prior
     for posterior in (
         plug_in_posterior(statistic, prior=prior),
-        noise_aware_posterior(statistic, prior=prior, n_prior=Uniform(0, 2000)),
+        noise_aware_posterior(statistic, prior=prior, n_prior=Uniform(0, 2000), clipping="modelled"),
     ):
         assert posterior.clipping is not None
         assert posterior.clipping.share < 1e-9
@@ -241,9 +249,7 @@ def test_what_has_no_mean_is_no_number_and_no_warning() -> None:
     found = plug_in_posterior(statistic, prior="InverseGamma(0.5, 1)").clipping
     assert found is not None
     assert (math.isnan(found.share[0]), math.isnan(found.bias[0]), found.is_warned[0]) == (True, True, False)
-    assert not found.is_known[0]
     found = plug_in_posterior(statistic, prior="InverseGamma(1.5, 1)").clipping
     assert found is not None
     assert found.share[0] > 0.0
     assert found.bias[0] == 0.0
-    assert found.is_known[0]

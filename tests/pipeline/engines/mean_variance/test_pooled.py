@@ -16,8 +16,8 @@ from suffice.pipeline.engines.mean_variance.distribution import MeanVarianceDist
 from suffice.pipeline.families.normal import noisy_moments
 from suffice.pipeline.pooling.pool import MOST_BY_QUADRATURE, observed_again, pooled
 from suffice.pipeline.pooling.roll_up import roll_up
+from suffice.pipeline.posterior.bounded_records import IGNORED
 from suffice.pipeline.posterior.infer import noise_aware_posterior
-from suffice.pipeline.posterior.posterior import IGNORED
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform

@@ -13,7 +13,7 @@ from scipy import stats
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.posterior import infer
-from suffice.pipeline.posterior.posterior import IGNORED
+from suffice.pipeline.posterior.bounded_records import IGNORED
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released

@@ -1,0 +1,109 @@
+r"""Posteriors of what records are once the public bounds have clipped them, and where more is modelled.
+
+The mean of numbers within bounds lies within them. A posterior of records as bounds leave them is therefore
+that under the prior given that region, whoever gave the prior: it says what else is believed of it. Records
+before clipping have no such limits.
+
+Where clipping is modelled by evidence, a release counts the records that clipping moved, and a cell has
+evidence where
+
+.. math:: P(E \ge \hat n_{\mathrm{moved}}) \le \alpha / 2, \qquad \alpha = 10^{-4},
+
+at a bound, with E the noise of the count: of 10,000 cells in which no record was moved, one is taken for
+clipped. Discrete noise is at most a step above the continuous one of the same scale, whose tail is exact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.distributions.laplace_sums import upper_tail
+from suffice.pipeline.distributions.within_limits import within, within_region
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.expected_records import Noise
+from suffice.pipeline.posterior.partly_clipped import PartlyClipped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.distributions.distribution import Distribution
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.block import Quantity
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Floats, Mask
+
+
+BY_EVIDENCE, MODELLED, IGNORED = "by-evidence", "modelled", "ignored"
+WAYS = (BY_EVIDENCE, MODELLED, IGNORED)
+"""Of treating clipped records: modelled where the release counts them, wherever it can matter, or nowhere."""
+FALSE_ALARM = 1e-4
+"""Chance that a cell in which clipping moved no record is taken for one that it did."""
+_MOVED = ("n_below", "n_above")
+
+
+def require_way_of_clipping(clipping: str) -> None:
+    """Refuse what is no way of treating clipped records.
+
+    Raises
+    ------
+    UsageError
+    """
+    if clipping not in WAYS:
+        message = f"clipping is {BY_EVIDENCE}, {MODELLED} or {IGNORED}, not {clipping!r}"
+        raise UsageError(message)
+
+
+def cells_to_model(parts: Sequence[NoisyStatistic], clipping: str) -> Mask:
+    """Return in which cells clipping may be modelled, where it matters: (n_cells,).
+
+    Parameters
+    ----------
+    parts : sequence of NoisyStatistic
+        One, or several of disjoint data, cell by cell.
+    clipping : {"by-evidence", "modelled", "ignored"}
+    """
+    cells = np.full(len(parts[0].values), clipping == MODELLED)
+    if clipping == BY_EVIDENCE:
+        for part in parts:
+            for observation in part.observations:
+                cells |= evidence_of_clipping(observation)
+    return cells
+
+
+def evidence_of_clipping(statistic: NoisyStatistic) -> Mask:
+    """Return in which cells the released counts of moved records are beyond what noise alone does."""
+    counts = [one for one in statistic.plan.quantities if one.name in _MOVED]
+    cells = np.zeros(len(statistic.values), dtype=bool)
+    for count in counts:
+        cells |= _noise_alone(statistic, count) <= FALSE_ALARM / len(counts)
+    return cells
+
+
+def _noise_alone(statistic: NoisyStatistic, count: Quantity) -> Floats:
+    """Return the chance that noise alone is as large as a count, or a little more: (n_cells,)."""
+    noise = Noise.of(statistic, count, None)
+    step = float(np.abs(noise.own) @ noise.counts)
+    beyond = statistic.estimates(count) - step
+    scales = np.tile(noise.scale * np.abs(noise.own), (len(beyond), 1))
+    nothing = np.zeros(len(beyond))
+    return upper_tail(beyond, scales, noise.counts, nothing, nothing)
+
+
+def of_bounded_records(distribution: Distribution, plan: StatisticPlan) -> Distribution:
+    """Return a distribution given that its parameters are those that records within the bounds can have.
+
+    Cells that model clipping are left alone: they are of records before clipping.
+    """
+    if isinstance(distribution, PartlyClipped):
+        return dataclasses.replace(distribution, plain=of_bounded_records(distribution.plain, plan))
+    family = FAMILIES[plan.family]
+    if family.limits is not None:
+        return within(distribution, family.limits(plan.parameters))
+    if family.mean_and_variance is not None:
+        centre, half_range = family.mean_and_variance.interval(plan.parameters)
+        return within_region(distribution, (centre - half_range, centre + half_range))
+    return distribution
