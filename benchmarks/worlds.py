@@ -1,4 +1,4 @@
-"""Coverage of default answers in worlds that are not the model: the table of ``docs/explanation/calibration.md``.
+"""Coverage of default answers in worlds that are not the model, for ``docs/explanation/calibration.md``.
 
 .venv/bin/python benchmarks/worlds.py            # or: ... benchmarks/worlds.py exponential poisson
 """
@@ -36,7 +36,7 @@ def measured(family: str, simulations: int) -> tuple[WorldCoverage, ...]:
     nothing = np.zeros((1, len(plan.components)), dtype=int)
     cell = noisy_statistic(plan, nothing, groups=groups_of(family))
     model = generative_model_of(cell, canonical(entry), n_prior=Uniform(N0 // 2, N0 + N0 // 2))
-    return world_coverages(model, True, simulations, np.random.default_rng())
+    return world_coverages(model, chosen=True, simulations=simulations, rng=np.random.default_rng())
 
 
 def lines(family: str, simulations: int) -> Iterator[str]:

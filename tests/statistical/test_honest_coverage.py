@@ -26,6 +26,8 @@ def test_a_plug_in_posterior_of_few_noisy_records_fails_the_check() -> None:
     setting = Setting(family="bernoulli", world=MODEL, n=30, epsilon="0.1")
     (found,) = measure(setting, 300, np.random.default_rng())
     assert too_few(found.plug_in[-1], found.cells, LEAST)
+    plain = Setting(family="normal_known_variance", world=MODEL, n=300, epsilon="1")
+    (found,) = measure(plain, 300, np.random.default_rng())
     assert not too_few(found.noise_aware[-1], found.cells, LEAST)
 
 

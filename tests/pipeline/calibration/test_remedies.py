@@ -13,7 +13,7 @@ from support.generative_models import generative_model_for
 
 
 def test_what_chance_explains_does_not_help() -> None:
-    """Of ten truths gained and none lost chance explains 2^-10, 1 in 1,000; of four remedies that is no help."""
+    """Ten truths gained and none lost have a chance of 2^-10: among four remedies that is no help."""
     before = np.arange(100) < 60
     ten, fifteen = np.arange(100) < 70, np.arange(100) < 75
     assert comes_nearer(before, ten, 1)
@@ -47,12 +47,14 @@ def test_modelling_the_clipping_helps_where_rates_lie_at_the_bound() -> None:
 
 
 def test_bounds_that_spoil_truths_within_them_are_not_advised() -> None:
-    """The default prior of a rate moved with its bound: a mean of half the bound, worth one record."""
+    """Of bounds twice as wide the noise hides more of the truths that the bounds hold."""
     model = generative_model_for(
         "weibull", n=300, conditions=({"shape": "1.7", "upper": "60"}, "Gamma(1, 527)")
     )
     remedies = tried_remedies(model, 60, np.random.default_rng(), prior_follows_bounds=False)
-    assert all(remedy.before_within is not None for remedy in remedies)
+    for remedy in remedies:
+        if remedy.before_within is not None and remedy.after_within is not None:
+            assert not remedy.helps or remedy.after_within > remedy.before_within - 0.2
     assert [remedy.change for remedy in remedies] == ["4 times the epsilon", "upper: 120", "upper: 30"]
 
 

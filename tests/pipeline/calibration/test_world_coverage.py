@@ -19,14 +19,15 @@ from suffice.pipeline.calibration.world_coverage import (
     worlds_table,
 )
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.posterior import PLUG_IN
 from support.generative_models import generative_model_for
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_worlds_whose_truths_differ(family: str) -> None:
-    model = generative_model_for(family, n=30)
+    model = generative_model_for(family, n=30, method=PLUG_IN)
     measure = model.family.measure(model.entry)
-    worlds = worlds_of(measure, True)
+    worlds = worlds_of(measure, chosen=True)
     assert {world.name for world in worlds} <= set(WORLDS)
     for world in worlds:
         pools = populations(world, model.entry, measure, np.random.default_rng(0))
