@@ -46,6 +46,8 @@ _PLACES = (0.3, 0.45, 0.5, 0.65)
 """Where the middle of a column lies between its bounds."""
 _BEYOND = (0.02, 0.05, 0.1, 0.2)
 """Shares of records beyond a bound, in the world where bounds cut."""
+_LARGEST_LOG = 600.0
+"""Of a value over its unit: far beyond every bound, and a number of float64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +215,7 @@ def _column(
         elif getattr(entry, "lattice_bits", None) is None:
             values = rng.poisson(values).astype(np.float64) if world.name != "rounded" else np.rint(values)
     if transform is not None and transform.shape is Shape.LOG:
-        return transform.unit * np.exp(values)
+        return transform.unit * np.exp(np.minimum(values, _LARGEST_LOG))
     return values
 
 

@@ -28,7 +28,7 @@ from suffice.pipeline.statistics.sensitivity import Design
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -59,7 +59,7 @@ class Remedy:
         Coverage, of the same truths.
     before_within, after_within : float or None
         Coverage of truths whose records the bounds hold: means or standard deviations of 2 to 15 % of the
-        range. None where it is the model of no single column.
+        range. None where it does not decide, and of several columns or categories.
     helps : bool
         Whether coverage is nearer to nominal, beyond chance, and not farther from it within the bounds.
     simulations : int
@@ -102,18 +102,23 @@ def tried_remedies(
     seed = int(rng.integers(2**63))
     draws = np.random.default_rng(seed)
     sizes = generative_model.sizes(number, draws)
-    truths = [generative_model.truth(number, draws), *_within_bounds(generative_model, number, draws)]
-    names, drawn, *others = _held_each(generative_model, truths, sizes, seed)
+    truth = generative_model.truth(number, draws)
+    within_bounds = _within_bounds(generative_model, number, draws)
+    names, drawn = _held(generative_model, truth, sizes, seed)
     worst = int(np.argmax(np.abs(drawn.mean(axis=0) - _MASS)))
     parameter, category = names[worst]
     changed = list(_changed(generative_model, prior_follows_bounds=prior_follows_bounds))
     remedies = []
     for change, candidate in changed:
         try:
-            _, after, *within = _held_each(candidate, truths, sizes, seed)
+            _, after = _held(candidate, truth, sizes, seed)
         except SufficeError:
             continue  # what cannot be released or answered is no remedy
-        pairs = [(one[:, worst], two[:, worst]) for one, two in zip(others, within, strict=True)]
+        is_nearer = comes_nearer(drawn[:, worst], after[:, worst], len(changed))
+        pairs: list[tuple[Any, Any]] = []
+        if is_nearer and within_bounds is not None:  # asked for where it decides
+            held = [_held(each, within_bounds, sizes, seed)[1] for each in (generative_model, candidate)]
+            pairs = [(held[0][:, worst], held[1][:, worst])]
         spoils = any(comes_nearer(two, one, len(changed)) for one, two in pairs)
         remedies.append(
             Remedy(
@@ -123,23 +128,23 @@ def tried_remedies(
                 after=float(after[:, worst].mean()),
                 before_within=float(pairs[0][0].mean()) if pairs else None,
                 after_within=float(pairs[0][1].mean()) if pairs else None,
-                helps=comes_nearer(drawn[:, worst], after[:, worst], len(changed)) and not spoils,
+                helps=is_nearer and not spoils,
                 simulations=number,
             )
         )
     return tuple(remedies)
 
 
-def _within_bounds(generative_model: GenerativeModel, number: int, rng: np.random.Generator) -> list[Floats]:
-    """Return parameters of one column's model under which next to no record is clipped; one array or none."""
+def _within_bounds(generative_model: GenerativeModel, number: int, rng: np.random.Generator) -> Floats | None:
+    """Return parameters of one column's model under which next to no record is clipped."""
     measure = generative_model.family.measure(generative_model.entry)
     if not isinstance(measure, PowerSums):
-        return []
+        return None
     pools = populations(WORLDS[CORRELATED], generative_model.entry, measure, rng)
     means = [sums_of_each(measure, pool).mean(axis=0) for pool in pools]
     grid = true_parameters(generative_model, means)
     drawn = generative_model.truth(1, rng)
-    return [grid[np.arange(number) % len(grid)].reshape(number, *drawn.shape[1:])]
+    return grid[np.arange(number) % len(grid)].reshape(number, *drawn.shape[1:])
 
 
 def comes_nearer(before: NDArray[np.bool_], after: NDArray[np.bool_], remedies: int) -> bool:
@@ -238,27 +243,24 @@ def _of_one(block: Block) -> int:
     return block.record_l1 or block.unit_l1 or block.minimal_sensitivity or 1
 
 
-def _held_each(
-    candidate: GenerativeModel, truths: Sequence[Floats], sizes: Counts, seed: int
-) -> tuple[Any, ...]:
-    """Return the names of parameters, and whether 95 % intervals hold each array of truths.
+def _held(
+    candidate: GenerativeModel, truth: Floats, sizes: Counts, seed: int
+) -> tuple[tuple[tuple[str, str | None], ...], NDArray[np.bool_]]:
+    """Return the names of parameters, and whether 95 % intervals hold each truth.
 
     Records and noise follow from the seed: a candidate's are those of the posterior as it is, but for what is
     changed.
     """
-    held: list[Any] = [()]
     out, batch, number = LEFT_OUT[_MASS], batch_of(candidate), len(sizes)
-    for truth in truths:
-        sums = candidate.sums(truth, sizes, np.random.default_rng(seed)).clipped
-        shape = (number, len(candidate.plan.components))
-        noise = discrete_laplace(
-            candidate.scale, shape, np.random.default_rng(seed + 1), candidate.cells_summed
-        )
-        ranks: list[Counts] = []
-        for start in range(0, number, batch):
-            part = slice(start, start + batch)
-            held[0], of_part, _ = ranks_of(candidate, truth[part], sums[part], noise[part], seed)
-            ranks.append(of_part)
-        every = np.concatenate(ranks)
-        held.append((every >= out) & (every <= DRAWS - out))
-    return tuple(held)
+    sums = candidate.sums(truth, sizes, np.random.default_rng(seed)).clipped
+    shape = (number, len(candidate.plan.components))
+    noise = discrete_laplace(candidate.scale, shape, np.random.default_rng(seed + 1), candidate.cells_summed)
+    names: tuple[tuple[str, str | None], ...] = ()
+    ranks: list[Counts] = []
+    for start in range(0, number, batch):
+        part = slice(start, start + batch)
+        names, of_part, _ = ranks_of(candidate, truth[part], sums[part], noise[part], seed)
+        ranks.append(of_part)
+    every = np.concatenate(ranks)
+    held: NDArray[np.bool_] = (every >= out) & (every <= DRAWS - out)
+    return names, held

@@ -283,19 +283,13 @@ def advice(remedies: Sequence[Remedy]) -> tuple[str, ...]:
     if not remedies:
         return ()
     first = remedies[0]
-    has_within = first.before_within is not None and first.after_within is not None
-    rows = [("as it is", first.before, first.before_within, "")] + [
-        (each.change, each.after, each.after_within, "yes" if each.helps else "no") for each in remedies
-    ]
-    columns = [
-        "tried",
-        f"95 % intervals of {first.parameter} cover",
-        "where bounds hold the records",
-        "helps",
-    ]
-    cells = [[name, *(_share(share) for share in shares), last] for name, *shares, last in rows]
-    if not has_within:
-        columns, cells = [*columns[:2], columns[3]], [[*row[:2], row[3]] for row in cells]
+    columns = ["tried", f"95 % of {first.parameter} cover", "where bounds hold the records", "helps"]
+    cells = [["as it is", _share(first.before), "", ""]]
+    for each in remedies:
+        within = ""
+        if each.before_within is not None:
+            within = f"{_share(each.after_within)} for {_share(each.before_within)}"
+        cells.append([each.change, _share(each.after), within, "yes" if each.helps else "no"])
     helped = " or ".join(each.change for each in remedies if each.helps) or "nothing that was tried"
     return (f"what helps: {helped}, of {first.simulations} of the same data sets", text_table(columns, cells))
 

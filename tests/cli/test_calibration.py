@@ -54,6 +54,13 @@ def test_a_calibration_states_coverage_and_conclusion(
     ways = [suffice.json(*stops, "--clipping", way)["rows"] for way in ("modelled", "ignored")]
     assert ways[0][0] != ways[1][0]
     assert ways[0][1] == ways[1][1]
+    assert document["worlds"] == []
+    (remedy, *_) = clipped["remedies"]
+    assert remedy["change"] == "method noise-aware"
+    of_worlds = suffice.json("calibrate", "flights", "cancelled", "--simulations", "20", "--worlds")["worlds"]
+    assert [entry["world"] for entry in of_worlds] == ["skewed", "correlated"]
+    text = suffice.text("calibrate", "flights", "cancelled", "--simulations", "20", "--worlds")
+    assert "Worlds that are not the model" in text
     text = suffice.text(*words, "--where", "origin=JFK")
     assert "200 simulations" in text
     assert "cannot tell: too few simulations; with 5000 " in text

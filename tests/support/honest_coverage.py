@@ -128,12 +128,12 @@ class Cells:
 @cache
 def _prepared(family: str, world: str) -> tuple[Populations, Any, Measure, list[Floats]]:
     given = populations(family, world)
-    _, entry = _plan(family, given, "1")
+    _, entry = planned(family, given, "1")
     measure = FAMILIES[family].measure(entry)
     return given, entry, measure, [sums_of_each(measure, pool) for pool in given.pools]
 
 
-def _plan(family: str, given: Populations, epsilon: str) -> tuple[StatisticPlan, Any]:
+def planned(family: str, given: Populations, epsilon: str) -> tuple[StatisticPlan, Any]:
     unit = {"column": "who", "max_rows": str(given.max_rows)} if FAMILIES[family].needs_unit else "row"
     spec = load_spec(
         {
@@ -152,7 +152,7 @@ def cells_of(setting: Setting, cells: int, rng: np.random.Generator) -> Cells:
     """Draw records of each cell from one of the populations, with replacement, and sum them."""
     given, entry, measure, each = _prepared(setting.family, setting.world)
     family = FAMILIES[setting.family]
-    plan, _ = _plan(setting.family, given, setting.epsilon)
+    plan, _ = planned(setting.family, given, setting.epsilon)
     # So many records: units add several transitions each.
     per_unit = given.pools[0].shape[1] - 1 if isinstance(measure, TransitionCounts) else 1
     sizes = np.maximum(rng.integers(setting.n // 2, setting.n + setting.n // 2 + 1, cells) // per_unit, 1)
@@ -169,7 +169,7 @@ def cells_of(setting: Setting, cells: int, rng: np.random.Generator) -> Cells:
         noisy_statistic(
             plan,
             family.totals(entry, plan.design, python_integers(true_sums)),
-            groups=_groups(setting.family),
+            groups=groups_of(setting.family),
         ),
         method=PLUG_IN,
         prior=_weak_prior(setting.family),
@@ -187,7 +187,7 @@ def cells_of(setting: Setting, cells: int, rng: np.random.Generator) -> Cells:
     )
 
 
-def _groups(family: str) -> dict[str, list[str | int]] | None:
+def groups_of(family: str) -> dict[str, list[str | int]] | None:
     """No cells where the parameters are of a release: each row is one then."""
     return {} if FAMILIES[family].of_release else None
 
@@ -212,7 +212,7 @@ def measure(
     noisy = np.clip(drawn.totals + noise.astype(object), *drawn.plan.value_limits)
     held: dict[str, list[list[NDArray[np.bool_]]]] = {}
     wide: dict[str, list[list[Floats]]] = {}
-    below: dict[str, list[Floats]] = {}
+    below: dict[str, list[NDArray[np.bool_]]] = {}
     started, spent, done = time.monotonic(), 0.0, 0
     block = _BLOCK if is_slow(setting.family) or seconds < np.inf else cells
     while done < cells and (done == 0 or time.monotonic() - started < seconds):
@@ -220,7 +220,7 @@ def measure(
         asked = ((noisy, NOISE_AWARE), (drawn.totals, PLUG_IN), (noisy, PLUG_IN))
         for position, (totals, method) in enumerate(asked):
             begun = time.process_time()
-            cells_here = noisy_statistic(drawn.plan, totals[part], groups=_groups(setting.family))
+            cells_here = noisy_statistic(drawn.plan, totals[part], groups=groups_of(setting.family))
             posterior = posterior_of(cells_here, method=method)
             intervals = {
                 name: [posterior.credible_interval(name, mass, rng=seed) for mass in MASSES]
