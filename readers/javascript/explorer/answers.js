@@ -209,7 +209,7 @@ function conflictsOf(page, { question, sides, posterior, other }) {
   return judged.flatMap(([keys, one]) =>
     (one?.conflict?.lines ?? []).map((line) => {
       const of = question.versus === null ? "" : `${inWords(page, keys)}: `;
-      return element("p", { class: "warning" }, `${of}${line[0].toUpperCase()}${line.slice(1)}.`);
+      return element("div", { class: "banner" }, element("p", {}, `${of}${line[0].toUpperCase()}${line.slice(1)}.`));
     }),
   );
 }
