@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ CELLS = next(
 TRUTH = np.array([0.0001, 0.001, 0.01, 0.05, 0.1389, 0.2, 0.25, 0.35])
 
 
-def share_held(entry: dict[str, object], n: int, epsilon: str, interval: str | None) -> Floats:
+def share_held(entry: dict[str, Any], n: int, epsilon: str, interval: str | None) -> Floats:
     """How many cells' 95 % intervals hold each truth."""
     rng = np.random.default_rng()
     plan = statistic_plan(entry, epsilon=epsilon, public_n=False)
@@ -39,14 +39,15 @@ def share_held(entry: dict[str, object], n: int, epsilon: str, interval: str | N
     statistic = noisy_statistic(plan, counts + discrete_laplace(plan.scale, counts.shape, rng))
     ends = posterior_of(statistic).credible_interval("probability", interval=interval, draws=2000)
     ends = ends.reshape(*shape, 2)
-    return np.sum((ends[..., 0] <= truth) & (truth <= ends[..., 1]), axis=0)
+    held: Floats = np.sum((ends[..., 0] <= truth) & (truth <= ends[..., 1]), axis=0)
+    return held
 
 
-CATEGORIES = {"family": "categorical", "column": "x", "categories": [f"c{k}" for k in range(8)]}
-RATES = {"family": "bernoulli", "column": "x"}
+CATEGORIES: dict[str, Any] = {"family": "categorical", "column": "x", "categories": [f"c{k}" for k in range(8)]}
+RATES: dict[str, Any] = {"family": "bernoulli", "column": "x"}
 
 
-def check(entry: dict[str, object], n: int, epsilon: str) -> None:
+def check(entry: dict[str, Any], n: int, epsilon: str) -> None:
     least = binom.ppf(FALSE_ALARM, CELLS, LEAST)
     assert np.all(share_held(entry, n, epsilon, None) >= least)
     assert share_held(entry, n, epsilon, "central")[0] < least
