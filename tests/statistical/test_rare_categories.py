@@ -43,7 +43,11 @@ def share_held(entry: dict[str, Any], n: int, epsilon: str, interval: str | None
     return held
 
 
-CATEGORIES: dict[str, Any] = {"family": "categorical", "column": "x", "categories": [f"c{k}" for k in range(8)]}
+CATEGORIES: dict[str, Any] = {
+    "family": "categorical",
+    "column": "x",
+    "categories": [f"c{k}" for k in range(8)],
+}
 RATES: dict[str, Any] = {"family": "bernoulli", "column": "x"}
 
 
