@@ -129,3 +129,23 @@ def test_every_family_has_a_vector() -> None:
         )["statistics"]
     }
     assert shown == set(FAMILIES)
+
+
+def test_conflicts_are_judged_as_the_vector_says() -> None:
+    stated = json.loads((VECTORS / "conflicts.json").read_text())
+    release = open_release(VECTORS / stated["release"])
+    for case in stated["cases"]:
+        posterior = release.posterior(
+            case["statistic"], prior=case["prior"], where=case["where"], clipping="ignored"
+        )
+        found = posterior.conflict
+        judged = ~found.of_n
+        assert [name for name, of_n in zip(found.quantities, found.of_n, strict=True) if not of_n] == case[
+            "quantities"
+        ]
+        assert found.is_said[0, judged].tolist() == case["is_said"]
+        for tail, expected in zip(found.tails[0, judged], case["tails"], strict=True):
+            if expected is None:
+                assert tail >= 0.01
+            else:
+                assert tail == pytest.approx(expected, rel=stated["relative_tolerance"])

@@ -32,6 +32,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "quadrature": ("POINTS", "integral_rule", "sum_rule"),
     "quantiles": ("find_quantile",),
     "scaling": ("Scaling", "design_of"),
+    "shortest_intervals": (
+        "CENTRAL",
+        "HIGHEST_DENSITY",
+        "Range",
+        "shortest_intervals",
+        "shortest_of_draws",
+    ),
     "simplex": ("project_simplex",),
     "spread_density": (),
     "spread_normal_inverse_wishart": ("SpreadNormalInverseWishart", "freedom", "updated_given_scales"),

@@ -29,6 +29,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "in_words",
         "matched_cells",
         "parse_statement",
+        "require_interval",
         "require_share",
         "share_between",
         "tidy_rows",
@@ -58,7 +59,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "plug_in_lines",
         "unsettled_warning",
     ),
-    "parameter_posterior": ("ends_of",),
+    "parameter_posterior": ("ends_of", "interval_in_words"),
     "pooled_one_parameter": ("pooled_grid_distribution",),
     "posterior": (
         "METHODS",

@@ -99,7 +99,10 @@ class SufficeWarning(UserWarning):
 
 
 class ConflictWarning(SufficeWarning):
-    """A prior and what was released disagree: intervals rest on both, and one of the two is wrong."""
+    """A prior and what was released disagree: intervals rest on both, and one of the two is wrong.
+
+    It depends on released values, which are public.
+    """
 
 
 class UsageError(SufficeError, ValueError):

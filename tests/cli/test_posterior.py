@@ -161,7 +161,7 @@ def test_a_posterior_of_many_cells_shows_progress_and_ends_when_interrupted(
     # Unwatched, it is quiet, and shows all cells in one plot.
     suffice.text("posterior", *words)
     text = plot.read_text(encoding="utf-8")
-    assert "Every cell's median and 95 % interval, in the order of the medians" in text
+    assert "Every cell's median and 95 % highest-density interval, in the order of the medians" in text
     assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + 2 * MANY
 
 

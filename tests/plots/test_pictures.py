@@ -138,7 +138,7 @@ def test_a_forest_has_the_posteriors_quantiles(
     ends = posterior.credible_interval("mean", 0.8)
     thin = figures[0].axes[0].collections[0].get_segments()  # type: ignore[attr-defined]
     np.testing.assert_allclose([[part[0][0], part[1][0]] for part in thin], ends)
-    assert "80 % intervals" in figures[0].texts[1].get_text()
+    assert "80 % central intervals" in figures[0].texts[1].get_text()
 
 
 def test_a_table_has_intervals_of_the_noise(release: Release, tmp_path: Path, figures: list[Figure]) -> None:

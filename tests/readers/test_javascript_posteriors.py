@@ -92,7 +92,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
                 mean, sd = float(posterior.mean(name)[0]), float(posterior.sd(name)[0])
                 of_python.append((mean, sd, str(posterior.prior)))
                 options = {{"n_prior": "nPrior"}.get(key, key): value for key, value in case.items()}
-                ends = posterior.credible_interval(name, 0.9)[0].tolist()
+                ends = posterior.credible_interval(name, 0.9, interval="central")[0].tolist()
                 questions.append(
                     {
                         "statistic": "s",

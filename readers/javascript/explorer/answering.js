@@ -79,9 +79,9 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
   const other = await posterior(versus, NOISE_AWARE, [entry.key]);
   await pause();
   sides.push(side("versus", other));
-  show({ ...whole, sides });
+  show({ ...whole, other, sides });
   await pause();
-  show({ ...whole, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
+  show({ ...whole, other, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
 }
 
 /** Let the browser do what is waiting; a timer would wait four milliseconds more. */

@@ -16,6 +16,7 @@ const FLAT = 0.015;
 
 /** The part of the explorer that answers. */
 export function answers(page) {
+  const conflict = element("div", { class: "explorer-conflict", role: "status" });
   const headline = element("p", { class: "explorer-answer" });
   const picture = svg("svg", { class: "explorer-picture", role: "img" });
   const keys = element("ul", { class: "legend" });
@@ -25,7 +26,7 @@ export function answers(page) {
   const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
   const lines = element("div", { class: "explorer-lines" });
   const files = element("p", { class: "explorer-files" });
-  const node = element("div", { class: "explorer-answers" }, headline, figure, numbers, notes, behind, lines, files);
+  const node = element("div", { class: "explorer-answers" }, conflict, headline, figure, numbers, notes, behind, lines, files);
   let shown = null;
   let range = null;
   let about = "";
@@ -39,6 +40,7 @@ export function answers(page) {
     if (isPart && shown !== null && subjectOf(shown) === subjectOf(answer)) return;
     shown = answer;
     node.classList.toggle("is-working", isPart);
+    replace(conflict, conflictsOf(page, answer));
     replace(headline, ...sentence(page, answer));
     paint();
     replace(numbers, lawTable(page, answer, DIGITS), comparisonTable(page, answer, DIGITS));
@@ -195,6 +197,21 @@ function sentence(page, { question, entry, sides, contrast }) {
     element("strong", {}, chance(contrast.greater)),
     ".",
   ];
+}
+
+/** What a reader has to know before the sentence: that a prior and what was released disagree. */
+function conflictsOf(page, { question, sides, posterior, other }) {
+  if (sides[0].kind === PLUG_IN) return [];
+  const judged = [
+    [question.cell, posterior],
+    [question.versus, other],
+  ];
+  return judged.flatMap(([keys, one]) =>
+    (one?.conflict?.lines ?? []).map((line) => {
+      const of = question.versus === null ? "" : `${inWords(page, keys)}: `;
+      return element("div", { class: "banner" }, element("p", {}, `${of}${line[0].toUpperCase()}${line.slice(1)}.`));
+    }),
+  );
 }
 
 /** A probability in words that never say certain. */

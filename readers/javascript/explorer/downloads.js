@@ -42,7 +42,7 @@ export function asCsv(page, answer) {
   return [heads, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
 }
 
-function sourceOf(page, { statistic, prior, nPrior, posterior, question, sides, entry }) {
+function sourceOf(page, { statistic, prior, nPrior, posterior, other, question, sides, entry }) {
   return {
     release: page.label,
     release_id: page.releaseId,
@@ -56,6 +56,7 @@ function sourceOf(page, { statistic, prior, nPrior, posterior, question, sides, 
     n_prior: nPrior,
     mass: question.mass,
     interval: posterior.defaultInterval,
+    conflicts: [posterior, other].flatMap((one) => one?.conflict?.lines ?? []),
     computed_by: "the explorer of the release's page, by quadrature",
     python: pythonLines(page, question, entry.parameter),
     command: commandLine(page, question),

@@ -7,7 +7,7 @@ const MOST_KEPT = 60;
 
 /**
  * One law of one number: what pictures and tables show.
- * @typedef {{mean: number, sd: number, quantile: function(number): number,
+ * @typedef {{mean: number, sd: number, quantile: function(number): number, interval: function(number): number[],
  *   density: function(number[]): number[]}} Law
  *
  * One entry of a posterior: a parameter, or a category of one.

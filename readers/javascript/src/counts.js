@@ -6,6 +6,7 @@
  * positive, so that nothing cancels. What remains is a sum over N and one count, as of one trial a record.
  */
 
+import { judged, worldsOf } from "./conflict.js";
 import { ReleaseError, shown } from "./errors.js";
 import { HIGHEST_DENSITY } from "./intervals.js";
 import { Likelihood } from "./likelihood.js";
@@ -32,6 +33,11 @@ export function countsPosterior(statistic, values, release, options) {
   const sum = alpha.reduce((all, one) => all + one, 0);
   const marginalPrior = alpha.map((own) => conjugate("Beta", [own, sum - own]));
   const line = LINES.probability;
+  const worlds = (k) =>
+    worldsOf(LineDistribution.of(line, marginalPrior[k].log, [marginalPrior[k].start])).map(({ value, weight }) => {
+      const variance = value * (1 - value);
+      return { mean: value, variance, third: variance * (1 - 2 * value), weight };
+    });
   let makes;
   if (options.method === PLUG_IN) {
     const exact = statistic.design === "minimal" ? onSimplex(counts, release.n) : counts.map((one) => Math.max(one, 0));
@@ -64,6 +70,7 @@ export function countsPosterior(statistic, values, release, options) {
     clipping: null,
     defaultInterval: HIGHEST_DENSITY,
     marginals: makes.map((make, k) => ({ line, prior: marginalPrior[k], make })),
+    judge: () => judged(statistic, values, statistic.design === "minimal" ? release.n : null, worlds, prior.text),
   });
 }
 

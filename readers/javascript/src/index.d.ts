@@ -75,6 +75,11 @@ export interface Posterior {
   readonly method: string;
   /** How records beyond the bounds were treated; null where there are none. */
   readonly clipping: "modelled" | "negligible" | "ignored" | null;
+  /**
+   * Whether the prior of the parameters and what was released disagree, as Python judges it; null where that is not
+   * judged here (of Bernoulli, Poisson and categorical statistics it is). The prior of N is never judged.
+   */
+  readonly conflict: { quantities: string[]; tails: number[]; isSaid: boolean[]; lines: string[] } | null;
   mean(parameter?: string): number;
   sd(parameter?: string): number;
   quantile(p: number, parameter?: string): number;

@@ -4,6 +4,7 @@ import { ClippedLikelihood, LARGEST_BOUND } from "./clipped.js";
 import { NEGLIGIBLE } from "./clipping.js";
 import { ReleaseError, shown } from "./errors.js";
 import { ONE_SUM, knownOf, noisySums } from "./families.js";
+import { judged, worldsOf } from "./conflict.js";
 import { CENTRAL, HIGHEST_DENSITY, intervalOf } from "./intervals.js";
 import { Likelihood } from "./likelihood.js";
 import { LINES, LineDistribution } from "./line.js";
@@ -53,7 +54,24 @@ export function oneSumPosterior(statistic, values, release, options) {
     clipping,
     defaultInterval: statistic.family === "bernoulli" ? HIGHEST_DENSITY : CENTRAL,
     marginals: [{ line, distribution, prior }],
+    judge: () => conflictOf(statistic, values, release, { line, prior, clipping }),
   });
+}
+
+/** Moments of one record's part in the total, of families whose conflicts are judged here. */
+const RECORDS = {
+  bernoulli: (p) => ({ mean: p, variance: p * (1 - p), third: p * (1 - p) * (1 - 2 * p) }),
+  poisson: (rate) => ({ mean: rate, variance: rate, third: rate }),
+};
+
+function conflictOf(statistic, values, release, { line, prior, clipping }) {
+  const record = RECORDS[statistic.family];
+  if (!record || clipping === "modelled") return null;
+  const starts = prior.components.map(({ start }) => start);
+  const worlds = worldsOf(LineDistribution.of(line, prior.log, starts));
+  const parts = worlds.map(({ value, weight }) => ({ ...record(value), weight }));
+  const publicN = statistic.design === "minimal" ? release.n : null;
+  return judged(statistic, values, publicN, () => parts, prior.text);
 }
 
 /** The update of the prior by noisy sums that are taken for exact. */
@@ -130,7 +148,7 @@ export function nPriorOf(statistic, release, { nPrior, method }) {
 
 /** What is known of the parameters of one cell. */
 export class Posterior {
-  constructor({ parameters, prior, nPrior, method, clipping, defaultInterval, marginals }) {
+  constructor({ parameters, prior, nPrior, method, clipping, defaultInterval, marginals, judge }) {
     this.parameters = parameters;
     this.prior = prior;
     this.nPrior = nPrior;
@@ -138,6 +156,16 @@ export class Posterior {
     this.clipping = clipping;
     this.defaultInterval = defaultInterval;
     this.marginals = marginals;
+    this.judge = judge;
+  }
+
+  /**
+   * Whether the prior of the parameters and what was released disagree, as Python judges it: tails by quantity, which
+   * are conflicts, and what to say. Null where this reader does not judge; it never judges the prior of N.
+   */
+  get conflict() {
+    this.found ??= { conflict: this.judge() };
+    return this.found.conflict;
   }
 
   /** The mean; infinite where there is none. */

@@ -112,3 +112,20 @@ test("reads what was withdrawn where it is asked for, and says why", async () =>
   assert.equal(release.withdrawal.reason, json("hostile/withdrawn/withdrawn.json").reason);
   assert.ok(release.table("cancelled").length > 0);
 });
+
+test("judges conflicts as Python does", async () => {
+  const { release, relative_tolerance: tolerance, cases } = json("conflicts.json");
+  const opened = await read(release);
+  for (const { statistic, prior, where, quantities, tails, is_said: isSaid } of cases) {
+    const { conflict } = opened.posterior(statistic, { prior, where, clipping: "ignored" });
+    const about = `${statistic} ${prior} ${JSON.stringify(where)}`;
+    assert.deepEqual(conflict.quantities, quantities, about);
+    assert.deepEqual(conflict.isSaid, isSaid, about);
+    assert.equal(conflict.lines.length > 0, isSaid.includes(true), about);
+    tails.forEach((tail, i) => {
+      if (tail === null) assert.ok(conflict.tails[i] > 0.0099, about);
+      else assert.ok(Math.abs(conflict.tails[i] / tail - 1) <= tolerance, `${about}: ${conflict.tails[i]} ${tail}`);
+    });
+  }
+  assert.ok(cases.some((one) => one.is_said.includes(true)));
+});

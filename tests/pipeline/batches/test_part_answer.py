@@ -33,7 +33,7 @@ def cells(family: str, values: list[list[int]] | None = None) -> NoisyStatistic:
 
 
 def asked(**changes: Any) -> PartTerms:
-    terms = {"terms": {}, "mass": 0.9, "draws": 0, "seed": 3, "place": 0, "n_cells": 6}
+    terms = {"terms": {}, "mass": 0.9, "interval": "central", "draws": 0, "seed": 3, "place": 0, "n_cells": 6}
     return PartTerms(**{**terms, **changes})
 
 
@@ -41,7 +41,7 @@ def asked(**changes: Any) -> PartTerms:
 def test_the_rows_are_those_of_the_whole_posterior(family: str) -> None:
     statistic = cells(family)
     answer = answer_part(asked(), 0, statistic)
-    expected = summarise(posterior_of(statistic), 0.9, 4000, np.random.default_rng(1))
+    expected = summarise(posterior_of(statistic), 0.9, 4000, np.random.default_rng(1), interval="central")
     found = table_of(answer.summaries).to_pylist()
     assert [list(row) for row in found] == [list(row) for row in expected]
     for ours, theirs in zip(found, expected, strict=True):

@@ -65,7 +65,7 @@ def test_plug_in_bernoulli_is_the_beta_of_clipped_counts(
         distribution = stats.beta(2 + true, 3 + false)
         assert posterior.mean("probability")[cell] == pytest.approx(distribution.mean())
         assert posterior.sd("probability")[cell] == pytest.approx(distribution.std())
-        assert posterior.credible_interval("probability", 0.9)[cell] == pytest.approx(
+        assert posterior.credible_interval("probability", 0.9, interval="central")[cell] == pytest.approx(
             distribution.interval(0.9)
         )
     assert posterior.parameters == ("probability",)

@@ -47,6 +47,7 @@ def request_of(**changes: Any) -> Request:
                 priors=(NamedPrior(name=None, prior="Beta(1, 1)"),),
                 n_prior="Reciprocal(1000)",
                 predictor_prior=None,
+                interval="central",
             ),
         ),
         "mass": "0.95",

@@ -54,7 +54,7 @@ test("the command line names the cell and what it is compared with", () => {
   assert.equal(
     line,
     "suffice posterior '/a b/it'\\''s' cancelled --where 'origin=it'\\''s' --versus origin==1+1 --where month=1 " +
-      "--prior 'Beta(1, 9)' --mass 0.95",
+      "--prior 'Beta(1, 9)' --mass 0.95 --interval central",
   );
 });
 

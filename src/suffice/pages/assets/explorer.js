@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 73424fd2fb38a4a3ca7541279c6c3e11753e5d09f5da9cd58525ee60bbeda3dc
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 9f715c7f3f5b39b70101d934a034877ac0bc6061d46da35a1961c9ef2f0aef15
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -878,25 +878,11 @@
   var NUMBERS = ["location", "mean"];
   var WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
   var OF_MOMENTS = ["normal", "lognormal"];
-  var COUNT_CLIPPED = [
-    "normal",
-    "lognormal",
-    "binomial",
-    "poisson",
-    "geometric",
-    "negative_binomial",
-    "exponential",
-    "gamma",
-    "weibull",
-    "pareto",
-    "normal_known_variance"
-  ];
   function checkEntry(entry, { unit }, place) {
     const { family, nulls, other } = entry;
     const optional = [
       ...OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"],
-      ...WITHIN_UNIT.includes(family) ? ["within_unit"] : [],
-      ...COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []
+      ...WITHIN_UNIT.includes(family) ? ["within_unit"] : []
     ];
     onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
     if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
@@ -904,9 +890,6 @@
     if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
     if (entry.within_unit !== void 0 && (entry.within_unit !== true || unit === null || isUnits)) {
       throw refused(`${place}.within_unit`, "this statistic has none");
-    }
-    if (entry.count_clipped !== void 0 && (isUnits || entry.within_unit !== void 0 || entry.sample !== void 0)) {
-      throw refused(`${place}.count_clipped`, "this statistic has none");
     }
     if (entry.sample !== void 0 && (family === "categorical" || entry.within_unit !== void 0)) {
       throw refused(`${place}.sample`, "this statistic has none");
@@ -917,34 +900,6 @@
     }
     for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
     if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
-  }
-  function besideSums(block2, stated, place) {
-    onlyKeys(stated, ["weight"], [], place);
-    const share3 = number(stated.weight, place);
-    if (compare(share3, rational(1n, 1000n)) < 0 || compare(share3, ONE) > 0) throw refused(place, "its weight is out of range");
-    const exact = multiply(rational(block2.minimalL1 ?? block2.recordL1), share3);
-    const weight = (exact.n + exact.d - 1n) / exact.d;
-    const sums = block2.components.length;
-    const count2 = (name, side) => ({
-      name,
-      coefficients: [...block2.components.map(() => ZERO), ...[0, 1].map((i) => i === side ? rational(1n, weight) : ZERO)]
-    });
-    const withCounts = (one) => ({ ...one, coefficients: [...one.coefficients, ZERO, ZERO] });
-    return {
-      ...block2,
-      components: [...block2.components, "a count(x<lower)", "a count(x>upper)"],
-      largest: block2.largest > weight ? block2.largest : weight,
-      ...block2.minimalL1 === void 0 ? { recordL1: block2.recordL1 + weight } : { minimalL1: largest(block2.minimalL1 + weight, block2.betweenEnds + 2n * weight) },
-      quantities: [...block2.quantities.map(withCounts), count2("n_below", 0), count2("n_above", 1)],
-      counted: {
-        weight: String(weight),
-        sum_components: block2.components.slice(0, sums),
-        sum_partition_total: block2.minimalL1 === void 0 ? String(block2.recordL1) : null
-      }
-    };
-  }
-  function largest(one, other) {
-    return one > other ? one : other;
   }
   var BLOCKS = {
     bernoulli(entry, mayBeMinimal) {
@@ -1048,7 +1003,6 @@
         components: [`2^${exponent} sum(X)`, "sum(X^2)"],
         largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
         minimalL1: bound.n / bound.d,
-        betweenEnds: 2n * steps * factor.n,
         weight,
         parameters,
         quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE)
@@ -1057,7 +1011,7 @@
     const record = rational(1n, 4n * steps * steps);
     const unit = rational(1n, 4n * steps);
     const quarter = rational(1n, 4n);
-    const minus = (one) => subtract(ZERO, one);
+    const minus2 = (one) => subtract(ZERO, one);
     return {
       components: ["sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)"],
       largest: 4n * steps * steps,
@@ -1065,8 +1019,8 @@
       parameters,
       quantities: inUnits(
         [record, record, record],
-        [minus(unit), ZERO, unit],
-        [quarter, minus(quarter), quarter],
+        [minus2(unit), ZERO, unit],
+        [quarter, minus2(quarter), quarter],
         ZERO
       )
     };
@@ -1088,7 +1042,6 @@
         components: [`sum(${value})`],
         largest: steps,
         minimalL1: width2,
-        betweenEnds: width2,
         parameters,
         quantities: [
           { name: "n", coefficients: [ZERO], ofPublicN: ONE },
@@ -1411,10 +1364,10 @@
     for (let i = 0; i < m; i += 1) {
       let y = nodes[i];
       for (let step = 0; step < 60; step += 1) {
-        const { value, slope } = lastPolynomial(m, n, y);
+        const { value, slope: slope2 } = lastPolynomial(m, n, y);
         let others2 = 0;
         for (let j = 0; j < i; j += 1) others2 += 1 / (y - nodes[j]);
-        const change = value / (slope - value * others2);
+        const change = value / (slope2 - value * others2);
         y -= change;
         if (Math.abs(change) < 1e-15) break;
       }
@@ -1432,14 +1385,14 @@
     return gramRules.get(key);
   }
   function lastPolynomial(m, n, y) {
-    let [before, value, beforeSlope, slope, last] = [0, 1, 0, 0, 0];
+    let [before, value, beforeSlope, slope2, last] = [0, 1, 0, 0, 0];
     for (let k = 0; k < m; k += 1) {
       const next = root(k + 1, n);
       const following2 = (y * value - last * before) / next;
-      const followingSlope = (value + y * slope - last * beforeSlope) / next;
-      [before, value, beforeSlope, slope, last] = [value, following2, slope, followingSlope, next];
+      const followingSlope = (value + y * slope2 - last * beforeSlope) / next;
+      [before, value, beforeSlope, slope2, last] = [value, following2, slope2, followingSlope, next];
     }
-    return { value, slope };
+    return { value, slope: slope2 };
   }
   var sumRules = /* @__PURE__ */ new Map();
   function sumRule(m, n) {
@@ -1648,13 +1601,13 @@
     return above / below;
   }
   function lastCoefficients(values) {
-    let largest3 = 0;
+    let largest = 0;
     for (const order of [NODES - 1, NODES - 2, NODES - 3]) {
       let sum = 0;
       for (let i = 0; i < NODES; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
-      largest3 = Math.max(largest3, Math.abs(2 * sum / NODES));
+      largest = Math.max(largest, Math.abs(2 * sum / NODES));
     }
-    return largest3;
+    return largest;
   }
 
   // src/likelihood.js
@@ -1795,13 +1748,13 @@
       return top + Math.log(sum);
     }
     /** A range of totals between kinks: in positions, and where in it the weight is highest. */
-    piece(start2, end, slope) {
+    piece(start2, end, slope2) {
       const { total } = this;
       const positive = total.support === "positive";
       const [from, to] = positive ? [Math.log(start2), Math.log(end)] : [start2, end];
-      let mode2 = Math.min(Math.max(total.mode(slope), from), to);
+      let mode2 = Math.min(Math.max(total.mode(slope2), from), to);
       if (total.support === "integers") mode2 = Math.round(mode2);
-      const piece = { from, to, slope, mode: mode2, top: 0 };
+      const piece = { from, to, slope: slope2, mode: mode2, top: 0 };
       piece.top = this.weight(mode2);
       return piece;
     }
@@ -1815,21 +1768,21 @@
       const second = this.second === void 0 ? 0 : Math.abs(this.second - this.left + amount);
       return this.rate * (Math.abs(this.first - amount) + second);
     }
-    sumOfPiece({ from, to, slope, mode: mode2, top: own }, top) {
+    sumOfPiece({ from, to, slope: slope2, mode: mode2, top: own }, top) {
       const isSum = this.total.support === "integers";
       if (isSum) {
-        const steep = Math.abs(this.total.slope(mode2, slope));
-        const bend = this.total.curvature(mode2, slope);
+        const steep = Math.abs(this.total.slope(mode2, slope2));
+        const bend = this.total.curvature(mode2, slope2);
         const steps = 2 * LEFT_OUT / (steep + Math.sqrt(steep * steep + 2 * bend * LEFT_OUT) || Number.MIN_VALUE);
-        if (Math.min(2 * steps, to - from) < MOST_STEPS) return this.walk(mode2, from, to, slope, Math.exp(own - top));
+        if (Math.min(2 * steps, to - from) < MOST_STEPS) return this.walk(mode2, from, to, slope2, Math.exp(own - top));
       }
-      return this.march(mode2, to, 1, slope, own, top) + (mode2 > from ? this.march(isSum ? mode2 - 1 : mode2, from, -1, slope, own, top) : 0);
+      return this.march(mode2, to, 1, slope2, own, top) + (mode2 > from ? this.march(isSum ? mode2 - 1 : mode2, from, -1, slope2, own, top) : 0);
     }
     /** Sum whole numbers from a mode to both ends, each term from the one before, until little is left. */
-    walk(mode2, from, to, slope, own) {
+    walk(mode2, from, to, slope2, own) {
       const { total } = this;
       const least = own * Math.exp(-LEFT_OUT);
-      const tilt = Math.exp(slope);
+      const tilt = Math.exp(slope2);
       let sum = own;
       let term = own;
       for (let x = mode2; x < to && term > least; x += 1) {
@@ -1844,7 +1797,7 @@
       return sum;
     }
     /** Sum from a position towards an end, panel by panel, until little is left. */
-    march(start2, end, direction, slope, own, top) {
+    march(start2, end, direction, slope2, own, top) {
       const { total } = this;
       const isSum = total.support === "integers";
       const floor = own - LEFT_OUT;
@@ -1853,8 +1806,8 @@
         const left = direction * (end - position) + Number(isSum);
         if (!(left > 0) || here < floor) break;
         const fall = panel ? FALL : FIRST_FALL;
-        const steep = Math.max(-direction * total.slope(position, slope), 0);
-        const bend = total.curvature(position, slope);
+        const steep = Math.max(-direction * total.slope(position, slope2), 0);
+        const bend = total.curvature(position, slope2);
         let length = 2 * fall / (steep + Math.sqrt(steep * steep + 2 * bend * fall) || Number.MIN_VALUE);
         if (isSum) length = Math.max(Math.ceil(length), 2 * NODES2);
         length = Math.min(length, left);
@@ -2032,9 +1985,9 @@
         if (mean(middle) < wanted !== falls) low = middle;
         else high = middle;
       }
-      const slope = Math.abs(mean(low + 0.01) - mean(low - 0.01)) / 0.02;
+      const slope2 = Math.abs(mean(low + 0.01) - mean(low - 0.01)) / 0.02;
       const error = Math.sqrt(rows * this.total.variancePerRow + 2 / this.rate ** 2) / rows;
-      return { at: low, width: Math.min(error / Math.max(slope, 1e-300), 10) };
+      return { at: low, width: Math.min(error / Math.max(slope2, 1e-300), 10) };
     }
     /** Whether the sums of a position are so far above what can be told that its posterior is right. */
     isResolved(position) {
@@ -2125,9 +2078,9 @@
   function margin(found, n) {
     return found.reduce((least, { tilt, excess: excess2 }) => Math.min(least, (LEFT_OUT2 + n * excess2) / tilt), Infinity);
   }
-  function overLessOne(slope, w) {
-    const re = Math.expm1(slope) * Math.cos(w) - 2 * Math.sin(w / 2) ** 2;
-    const im = -Math.exp(slope) * Math.sin(w);
+  function overLessOne(slope2, w) {
+    const re = Math.expm1(slope2) * Math.cos(w) - 2 * Math.sin(w / 2) ** 2;
+    const im = -Math.exp(slope2) * Math.sin(w);
     const square = re * re + im * im;
     return [re / square, -im / square];
   }
@@ -2182,14 +2135,14 @@
   var rate = (parameter, shape = () => 1) => ({
     parameter,
     prior: "Gamma",
-    defaultPrior: (known) => `SpreadGamma(${known.upper / shape(known)})`,
+    defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
     total: (known, step) => new GammaTotal(shape(known), step),
     update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
   });
   var scale = (parameter, share3 = 1) => ({
     parameter,
     prior: "InverseGamma",
-    defaultPrior: (known) => `SpreadInverseGamma(${known.upper})`,
+    defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
     // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
     total: (_known, step) => new ReversedGammaTotal(share3, step),
     update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
@@ -2347,28 +2300,24 @@
     }
     let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
     if (isKnown) {
-      const sums = make(entry, terms.mayBeMinimal, stated, place);
-      const isCounted = entry.count_clipped !== void 0;
-      const block2 = isCounted ? besideSums(sums, entry.count_clipped, `${place}.count_clipped`) : sums;
-      const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
+      const block2 = make(entry, terms.mayBeMinimal, stated, place);
       if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
       const ofRecord = block2.recordL1;
-      const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
-      l1 = block2.minimalL1 ?? ofRecord * times;
+      const times2 = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+      l1 = block2.minimalL1 ?? ofRecord * times2;
       const { scale: scale2, text } = leastScale(l1, epsilon);
       const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
       Object.assign(fields, {
         columns: [entry.column],
         rows_of: sentence(entry, terms),
-        design: block2.minimalL1 === void 0 ? ofPrivateN : "minimal",
+        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
         components: block2.components,
         l1_sensitivity: String(l1),
         scale: text,
-        partition_total: block2.minimalL1 === void 0 && !isCounted ? String(ofRecord) : null,
+        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
         value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
         quantities: block2.quantities.map((one) => quantity(one, block2.components)),
         ...block2.weight ? { moment_weight: format(block2.weight) } : {},
-        ...isCounted ? { count_clipped: block2.counted } : {},
         parameters: block2.parameters
       });
       return fields;
@@ -2426,6 +2375,128 @@
       seen.add(`${name} ${key}`);
       ordered(entry[key], names, "variables");
     }
+  }
+
+  // src/conflict.js
+  var THRESHOLD = 1e-4;
+  var [DEEPEST3, STEP] = [26, 0.5];
+  var [LOGITS, HALVINGS, BEND] = [[-45, 33], 24, 0.5];
+  var STEPS = Array.from({ length: 37 }, (_, i) => 0.15 + 0.3 * i);
+  var LONGEST_NAME = 160;
+  function worldsOf(distribution) {
+    const share3 = (logit) => 1 / (1 + Math.exp(-logit));
+    const worlds = [];
+    for (let logit = -DEEPEST3; logit < DEEPEST3; logit += STEP) {
+      worlds.push({
+        value: distribution.quantile(share3(logit + STEP / 2)),
+        weight: share3(logit + STEP) - share3(logit)
+      });
+    }
+    const total = worlds.reduce((sum, { weight }) => sum + weight, 0);
+    return worlds.map(({ value, weight }) => ({ value, weight: weight / total }));
+  }
+  function tailOf(worlds, components, scale2, estimate2, n) {
+    const noisy = components.filter(({ own, ofN }) => own !== 0 || ofN !== 0);
+    const sdOfN = scale2 * Math.sqrt(2 * noisy.reduce((sum, { ofN }) => sum + ofN ** 2, 0));
+    const records2 = Math.max(n, 0) + sdOfN;
+    let [above, below] = [0, 0];
+    for (const { mean, weight } of worlds) {
+      if (estimate2 - mean * n <= 0) above += weight;
+      if (estimate2 - mean * n >= 0) below += weight;
+    }
+    const sign = above <= below ? 1 : -1;
+    let tail = 0;
+    for (const { mean, variance, third, weight } of worlds) {
+      const coefficients = noisy.map(({ own, ofN }) => Math.abs(own - mean * ofN));
+      const gap = sign * (estimate2 - mean * n) - coefficients.reduce((sum, one) => sum + one, 0) / 2;
+      tail += weight * upperTail(gap, coefficients.map((one) => one * scale2), records2 * variance, sign * records2 * third);
+    }
+    return Math.min(1, 2 * tail);
+  }
+  function upperTail(x, scales, variance, third) {
+    if (x < 0) return 1 - upperTail(-x, scales, variance, -third);
+    const unit = Math.max(...scales, 1e-300);
+    const sum = { scales: scales.map((one) => one / unit), variance: variance / unit ** 2, step: 0 };
+    if (variance > 0) sum.step = Math.max(third, 0) / variance / unit / 2;
+    const last = 1 / Math.max(sum.step, 1);
+    const at = x / unit;
+    let [low, high] = LOGITS;
+    for (let i = 0; i < HALVINGS; i += 1) {
+      const middle = (low + high) / 2;
+      const saddle2 = last / (1 + Math.exp(-middle));
+      if (slope(sum, saddle2) - at - 1 / saddle2 > 0) high = middle;
+      else low = middle;
+    }
+    const saddle = last / (1 + Math.exp(-(low + high) / 2));
+    const width2 = 1 / Math.sqrt(curvature(sum, saddle) + 1 / saddle ** 2);
+    let integral = 0;
+    for (const step of STEPS) {
+      const line2 = [saddle + width2 * BEND * (Math.cosh(step) - 1), width2 * Math.sinh(step)];
+      const along = [width2 * BEND * Math.sinh(step), width2 * Math.cosh(step)];
+      const [re, im] = logNormal(sum, line2);
+      const [size, angle] = [Math.exp(re - line2[0] * at), im - line2[1] * at];
+      let value = times(over([size * Math.cos(angle), size * Math.sin(angle)], line2), along);
+      for (const one of sum.scales) value = over(value, minus([1, 0], times(times(line2, line2), [one * one, 0])));
+      integral += value[1];
+    }
+    return Math.min(Math.max(integral * 0.3 / Math.PI, 0), 1);
+  }
+  function slope({ scales, variance, step }, s) {
+    const noise = scales.reduce((sum, one) => sum + 2 * one * one * s / (1 - (one * s) ** 2), 0);
+    return noise + variance * s / (1 - step * s);
+  }
+  function curvature({ scales, variance, step }, s) {
+    const of = (one) => 2 * one * one * (1 + (one * s) ** 2) / (1 - (one * s) ** 2) ** 2;
+    return scales.reduce((sum, one) => sum + of(one), 0) + variance / (1 - step * s) ** 2;
+  }
+  function logNormal({ variance, step }, s) {
+    const half = times([variance / 2, 0], times(s, s));
+    if (step === 0) return half;
+    const u = [step * s[0], step * s[1]];
+    if (Math.hypot(...u) < 1e-3) {
+      const inner = [1 / 3 + 0.25 * u[0], 0.25 * u[1]];
+      const [re, im] = times(u, inner);
+      return times(half, [1 + 2 * re, 2 * im]);
+    }
+    const [log, angle] = [Math.log(Math.hypot(1 - u[0], u[1])), Math.atan2(-u[1], 1 - u[0])];
+    return times(half, over([-2 * (log + u[0]), -2 * (angle + u[1])], times(u, u)));
+  }
+  var minus = ([a, b], [c, d]) => [a - c, b - d];
+  var times = ([a, b], [c, d]) => [a * c - b * d, a * d + b * c];
+  var over = ([a, b], [c, d]) => {
+    const size = c * c + d * d;
+    return [(a * c + b * d) / size, (b * c - a * d) / size];
+  };
+  function judged(statistic, values, publicN, worldsOfQuantity, prior) {
+    const parts = statistic.components.map((name, position) => ({ name, value: Number(values[position]) }));
+    const coefficients = (quantity2) => parts.map(({ name }) => toNumber(parseRational(quantity2.coefficients[name] ?? "0")));
+    const estimateOf = (own, quantity2, n2) => own.reduce((sum, one, i) => sum + one * parts[i].value, 0) + (n2 === null ? 0 : toNumber(parseRational(quantity2.public_n_coefficient ?? "0")) * n2);
+    const ofN = statistic.quantities.find(({ name }) => name === "n");
+    const share3 = statistic.partition_total ? 1 / Number(statistic.partition_total) : 0;
+    const nMap = publicN !== null ? parts.map(() => 0) : ofN ? coefficients(ofN) : parts.map(() => share3);
+    const n = publicN ?? estimateOf(nMap, { public_n_coefficient: "0" }, null);
+    const scale2 = toNumber(parseRational(statistic.scale));
+    const others2 = statistic.quantities.filter(({ name }) => name !== "n");
+    const tails = others2.map((quantity2, place) => {
+      const own = coefficients(quantity2);
+      const components = own.map((one, i) => ({ own: one, ofN: nMap[i] }));
+      return tailOf(worldsOfQuantity(place), components, scale2, estimateOf(own, quantity2, publicN), n);
+    });
+    const number2 = tails.length + (publicN === null ? 1 : 0);
+    const isSaid = tails.map((tail) => tail * number2 < THRESHOLD);
+    const quantities = others2.map(({ name, category }) => category ? `${name}[${category}]` : name);
+    return { quantities, tails, isSaid, lines: linesOf(quantities, tails, isSaid, prior) };
+  }
+  function linesOf(quantities, tails, isSaid, prior) {
+    const names = quantities.filter((_, i) => isSaid[i]);
+    if (names.length === 0) return [];
+    const shown2 = names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
+    const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;
+    const least = Math.min(...tails.filter((_, i) => isSaid[i]));
+    const chance2 = least < 1e-300 ? "below 1e-300" : least.toPrecision(2);
+    return [
+      `conflict: the prior of the parameters, ${told}, and the released ${shown2} disagree: under that prior the chance of values as far out is ${chance2} where it is least; the intervals rest on both, and one of the two is wrong`
+    ];
   }
 
   // src/intervals.js
@@ -2630,8 +2701,8 @@
       const here = log(at + direction * distance);
       if (here + power * distance < top - LEFT_OUT3 || here === -Infinity) return at + direction * distance;
       const step = distance * 0.4;
-      const slope = n ? (here - before) / (distance - distance / 1.4) : -Infinity;
-      if (power && here < top - LEFT_OUT3 && slope + power > -1e-6) return Infinity;
+      const slope2 = n ? (here - before) / (distance - distance / 1.4) : -Infinity;
+      if (power && here < top - LEFT_OUT3 && slope2 + power > -1e-6) return Infinity;
       before = here;
       distance += step;
     }
@@ -2738,24 +2809,7 @@
       }
       return mixture(components);
     }
-    if (SPREAD[kind] === call.name) return spread(call, kind, text);
     return mixture([{ weight: 1, ...component(call, kind, text) }]);
-  }
-  var SPREAD = { Gamma: "SpreadGamma", InverseGamma: "SpreadInverseGamma" };
-  function spread(call, kind, text) {
-    const given = [...call.args, ...call.keywords.map(([name, value]) => name === "upper" ? value : null)];
-    const [upper] = given;
-    if (given.length !== 1 || typeof upper !== "number" || !(upper >= 1e-30 && upper <= 1e30)) {
-      throw refused2(text, `${call.name} takes exactly (upper), a number in 1e-30..1e30`);
-    }
-    const variances = Array.from({ length: 14 }, (_, index) => 10 ** (-0.6 * (13 - index)));
-    const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
-    const { line: line2, of } = KINDS[kind];
-    const components = variances.map((variance) => {
-      const numbers = [3, 2 * variance * upper];
-      return { weight: 0.25 / 14 + 0.75 * Math.sqrt(variance) / roots, text: "", numbers, line: line2, ...of(...numbers) };
-    });
-    return { ...mixture(components), text: `${call.name}(${upper})` };
   }
   function mixture(components) {
     const sum = components.reduce((all, { weight }) => all + weight, 0);
@@ -2901,8 +2955,22 @@
       method: options.method,
       clipping,
       defaultInterval: statistic.family === "bernoulli" ? HIGHEST_DENSITY : CENTRAL,
-      marginals: [{ line: line2, distribution, prior }]
+      marginals: [{ line: line2, distribution, prior }],
+      judge: () => conflictOf(statistic, values, release, { line: line2, prior, clipping })
     });
+  }
+  var RECORDS = {
+    bernoulli: (p) => ({ mean: p, variance: p * (1 - p), third: p * (1 - p) * (1 - 2 * p) }),
+    poisson: (rate2) => ({ mean: rate2, variance: rate2, third: rate2 })
+  };
+  function conflictOf(statistic, values, release, { line: line2, prior, clipping }) {
+    const record = RECORDS[statistic.family];
+    if (!record || clipping === "modelled") return null;
+    const starts = prior.components.map(({ start: start2 }) => start2);
+    const worlds = worldsOf(LineDistribution.of(line2, prior.log, starts));
+    const parts = worlds.map(({ value, weight }) => ({ ...record(value), weight }));
+    const publicN = statistic.design === "minimal" ? release.n : null;
+    return judged(statistic, values, publicN, () => parts, prior.text);
   }
   function plugIn(line2, prior, updated, starts) {
     const [first] = prior.components;
@@ -2960,7 +3028,7 @@
     return nPrior === void 0 ? reciprocal(release.maxTotalRows) : parseNPrior(nPrior);
   }
   var Posterior = class {
-    constructor({ parameters, prior, nPrior, method, clipping, defaultInterval, marginals }) {
+    constructor({ parameters, prior, nPrior, method, clipping, defaultInterval, marginals, judge }) {
       this.parameters = parameters;
       this.prior = prior;
       this.nPrior = nPrior;
@@ -2968,6 +3036,15 @@
       this.clipping = clipping;
       this.defaultInterval = defaultInterval;
       this.marginals = marginals;
+      this.judge = judge;
+    }
+    /**
+     * Whether the prior of the parameters and what was released disagree, as Python judges it: tails by quantity, which
+     * are conflicts, and what to say. Null where this reader does not judge; it never judges the prior of N.
+     */
+    get conflict() {
+      this.found ??= { conflict: this.judge() };
+      return this.found.conflict;
     }
     /** The mean; infinite where there is none. */
     mean(parameter) {
@@ -3031,6 +3108,10 @@
     const sum = alpha.reduce((all, one) => all + one, 0);
     const marginalPrior = alpha.map((own) => conjugate("Beta", [own, sum - own]));
     const line2 = LINES.probability;
+    const worlds = (k) => worldsOf(LineDistribution.of(line2, marginalPrior[k].log, [marginalPrior[k].start])).map(({ value, weight }) => {
+      const variance = value * (1 - value);
+      return { mean: value, variance, third: variance * (1 - 2 * value), weight };
+    });
     let makes;
     if (options.method === PLUG_IN) {
       const exact = statistic.design === "minimal" ? onSimplex(counts, release.n) : counts.map((one) => Math.max(one, 0));
@@ -3062,7 +3143,8 @@
       method: options.method,
       clipping: null,
       defaultInterval: HIGHEST_DENSITY,
-      marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make }))
+      marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make })),
+      judge: () => judged(statistic, values, statistic.design === "minimal" ? release.n : null, worlds, prior.text)
     });
   }
   function likelihoodOf(known, rows, k) {
@@ -3334,8 +3416,7 @@
         throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
       }
       if (!hasPosterior(entry)) {
-        const alike = entry.within_unit === void 0 ? "" : " whose rows of a unit are alike";
-        const why = entry.count_clipped === void 0 ? alike : " with counts of what clipping moved";
+        const why = entry.within_unit === void 0 ? "" : " whose rows of a unit are alike";
         throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
       }
       const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
@@ -3421,8 +3502,8 @@
       return positions;
     }
   };
-  function hasPosterior({ family, mechanism, within_unit: within2, count_clipped: counted }) {
-    return within2 === void 0 && counted === void 0 && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+  function hasPosterior({ family, mechanism, within_unit: within2 }) {
+    return within2 === void 0 && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
   }
   function mapOf(quantity2, components) {
     const weights = Object.entries(quantity2.coefficients).map(([name, text]) => [
@@ -3841,9 +3922,9 @@
     const other = await posterior(versus, NOISE_AWARE2, [entry.key]);
     await pause();
     sides.push(side("versus", other));
-    show({ ...whole, sides });
+    show({ ...whole, other, sides });
     await pause();
-    show({ ...whole, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
+    show({ ...whole, other, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
   }
   function nextTask() {
     return new Promise((resume) => {
@@ -4021,7 +4102,7 @@
     ]);
     return [heads, ...lines].map((line2) => line2.map(csvField).join(",")).join("\r\n") + "\r\n";
   }
-  function sourceOf(page, { statistic, prior, nPrior, posterior, question, sides, entry }) {
+  function sourceOf(page, { statistic, prior, nPrior, posterior, other, question, sides, entry }) {
     return {
       release: page.label,
       release_id: page.releaseId,
@@ -4035,6 +4116,7 @@
       n_prior: nPrior,
       mass: question.mass,
       interval: posterior.defaultInterval,
+      conflicts: [posterior, other].flatMap((one) => one?.conflict?.lines ?? []),
       computed_by: "the explorer of the release's page, by quadrature",
       python: pythonLines(page, question, entry.parameter),
       command: commandLine(page, question)
@@ -4095,10 +4177,10 @@
       values.push(index * step);
     }
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    const largest3 = Math.max(Math.abs(low), Math.abs(high));
+    const largest = Math.max(Math.abs(low), Math.abs(high));
     const write = (value) => {
       if (value === 0) return "0";
-      return largest3 >= 1e7 || decimals > 7 ? brief(value, 6) : value.toFixed(decimals);
+      return largest >= 1e7 || decimals > 7 ? brief(value, 6) : value.toFixed(decimals);
     };
     return { values, write };
   }
@@ -4332,6 +4414,7 @@
   var DIGITS = 6;
   var FLAT = 0.015;
   function answers(page) {
+    const conflict = element("div", { class: "explorer-conflict", role: "status" });
     const headline = element("p", { class: "explorer-answer" });
     const picture = svg("svg", { class: "explorer-picture", role: "img" });
     const keys = element("ul", { class: "legend" });
@@ -4341,7 +4424,7 @@
     const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
     const lines = element("div", { class: "explorer-lines" });
     const files = element("p", { class: "explorer-files" });
-    const node = element("div", { class: "explorer-answers" }, headline, figure, numbers, notes, behind, lines, files);
+    const node = element("div", { class: "explorer-answers" }, conflict, headline, figure, numbers, notes, behind, lines, files);
     let shown2 = null;
     let range = null;
     let about = "";
@@ -4352,6 +4435,7 @@
       if (isPart && shown2 !== null && subjectOf(shown2) === subjectOf(answer2)) return;
       shown2 = answer2;
       node.classList.toggle("is-working", isPart);
+      replace(conflict, conflictsOf(page, answer2));
       replace(headline, ...sentence2(page, answer2));
       paint();
       replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
@@ -4475,6 +4559,19 @@
       element("strong", {}, chance(contrast2.greater)),
       "."
     ];
+  }
+  function conflictsOf(page, { question, sides, posterior, other }) {
+    if (sides[0].kind === PLUG_IN2) return [];
+    const judged2 = [
+      [question.cell, posterior],
+      [question.versus, other]
+    ];
+    return judged2.flatMap(
+      ([keys, one]) => (one?.conflict?.lines ?? []).map((line2) => {
+        const of = question.versus === null ? "" : `${inWords(page, keys)}: `;
+        return element("div", { class: "banner" }, element("p", {}, `${of}${line2[0].toUpperCase()}${line2.slice(1)}.`));
+      })
+    );
   }
   function chance(probability) {
     if (probability < 1e-4) return "below 0.0001";
@@ -4682,13 +4779,13 @@
   }
 
   // explorer/scales.js
-  var STEPS = 1e3;
+  var STEPS2 = 1e3;
   function linear(low, high) {
     return {
       low,
       high,
-      number: (position) => low + (high - low) * position / STEPS,
-      position: (number2) => clamp((number2 - low) / (high - low) * STEPS)
+      number: (position) => low + (high - low) * position / STEPS2,
+      position: (number2) => clamp((number2 - low) / (high - low) * STEPS2)
     };
   }
   function logarithmic(low, high) {
@@ -4696,8 +4793,8 @@
     return {
       low,
       high,
-      number: (position) => low * Math.exp(span * position / STEPS),
-      position: (number2) => number2 > 0 ? clamp(Math.log(number2 / low) / span * STEPS) : 0
+      number: (position) => low * Math.exp(span * position / STEPS2),
+      position: (number2) => number2 > 0 ? clamp(Math.log(number2 / low) / span * STEPS2) : 0
     };
   }
   function share2(least) {
@@ -4705,12 +4802,12 @@
     return {
       low: least,
       high: 1 - least,
-      number: (position) => 1 / (1 + Math.exp(reach2 * (1 - 2 * position / STEPS))),
-      position: (number2) => clamp((Math.log(number2 / (1 - number2)) / reach2 + 1) * (STEPS / 2))
+      number: (position) => 1 / (1 + Math.exp(reach2 * (1 - 2 * position / STEPS2))),
+      position: (number2) => clamp((Math.log(number2 / (1 - number2)) / reach2 + 1) * (STEPS2 / 2))
     };
   }
   function clamp(position) {
-    return Math.min(STEPS, Math.max(0, Math.round(position)));
+    return Math.min(STEPS2, Math.max(0, Math.round(position)));
   }
 
   // explorer/fields.js
@@ -4812,7 +4909,7 @@
       id,
       type: "range",
       min: 0,
-      max: STEPS,
+      max: STEPS2,
       step: 1,
       input: () => change(scale2.number(control.valueAsNumber))
     });
@@ -4896,9 +4993,7 @@
     Normal: ["loc", "scale"],
     Dirichlet: null,
     NormalInverseGamma: ["loc", "precision", "concentration", "scale"],
-    ScaleMixture: ["lower", "upper"],
-    SpreadGamma: ["upper"],
-    SpreadInverseGamma: ["upper"]
+    ScaleMixture: ["lower", "upper"]
   };
   var NUMBER2 = /^[+-]?(\d[\d_]*\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
   function readPrior(text) {
@@ -4966,7 +5061,7 @@
       ];
     },
     Gamma: ({ statistic, usual }) => {
-      const centre = usual.name === "SpreadGamma" ? 10 / usual.numbers[0] : usual.numbers[0] / usual.numbers[1];
+      const centre = usual.numbers[0] / usual.numbers[1];
       const mean = {
         name: "Mean",
         hint: "where the prior is centred",
@@ -4990,8 +5085,7 @@
       ];
     },
     InverseGamma: ({ usual }) => {
-      const isSpread = usual.name === "SpreadInverseGamma";
-      const centre = isSpread ? usual.numbers[0] / 10 : usual.numbers[1] / Math.max(usual.numbers[0] - 1, 0.1);
+      const centre = usual.numbers[1] / Math.max(usual.numbers[0] - 1, 0.1);
       return [
         {
           name: "Mean",
@@ -5010,13 +5104,13 @@
       ];
     },
     Normal: ({ statistic, usual }) => {
-      const spread2 = usual.numbers[1];
+      const spread = usual.numbers[1];
       return [
         location2(statistic, (numbers, loc) => [loc, numbers[1]]),
         {
           name: "Standard deviation",
           hint: "the smaller, the stronger",
-          scale: logarithmic(spread2 / 1e4, spread2 * 10),
+          scale: logarithmic(spread / 1e4, spread * 10),
           value: ([, scale2]) => scale2,
           change: ([loc], scale2) => [loc, scale2]
         }
@@ -5040,8 +5134,6 @@
         }
       ];
     },
-    SpreadGamma: ({ usual }) => [largest2(usual, "one over the rate")],
-    SpreadInverseGamma: ({ usual }) => [largest2(usual, "the scale")],
     ScaleMixture: ({ statistic }) => {
       const [low, high] = bounds2(statistic);
       const reach2 = linear(low - (high - low), high + (high - low));
@@ -5064,16 +5156,6 @@
       ];
     }
   };
-  function largest2(usual, what) {
-    const centre = usual.name.startsWith("Spread") ? usual.numbers[0] : 1;
-    return {
-      name: "Up to",
-      hint: `${what} is of any size up to here`,
-      scale: logarithmic(centre / 1e4, centre * 10),
-      value: ([upper]) => upper,
-      change: (_numbers, upper) => [upper]
-    };
-  }
   function location2(statistic, change) {
     const [low, high] = bounds2(statistic);
     return { name: "Mean", hint: "where the prior is centred", scale: linear(low, high), value: ([loc]) => loc, change };
