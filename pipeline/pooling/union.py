@@ -224,8 +224,8 @@ def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
             totals = cell.points(shares)
             held = np.any(totals > 0.0, axis=1)
             # Shares are of records: given that there is one, unless none of the points has any.
-            weight = held.astype(np.float64) if held.any() else np.ones(len(held))
-            return weight / np.sum(weight), quantities(totals)
+            kept = totals[held] if held.any() else totals
+            return np.full(len(kept), 1.0 / len(kept)), quantities(kept)
 
         return points
 
