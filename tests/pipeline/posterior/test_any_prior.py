@@ -284,7 +284,7 @@ def _flags() -> NoisyStatistic:
 
 @pytest.mark.parametrize("width", [1e-4, 1e-5, 1e-6])
 def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
-    """Half of the prior is uniform, half next to a point: the likelihood there weighs one against the other."""
+    """Half of the prior is uniform, half next to a point: the likelihood there weighs them."""
     prior = Density(
         lambda p: np.logaddexp(math.log(0.5) + stats.norm.logpdf(p, 0.3, width), math.log(0.5)), 0, 1
     )
