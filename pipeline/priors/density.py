@@ -295,8 +295,8 @@ def _require_seen(
         away = float(np.sum(np.abs(again - first))) / total
         if density.cdf is not None and away <= _AGREES:
             rule = "its cdf takes an array (n,) and returns n probabilities"
-            ends = np.clip(line.parameter(right), density.lower, density.upper)
-            known = called(density, density.cdf, (ends,), rule)
+            below = np.clip(line.parameter(right), density.lower, density.upper)
+            known = called(density, density.cdf, (below,), rule)
             away = float(np.max(np.abs(np.cumsum(first) / total - known)))
     if not away <= _AGREES:
         message = (

@@ -289,7 +289,7 @@ def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
         lambda p: np.logaddexp(math.log(0.5) + stats.norm.logpdf(p, 0.3, width), math.log(0.5)), 0, 1
     )
     flat = noise_aware_posterior(_flags(), prior="Beta(1, 1)")
-    (likelihood,) = np.ravel(flat.density("probability", np.array([0.3])))
+    (likelihood,) = np.ravel(np.asarray(flat.density("probability", np.array([0.3]))))
     share = likelihood / (likelihood + 1.0)
     expected = share * 0.3 + (1.0 - share) * flat.mean("probability")[0]
     found = noise_aware_posterior(_flags(), prior=prior).mean("probability")[0]
