@@ -16,7 +16,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "draws": ("Draws", "from_draws"),
     "gamma": ("Gamma", "GammaDistribution"),
     "inverse_gamma": ("InverseGamma", "InverseGammaDistribution"),
-    "laplace_sums": ("log_density_of_sum", "upper_tail"),
+    "laplace_sums": ("log_density_of_sum", "log_mass_of_sum", "upper_tail"),
     "line": ("Line",),
     "merged": ("Components", "FINE"),
     "moment_projection": ("Moments", "estimate", "project"),

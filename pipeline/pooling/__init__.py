@@ -10,6 +10,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "pool": ("pool",),
     "prior_comparison": ("PriorComparison", "compare_priors"),
     "release": ("Release",),
-    "roll_up": ("roll_up",),
+    "roll_up": ("ONE_PARAMETER", "require_assumption", "roll_up"),
+    "union": ("UnionPosterior", "quantities_of", "require_totals"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

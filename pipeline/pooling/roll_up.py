@@ -7,8 +7,6 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from suffice.errors import UsageError
 from suffice.pipeline.pooling.pool import pooled
 from suffice.pipeline.pooling.union import summed, union_posterior
@@ -20,6 +18,8 @@ from suffice.pipeline.released.sample import ReleasedSample, no_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy as np
 
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.posterior.chosen_priors import AnyPrior
@@ -84,7 +84,7 @@ class RolledUp:
         Parameters
         ----------
         prior, n_prior, rng, clipping, predictor_prior : optional
-            Of the shared parameter, as in ``suffice.pool(disjoint=...)``; for ``assume="one parameter"`` alone.
+            Of the shared parameter, as in ``suffice.pool(disjoint=...)``; of ``assume="one parameter"``.
         assume : {"one parameter"}, optional
             The merged cells share their parameters, and each has its own N. Where cells differ, such an
             answer is about no cell, and its intervals are wrong.

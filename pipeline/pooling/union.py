@@ -61,7 +61,7 @@ class UnionPosterior(Posterior):
     """The posterior of what the records of merged cells add up to; made by ``RolledUp.posterior``.
 
     Its parameters are quantities of the records: ``n``, ``total``, and ``mean`` of T(x), or ``share`` of
-    Bernoulli and binomial records; ``count`` and ``share`` of every category; ``variance`` of normal columns, and
+    Bernoulli and binomial records; ``count`` and ``share`` of categories; ``variance`` of normal columns, and
     ``log_mean`` and ``log_variance`` of lognormal ones. All are given that the cells hold a record at all.
 
     Attributes
@@ -224,8 +224,8 @@ def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
             totals = cell.points(shares)
             held = np.any(totals > 0.0, axis=1)
             # Shares are of records: given that there is one, unless none of the points has any.
-            weight = held.astype(np.float64) if held.any() else np.ones(len(held))
-            return weight / np.sum(weight), quantities(totals)
+            kept = totals[held] if held.any() else totals
+            return np.full(len(kept), 1.0 / len(kept)), quantities(kept)
 
         return points
 
@@ -255,7 +255,9 @@ def _moments(statistic: NoisyStatistic) -> list[CellPoints]:
 
 def _over(total: Floats, n: Floats) -> Floats:
     """Return ratios; no number where there are no records."""
-    ratio: Floats = np.divide(total, n, out=np.full(np.broadcast_shapes(total.shape, n.shape), np.nan), where=n > 0.0)
+    ratio: Floats = np.divide(
+        total, n, out=np.full(np.broadcast_shapes(total.shape, n.shape), np.nan), where=n > 0.0
+    )
     return ratio
 
 

@@ -18,8 +18,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "cells": ("cells_of", "refuse_shared"),
     "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "prior_for", "read_prior"),
+    "checking": ("Check",),
     "clipped_cells": ("pooled_with_clipping",),
     "clipping_report": ("THRESHOLD",),
+    "conflict": ("Conflict",),
     "contrasts": (
         "Contrast",
         "DIFFERENCE",

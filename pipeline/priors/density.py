@@ -29,6 +29,20 @@ if TYPE_CHECKING:
 
 _NOTHING = -1e100
 """Replaces the logarithm of 0 where parabolas are fitted."""
+_FLOOR = -1e3
+"""Replaces lower log densities where bends are measured."""
+_SCANNED = (1 << 18) + 1
+"""Values at which a bounded support is scanned: a spike of a millionth of it is higher than its surroundings
+over two of these, if it holds a few per cent of the mass."""
+_SHARP = 0.05
+"""Nats by which a log density bends between neighbours of a scan where panels have to be finer."""
+_STRIDES = (1, 8, 64, 512)
+_MOST_SHARP = 256
+_OFF_MIDDLE = 0.382
+_NARROWEST = 1e-13
+"""Width of a panel, over one more than its position, in which a density is no more than a point."""
+_AGREES = 1e-4
+"""Share of a prior by which two rules, or one and a distribution function, may disagree."""
 _RISE = 10.0
 _SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 250.0))])
 LEVELS = (1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 0.999, 1.0 - 1e-5, 1.0 - 1e-9)
@@ -63,6 +77,12 @@ class Density:
         constant; ``-inf`` where there is none.
     lower, upper : float
         The support, in the parameter's unit; infinite where it has no end.
+    hints : tuple of float
+        Values at which the density is high or bends, in the parameter's unit: the centre of a narrow spike
+        and a value on either side of it. A bounded support is scanned at 262,145 values, so that spikes of a
+        millionth of it are seen; no finite set of values sees every spike.
+    cdf : callable, optional
+        The distribution function, (n,) -> (n,): what quadrature finds is held against it.
 
     Raises
     ------
@@ -76,6 +96,7 @@ class Density:
     upper: float
     name: str = field(default="Density", kw_only=True)
     hints: tuple[float, ...] = field(default=(), kw_only=True, repr=False)
+    cdf: Callable[[Floats], Any] | None = field(default=None, kw_only=True, repr=False)
     is_named: bool = field(default=False, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +139,7 @@ class Density:
         arguments += [f"{key}={value:g}" for key, value in given.kwds.items()]
         hints = tuple(float(position) for position in given.ppf(np.array(LEVELS)))
         name = f"scipy.stats.{given.dist.name}({', '.join(arguments)})"
-        return cls(given.logpdf, lower, upper, name=name, hints=hints)
+        return cls(given.logpdf, lower, upper, name=name, hints=hints, cdf=getattr(given, "cdf", None))
 
     def __call__(self, parameter: Floats) -> Floats:
         """Log densities, checked: numbers or minus infinity, one for every parameter.
@@ -190,6 +211,9 @@ class DensityOnLine:
             around += [line.position(inner), np.linspace(first, last, 67)]
         if density.hints:
             around.append(line.position(np.clip(np.array(density.hints), low, high)))
+        if math.isfinite(density.lower) and math.isfinite(density.upper) and not density.hints:
+            scanned = np.clip(np.linspace(density.lower, density.upper, _SCANNED), low, high)
+            around.append(_unresolved(density, line, np.clip(line.position(scanned), first, last)))
         positions = np.clip(np.concatenate([start, *around]), first, last)
         edges = np.unique(positions)
 
@@ -205,6 +229,7 @@ class DensityOnLine:
         with np.errstate(divide="ignore"):
             log_mass = float(top + np.log(np.sum(mass)))
         _require_proper(density, line, (first, last), log_mass)
+        _require_seen(density, line, (left, right), lambda place: np.exp(evaluate(place) - top), mass)
         below = np.cumsum(mass) / np.sum(mass)
         lowest, lower, middle, upper = np.interp([LEAST, 0.25, 0.5, 0.75], below, nodes.ravel())
         return cls(
@@ -221,6 +246,65 @@ class DensityOnLine:
     def log_density(self, position: Floats) -> Floats:
         """Log density at positions, but for a constant."""
         return _log_density(self.density, self.line, position)
+
+
+def _unresolved(density: Density, line: Line, positions: Floats) -> Floats:
+    """Return the ascending positions about which a scan sees the density bend sharply: spikes and steps."""
+    positions = np.unique(positions)
+    value = np.maximum(_log_density(density, line, positions), _FLOOR)
+    edges = []
+    for stride in _STRIDES:
+        place, height = positions[::stride], value[::stride]
+        bend = np.abs(height[:-2] - 2.0 * height[1:-1] + height[2:])
+        # Towards ends of the line steps are long, and bends are those of a smooth density.
+        steps = np.diff(place)
+        is_even = np.maximum(steps[:-1], steps[1:]) < 1.5 * np.minimum(steps[:-1], steps[1:])
+        sharp = np.flatnonzero(is_even & (bend > _SHARP))
+        sharp = sharp[np.argsort(bend[sharp])[-_MOST_SHARP:]]
+        edges += [place[sharp], place[sharp + 1], place[sharp + 2]]
+    return np.concatenate(edges)
+
+
+def _require_seen(
+    density: Density,
+    line: Line,
+    panels: tuple[Floats, Floats],
+    relative: Callable[[Floats], Floats],
+    mass: Floats,
+) -> None:
+    """Refuse a density whose mass a second rule, or its own distribution function, does not confirm.
+
+    The second rule has other nodes: 8 on either side of a cut that is off the middle of every panel.
+
+    Raises
+    ------
+    PriorError
+    """
+    left, right = panels
+    cut = left + _OFF_MIDDLE * (right - left)
+    again = np.zeros(len(left))
+    for ends in ((left, cut), (cut, right)):
+        nodes, weights = integral_rule(*ends, 8)
+        again += np.sum(relative(nodes) * weights, axis=1)
+    first = np.sum(mass, axis=1)
+    total = float(np.sum(first))
+    away = np.inf
+    # A density that is high at single numbers alone has its mass where numbers end.
+    at_points = right - left < _NARROWEST * (1.0 + np.abs(left))
+    if total > 0.0 and float(np.sum(first[at_points])) <= _AGREES * total:
+        away = float(np.sum(np.abs(again - first))) / total
+        if density.cdf is not None and away <= _AGREES:
+            rule = "its cdf takes an array (n,) and returns n probabilities"
+            below = np.clip(line.parameter(right), density.lower, density.upper)
+            known = called(density, density.cdf, (below,), rule)
+            away = float(np.max(np.abs(np.cumsum(first) / total - known)))
+    if not away <= _AGREES:
+        message = (
+            f"prior {density}: its mass is not seen whole: two rules of quadrature, or one and its cdf, "
+            "disagree. State hints=(...), values at and on either side of every spike and step, or a "
+            "narrower support"
+        )
+        raise PriorError(message)
 
 
 def ends_of(kind: str, name: str, ends: tuple[Any, ...]) -> tuple[float, float]:

@@ -68,7 +68,9 @@ def question_of(
     names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
     kind: Kind = chosen[0] if chosen else "posterior"
     releases = (release, *further)
-    chosen_formats, cells_per_part = _formats(kind, release, names, {**terms, "assume": assume}, over, formats)
+    chosen_formats, cells_per_part = _formats(
+        kind, release, names, {**terms, "assume": assume}, over, formats
+    )
     return ask(
         releases,
         names,

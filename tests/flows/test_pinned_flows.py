@@ -76,7 +76,19 @@ NO_PLACES = {
         "full",
     ),
     *("statistics", "prior", "n_prior", "where", "method", "clipping", "within_unit", "predictor_prior"),
-    *("roll_up", "assume", "vouched", "mass", "draws", "seed", "formats", "allow_withdrawn", "chain", "time", "states"),
+    *(
+        "roll_up",
+        "assume",
+        "vouched",
+        "mass",
+        "draws",
+        "seed",
+        "formats",
+        "allow_withdrawn",
+        "chain",
+        "time",
+        "states",
+    ),
 }
 
 

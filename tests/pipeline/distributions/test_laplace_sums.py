@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -84,3 +86,13 @@ def test_a_sum_of_all() -> None:
     share = (draws[:, None] >= x).mean(axis=0)
     # Six standard errors: a false alarm in one of 10^8.
     assert np.all(np.abs(tail(x, 1.0, counts=(7.0,), variance=4.0) - share) < 6 * np.sqrt(share / 400_000))
+
+
+@pytest.mark.parametrize(("terms", "scale"), [(1, 0.3), (2, 1.0), (60, 1.0), (60, 10.0), (2000, 2.0)])
+def test_sums_of_discrete_numbers_have_the_mass_of_their_transform(terms: int, scale: float) -> None:
+    q, size = math.exp(-1.0 / scale), 1 << 16
+    cosine = np.cos(2.0 * np.pi * np.arange(size) / size)
+    mass = np.fft.ifft(((1.0 - q) ** 2 / (1.0 - 2.0 * q * cosine + q * q)) ** terms).real[:400]
+    known = mass > 1e-9
+    log_mass = laplace_sums.log_mass_of_sum(399, terms, scale)
+    assert np.exp(log_mass[known]) == pytest.approx(mass[known], rel=1e-5)

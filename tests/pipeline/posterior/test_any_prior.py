@@ -15,7 +15,7 @@ from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal import Normal
-from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.posterior.infer import noise_aware_posterior, posterior_of
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
@@ -275,3 +275,46 @@ def test_cells_have_the_posteriors_that_they_have_alone() -> None:
         for level in (0.025, 0.5, 0.975):
             expected = alone.quantile("rate", level)[0]
             assert together.quantile("rate", level)[cell] == pytest.approx(expected, rel=1e-9)
+
+
+def _flags() -> NoisyStatistic:
+    plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="1", public_n=False)
+    return noisy_statistic(plan, np.array([[13_880, 6_120]]))
+
+
+@pytest.mark.parametrize("width", [1e-4, 1e-5, 1e-6])
+def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
+    """Half of the prior is uniform, half next to a point: the likelihood there weighs them."""
+    prior = Density(
+        lambda p: np.logaddexp(math.log(0.5) + stats.norm.logpdf(p, 0.3, width), math.log(0.5)), 0, 1
+    )
+    flat = noise_aware_posterior(_flags(), prior="Beta(1, 1)")
+    (likelihood,) = np.ravel(np.asarray(flat.density("probability", np.array([0.3]))))
+    share = likelihood / (likelihood + 1.0)
+    expected = share * 0.3 + (1.0 - share) * flat.mean("probability")[0]
+    found = noise_aware_posterior(_flags(), prior=prior).mean("probability")[0]
+    assert found == pytest.approx(expected, abs=2e-5)
+    assert abs(flat.mean("probability")[0] - expected) > 5e-3
+
+
+def test_a_density_at_points_alone_is_refused_and_a_table_of_few_points_is_not() -> None:
+    points = np.linspace(0.0, 1.0, 11)
+    with pytest.raises(PriorError, match=r"not seen whole.*hints"):
+        noise_aware_posterior(
+            _flags(), prior=Density(lambda p: np.where(np.isin(p, points), 0.0, -np.inf), 0, 1)
+        )
+    tables = (
+        lambda p: np.interp(p, points, -((points - 0.3) ** 2)),
+        lambda p: np.log(np.arange(1.0, 12.0))[np.rint(p * 10.0).astype(int)],
+    )
+    for table in tables:
+        found = noise_aware_posterior(_flags(), prior=Density(table, 0, 1)).mean("probability")
+        assert found == pytest.approx(6120 / 20_000, abs=5e-4)
+
+
+def test_a_distribution_function_that_disagrees_is_refused() -> None:
+    """As of a spike that no scan sees: half of the mass is elsewhere."""
+    hidden = Density(np.zeros_like, 0, 1, cdf=lambda p: 0.5 * p + 0.5 * (p >= 0.123456789))
+    with pytest.raises(PriorError, match="not seen whole"):
+        noise_aware_posterior(_flags(), prior=hidden)
+    assert Density.of(stats.uniform(0, 1)) is not None
