@@ -23,9 +23,9 @@ from suffice.pipeline.chunk.unit_accumulators import (
     UnitMeanAccumulator,
 )
 from suffice.pipeline.chunk.unit_products import UnitProductAccumulator
-from suffice.pipeline.statistics.counted_clipping import CountedPowers
 from suffice.pipeline.statistics.measure import (
     CodeCounts,
+    CountedPowers,
     MomentSums,
     PowerSums,
     TableCounts,

@@ -14,15 +14,15 @@ import numpy as np
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.exact_sums import LIMB_BITS, Table, normalise, zero_table
 from suffice.pipeline.chunk.row_readers import NO_POSITION
-from suffice.pipeline.statistics.counted_clipping import N_SIDES
+from suffice.pipeline.statistics.side_column import N_SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.chunk.row_readers import Places
-    from suffice.pipeline.statistics.counted_clipping import CountedPowers
     from suffice.pipeline.statistics.measure import (
         CodeCounts,
+        CountedPowers,
         MomentSums,
         PowerSums,
         TableCounts,

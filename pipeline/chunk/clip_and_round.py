@@ -18,7 +18,7 @@ from numba import types
 from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.sources.arrow_arrays import as_float64, validity
-from suffice.pipeline.statistics.counted_clipping import ABOVE, BELOW, NOT_MOVED
+from suffice.pipeline.statistics.side_column import ABOVE, BELOW, NOT_MOVED
 from suffice.pipeline.statistics.transforms import (
     EXP,
     LN2_HIGH,
@@ -33,8 +33,8 @@ from suffice.pipeline.statistics.transforms import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.counted_clipping import SideColumn
     from suffice.pipeline.statistics.measure import LatticeColumn
+    from suffice.pipeline.statistics.side_column import SideColumn
     from suffice.pipeline.statistics.transforms import Transform
     from suffice.typing import Codes
 
@@ -200,9 +200,7 @@ def quantise(
         out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
 
 
-@compiled(
-    read_only(types.float64), types.float64, types.float64, types.int32, writable(types.int32)
-)
+@compiled(read_only(types.float64), types.float64, types.float64, types.int32, writable(types.int32))
 def beyond(
     values: NDArray[np.float64], lower: float, upper: float, missing: int, out: NDArray[np.int32]
 ) -> None:

@@ -17,8 +17,8 @@ from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.clip_and_round import lattice_values, sides
 from suffice.pipeline.chunk.encoding import Encoder
 from suffice.pipeline.sources.arrow_arrays import fixed_width, null_mask
-from suffice.pipeline.statistics.counted_clipping import SideColumn
 from suffice.pipeline.statistics.measure import CodeColumn
+from suffice.pipeline.statistics.side_column import SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

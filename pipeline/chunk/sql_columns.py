@@ -18,6 +18,7 @@ from suffice.pipeline.declaration.table_names import quoted
 from suffice.pipeline.sources.duckdb_tables import ROWS
 from suffice.pipeline.statistics.lattice import Quantiser
 from suffice.pipeline.statistics.measure import CodeColumn
+from suffice.pipeline.statistics.side_column import SideColumn
 from suffice.pipeline.statistics.transforms import Shape
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class SqlColumns:
     def value(self, of: ReadColumn) -> str:
         """Return the name of a column's code or lattice value in `rows`; NULL where a row does not enter."""
         if of not in self._values:
+            if isinstance(of, SideColumn):
+                message = "sides of bounds are not read in a database"
+                raise TypeError(message)
             value = self._coded(of) if isinstance(of, CodeColumn) else self._lattice(of)
             self._values[of] = f"v{len(self._values)}", value
         return self._values[of][0]

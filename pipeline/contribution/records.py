@@ -23,8 +23,8 @@ from suffice.pipeline.chunk.row_readers import (
 from suffice.pipeline.contribution import bit_packing, siphash
 from suffice.pipeline.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
 from suffice.pipeline.sources.exact_data import exact_data
-from suffice.pipeline.statistics.counted_clipping import ABOVE, BELOW, NOT_MOVED, SideColumn
 from suffice.pipeline.statistics.measure import CodeColumn
+from suffice.pipeline.statistics.side_column import ABOVE, BELOW, NOT_MOVED, SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

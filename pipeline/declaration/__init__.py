@@ -61,6 +61,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "ColumnSpec",
         "ColumnUnit",
         "Count",
+        "CountClipped",
+        "DEFAULT_COUNT_WEIGHT",
         "DomainField",
         "Epsilon",
         "EveryField",

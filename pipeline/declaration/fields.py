@@ -262,7 +262,7 @@ def _count_weight(value: object) -> Fraction:
 def _count_clipped(value: object) -> CountClipped | None:
     if isinstance(value, dict):
         return CountClipped.model_validate(read_mapping(value, {"weight"}, "true, or as {weight: 0.25}"))
-    return CountClipped(weight=format_number(DEFAULT_COUNT_WEIGHT)) if read_boolean(value) else None
+    return CountClipped.model_construct(weight=DEFAULT_COUNT_WEIGHT) if read_boolean(value) else None
 
 
 def _moment_weight(value: object) -> Fraction:

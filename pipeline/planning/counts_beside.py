@@ -57,7 +57,7 @@ class CountsBeside:
 
 
 def counts_beside(spec: Spec, statistic: str, epsilon: Fraction) -> CountsBeside | None:
-    """Return both prices of what `epsilon` reaches under the spec; None where nothing is counted or could be."""
+    """Return both prices of what `epsilon` reaches under the spec; None where nothing can be counted."""
     entry = spec.statistics[statistic]
     is_counted = entry.count_clipped is not None
     can_be = FAMILIES[entry.family].clipping_bounds is not None and entry.within_unit is None

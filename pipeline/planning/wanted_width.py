@@ -113,8 +113,7 @@ class NeededEpsilon:
             f"with {self.n} records a cell, prior {self.prior}, N: {self.n_prior}\n"
             f"median width of the 95 % interval: {self.width:.4g} (standard error "
             f"{self.width_standard_error:.2g}, {self.simulations} simulations); without noise "
-            f"{self.width_without_noise:.4g}"
-            + ("" if self.counts is None else f"\n{self.counts}")
+            f"{self.width_without_noise:.4g}" + ("" if self.counts is None else f"\n{self.counts}")
         )
 
 

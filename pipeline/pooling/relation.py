@@ -113,8 +113,8 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     """Refuse statistics that differ in family, column, bounds, lattice, null policy, order or public N.
 
     Their shares of epsilon, the weights of their moments and whether moved records are counted beside them
-    may differ: these scale the noise alone. On another lattice values are rounded otherwise, so that the exact sums are others. Components and parameters
-    follow the declared order of columns.
+    may differ: these scale the noise alone. On another lattice values are rounded otherwise, so that the
+    exact sums are others. Components and parameters follow the declared order of columns.
 
     Raises
     ------

@@ -17,8 +17,8 @@ from suffice.pipeline.sources.contract import Split, spec_columns
 from suffice.pipeline.sources.schema_check import type_family
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.statistics.counted_clipping import SideColumn
 from suffice.pipeline.statistics.measure import CodeColumn
+from suffice.pipeline.statistics.side_column import SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

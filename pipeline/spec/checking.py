@@ -18,8 +18,8 @@ from suffice.pipeline.declaration.source_specs import source_model
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
 from suffice.pipeline.spec.sampled import check_sample, refuse_sample
-from suffice.pipeline.statistics.counted_clipping import N_SIDES
 from suffice.pipeline.statistics.measure import LatticeColumn
+from suffice.pipeline.statistics.side_column import N_SIDES
 
 if TYPE_CHECKING:
     from pathlib import Path

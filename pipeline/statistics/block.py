@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.statistics.count_table import CountTable, Label
-    from suffice.pipeline.statistics.counted_clipping import CountedClipping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +70,25 @@ def combination(
             (weight * quantity.public_n_coefficient for weight, quantity in parts), Fraction(0)
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedClipping:
+    """How a statistic's block is shared by sums and counts.
+
+    Attributes
+    ----------
+    weight : int
+        a, what a record that clipping moved adds to its count, in lattice units.
+    sums : int
+        How many components are those of sums; the two others are the counts.
+    partition_total : int or None
+        What every record that enters adds over the components of sums, for a partition of unity.
+    """
+
+    weight: int
+    sums: int
+    partition_total: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.statistics.counted_clipping import CountedPowers, SideColumn
+from suffice.pipeline.statistics.side_column import N_SIDES, SideColumn
 from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
@@ -142,6 +142,39 @@ class PowerSums:
     def width(self) -> int:
         """Number of sums in a cell."""
         return self.degree + 1
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: those of powers may."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedPowers:
+    """Sum powers of the lattice value in each cell, and count the rows that clipping moved, by side.
+
+    A row counts where its value lies beyond a bound and its lattice value is the end on that side.
+
+    Parameters
+    ----------
+    of : PowerSums
+        The powers summed.
+    side : SideColumn
+        The same column, read for its side.
+    """
+
+    of: PowerSums
+    side: SideColumn
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (*self.of.reads, self.side)
+
+    @property
+    def width(self) -> int:
+        """Number of sums in a cell: those of powers, then the two counts."""
+        return self.of.width + N_SIDES
 
     @property
     def is_wide(self) -> bool:

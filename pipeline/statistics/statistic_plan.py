@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from suffice.pipeline.statistics.block import Parameters, Quantity
-    from suffice.pipeline.statistics.counted_clipping import CountedClipping
+    from suffice.pipeline.statistics.block import CountedClipping, Parameters, Quantity
     from suffice.pipeline.statistics.sample_plan import SamplePlan
     from suffice.pipeline.statistics.sensitivity import Design
     from suffice.pipeline.statistics.within_unit import WithinUnit

@@ -14,12 +14,14 @@ from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.statistics.measure import (
     CodeColumn,
     CodeCounts,
+    CountedPowers,
     MomentSums,
     PowerSums,
     ReadColumn,
     TableCounts,
     TransitionCounts,
 )
+from suffice.pipeline.statistics.side_column import SideColumn
 from suffice.pipeline.statistics.transforms import Shape
 from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
@@ -62,8 +64,8 @@ def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dic
             chosen = f"{source} WHERE {where}"
             result[name] = _transitions(connection, measure, chosen, positions, types, math.prod(sizes))
             continue
-        of_units = FirstRow | UnitMean | RowCounts | UnitProducts
-        assert not isinstance(measure, of_units), "whole units are not for SQL"
+        apart = FirstRow | UnitMean | RowCounts | UnitProducts | CountedPowers
+        assert not isinstance(measure, apart), "whole units and counts of moved records are not for SQL"
         columns = ", ".join(
             f"{_value(of, types)} AS v{position}" for position, of in enumerate(measure.reads)
         )
@@ -146,6 +148,7 @@ def _aggregates(measure: CodeCounts | PowerSums | MomentSums) -> str:
 
 
 def _value(of: ReadColumn, types: dict[str, str]) -> str:
+    assert not isinstance(of, SideColumn)
     if isinstance(of, CodeColumn):
         code = _code(of.column, of.domain, types[of.column])
         return code if of.fallback is None else f"coalesce({code}, {of.fallback})"

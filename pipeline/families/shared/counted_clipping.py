@@ -1,11 +1,11 @@
-"""What a statistic sums where its entry says ``count_clipped``: its powers, and which records clipping moved."""
+"""What a statistic sums where its entry says ``count_clipped``: powers, and the records that moved."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.statistics.counted_clipping import CountedPowers, SideColumn
-from suffice.pipeline.statistics.measure import PowerSums
+from suffice.pipeline.statistics.measure import CountedPowers, PowerSums
+from suffice.pipeline.statistics.side_column import SideColumn
 
 if TYPE_CHECKING:
     from suffice.pipeline.declaration.fields import StatisticSpec

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.statistics.counted_clipping import N_SIDES
 from suffice.pipeline.statistics.measure import CodeCounts, PowerSums
+from suffice.pipeline.statistics.side_column import N_SIDES
 from suffice.pipeline.statistics.unit_measures import LARGEST_UNIT_SUM, N_PRODUCTS, UnitProducts
 from suffice.pipeline.statistics.within_unit import beside_rows
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from suffice.errors import SpecError
-from suffice.pipeline.chunk import accumulators
+from suffice.pipeline.chunk import kernels
 from suffice.pipeline.chunk.accumulator import accumulator
 from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.row_readers import column_reader
@@ -46,7 +46,7 @@ def spec_of(entry: Mapping[str, Any], neighboring: str = "add_or_remove_one", **
 
 
 def records(spec: Spec, values: pa.Array) -> NDArray[Any]:
-    """Return the totals of each record, by the engine's own readers and kernels: each in a cell of its own."""
+    """Return the totals of each record, by the engine's readers and kernels: each in a cell of its own."""
     measure = measures(spec)["s"]
     batch = pa.record_batch({"x": values})
     adding = accumulator(measure, len(values))
@@ -128,7 +128,7 @@ def test_a_null_counts_as_its_value_does() -> None:
 
 
 def test_a_record_counts_only_where_its_lattice_value_is_the_end() -> None:
-    """A bound's logarithm is rounded to 2^-32: just above it a value may lie below the end. The proof needs it."""
+    """A bound's logarithm is rounded to 2^-32: just above it a value may lie below the end."""
     missed = 0
     for step in range(200):
         upper = f"1.0000{100 + step}"
@@ -141,7 +141,7 @@ def test_a_record_counts_only_where_its_lattice_value_is_the_end() -> None:
         just_above = np.nextafter([float(upper)], np.inf)
         at_end = of.quantiser.quantise(of.transform.apply(just_above))[0] == 1 << 24
         missed += not at_end
-        assert counts(spec, just_above) == [ABOVE if at_end else NEITHER]
+        assert counts(spec, just_above.tolist()) == [ABOVE if at_end else NEITHER]
     assert missed, "no bound was hard: nothing was tested"
 
 
@@ -196,7 +196,7 @@ def test_counting_otherwise_is_caught(monkeypatch: pytest.MonkeyPatch, design: s
         def at_the_end(lattice: Any, _sides: Any, lowest: int, highest: int, out: NDArray[Any]) -> None:
             out[:] = np.select([lattice == lowest, lattice == highest], [0, 1], -1)
 
-        monkeypatch.setattr(accumulators.kernels, "keep_sides_at_ends", at_the_end)
+        monkeypatch.setattr(kernels, "keep_sides_at_ends", at_the_end)
         assert records(spec, values)[:, -2:].astype(bool).sum() > 2, "natural bounds would count"
         return
     vectors = records(spec, values)
