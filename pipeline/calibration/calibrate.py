@@ -29,6 +29,7 @@ from suffice.pipeline.calibration.simulated_release import (
     require_positive,
 )
 from suffice.pipeline.calibration.verdict import simulations_needed
+from suffice.pipeline.distributions.within_limits import unrestricted
 from suffice.pipeline.posterior.bounded_records import (
     BY_EVIDENCE,
     IGNORED,
@@ -251,7 +252,9 @@ def simulate(
             generative_model.cells_summed,
         )
         seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
-        names, clipped, widths = _ranks(generative_model, truth, sums.clipped, noise, seed)
+        names, clipped, widths = _ranks(
+            generative_model, generative_model.judged(truth), sums.clipped, noise, seed
+        )
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
         if generative_model.family.models_clipping:
@@ -260,7 +263,12 @@ def simulate(
         if np.any(differs):
             free = dataclasses.replace(generative_model, clipping=IGNORED)
             _, unclipped[differs], widths[differs] = _ranks(
-                free, truth[differs], sums.unclipped[differs], noise[differs], seed
+                free,
+                truth[differs],
+                sums.unclipped[differs],
+                noise[differs],
+                seed,
+                whole_prior=not generative_model.is_of_bounded_records,
             )
         ranks: list[NDArray[Any]] = [clipped, unclipped]
         if sees_noise:
@@ -317,6 +325,8 @@ def _ranks(
     sums: NDArray[np.object_],
     noise: Counts,
     seed: int,
+    *,
+    whole_prior: bool = False,
 ) -> tuple[tuple[tuple[str, str | None], ...], Counts, Floats]:
     """Names of the parameters; the truths' ranks among posterior draws, and how wide these are.
 
@@ -333,6 +343,8 @@ def _ranks(
             generative_model.predictor_prior if generative_model.method == NOISE_AWARE else None
         ),
     )
+    if whole_prior:
+        posterior = dataclasses.replace(posterior, distribution=unrestricted(posterior.distribution))
     drawn = posterior.sample(DRAWS, rng)
     names = _names(posterior)
     draws = np.concatenate(

@@ -12,6 +12,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "IGNORED",
         "MODELLED",
         "WAYS",
+        "can_be_of_bounded",
         "cells_to_model",
         "of_bounded_records",
         "require_way_of_clipping",

@@ -134,7 +134,7 @@ def clipping_warnings(posterior: Posterior) -> list[str]:
         most = 100.0 * float(np.max(shares[np.isfinite(shares)], initial=0.0))
         said.append(
             f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: the model puts up to "
-            f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That part is the "
+            f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That is the "
             "model's extrapolation, and wrong where records are skewed or end at a bound by nature; clipping "
             "ignored describes the records as the bounds leave them"
         )
