@@ -4,9 +4,9 @@
         [--family exponential] [--columns FILE.csv:COLUMN:LOWER:UPPER ...]
 
 Of every family, under its default prior, epsilon 1, N private: the share of 95 % intervals that hold the mean
-of T of the records as the bounds leave them, in worlds that are the model with next to nothing beyond the
-bounds (``model``), the model with 5 % beyond them (``clipped``), and a skewed one that ends at a natural bound
-(``skewed``: a beta variable of .6 and 6 of the range, rounded where the family counts). ``before`` is how many
+of T of the records as the bounds leave them, in worlds that are the model with next to nothing beyond them
+(``model``), the model with 5 % beyond them (``clipped``), a skewed one that ends at a natural bound
+(``skewed``: a beta variable of .6 and 6 of the range, rounded where the family counts). ``before``: how many
 hold the parameter of the records before clipping, with clipping modelled, in the world ``clipped``. With
 ``--columns``, cells are drawn with replacement from a real column, by normal statistics.
 """
@@ -160,7 +160,7 @@ def main() -> None:
 
 
 def _of_column(column: str, cells: int, rows: int) -> None:
-    """Print how often intervals of the mean of a real column hold, with clipping as by default and modelled."""
+    """Print how often intervals of the mean of a real column hold, by default and with clipping modelled."""
     file, name, lower, upper = column.rsplit(":", 3)
     with Path(file).open(encoding="utf-8", newline="") as opened:
         values = [row[name] for row in csv.DictReader(opened, skipinitialspace=True)]
@@ -172,7 +172,8 @@ def _of_column(column: str, cells: int, rows: int) -> None:
         share_held("normal", entry, lambda rng, n: rng.choice(x, n), truth, size, rows, way)
         for way, size in ((BY_EVIDENCE, cells), (MODELLED, min(cells, 24)))
     ]
-    print(f"{name:20}{len(x):>8} records, {moved:.2f} % moved: {shares[0]:.1f}, modelled {shares[1]:.1f}", flush=True)
+    held = f"{shares[0]:.1f}, modelled {shares[1]:.1f}"
+    print(f"{name:20}{len(x):>8} records, {moved:.2f} % moved: {held}", flush=True)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "design_effect_text",
         "diagnostics_text",
         "draws_text",
-        "estimand_text",
         "model_lines",
         "plug_in_lines",
         "unsettled_warning",

@@ -26,7 +26,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize("family", list(ENTRIES))
 def test_nothing_of_a_noisy_cell_lies_outside_of_what_bounded_records_can_have(family: str) -> None:
-    """A few records' worth of noise, all beyond the upper bound: the control is the whole prior's posterior."""
+    """Released values at both ends of the range: the control is the posterior under the whole prior."""
     plan = statistic_plan({"family": family, **ENTRIES[family]}, epsilon="0.1", public_n=False)
     reach = int(plan.partition_total or 1)
     statistic = noisy_statistic(
