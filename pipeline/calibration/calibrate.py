@@ -261,7 +261,8 @@ def simulate(
             generative_model.cells_summed,
         )
         seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
-        names, clipped, widths = ranks_of(generative_model, truth, sums.clipped, noise, seed)
+        judged = generative_model.judged(truth)
+        names, clipped, widths = ranks_of(generative_model, judged, sums.clipped, noise, seed)
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
         if generative_model.family.models_clipping:
@@ -270,7 +271,12 @@ def simulate(
         if np.any(differs):
             free = dataclasses.replace(generative_model, clipping=IGNORED)
             _, unclipped[differs], widths[differs] = ranks_of(
-                free, truth[differs], sums.unclipped[differs], noise[differs], seed
+                free,
+                truth[differs],
+                sums.unclipped[differs],
+                noise[differs],
+                seed,
+                whole_prior=not generative_model.is_of_bounded_records,
             )
         ranks: list[NDArray[Any]] = [clipped, unclipped]
         if sees_noise:

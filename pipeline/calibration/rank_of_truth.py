@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from suffice.pipeline.calibration.ranks import DRAWS, LEFT_OUT
+from suffice.pipeline.distributions.within_limits import unrestricted
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.statistics.measure import MomentSums
@@ -54,10 +56,13 @@ def ranks_of(
     sums: NDArray[np.object_],
     noise: Counts,
     seed: int,
+    *,
+    whole_prior: bool = False,
 ) -> tuple[tuple[tuple[str, str | None], ...], Counts, Floats]:
     """Names of the parameters; the truths' ranks among posterior draws, and how wide these are.
 
-    Ranks and widths of the central 80 % have the shape (n_simulations, n_parameters).
+    Ranks and widths of the central 80 % have the shape (n_simulations, n_parameters). With `whole_prior` the
+    posterior is not restricted to what records within the bounds can have.
     """
     rng = np.random.default_rng(seed)
     posterior = posterior_of(
@@ -70,6 +75,8 @@ def ranks_of(
             generative_model.predictor_prior if generative_model.method == NOISE_AWARE else None
         ),
     )
+    if whole_prior:
+        posterior = dataclasses.replace(posterior, distribution=unrestricted(posterior.distribution))
     drawn = posterior.sample(DRAWS, rng)
     names = _names(posterior)
     draws = np.concatenate(

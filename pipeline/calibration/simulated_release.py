@@ -11,7 +11,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.calibration.predictor_worlds import predictor_rows
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, MODELLED
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, MODELLED, can_be_of_bounded
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.chosen_priors import predictor_prior_for
 from suffice.pipeline.posterior.infer import posterior_of
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from suffice.typing import Counts, Floats
 
 
+_REDRAWN = 1000
+"""Times that parameters outside of what bounded records can have are drawn again."""
 MOST_RECORDS = 10**10
 """Records that a simulation may have to draw one by one."""
 
@@ -98,8 +100,48 @@ class GenerativeModel:
         return FAMILIES[self.plan.family]
 
     def truth(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draw parameters from the prior, a row a data set."""
-        return draw(self.prior, self.family, self.plan.parameters, size, rng)
+        """Draw parameters from the prior, a row a data set: as far as the posterior takes them for possible.
+
+        Raises
+        ------
+        UsageError
+            Where hardly any of the prior can be of records within the bounds.
+        """
+        truth = draw(self.prior, self.family, self.plan.parameters, size, rng)
+        if not self.is_of_bounded_records:
+            return truth
+        for _ in range(_REDRAWN):
+            outside = ~can_be_of_bounded(truth.reshape(len(truth), -1).T, self.plan)
+            if not np.any(outside):
+                return truth
+            number = int(np.count_nonzero(outside))
+            truth[outside] = draw(self.prior, self.family, self.plan.parameters, number, rng)
+        message = (
+            f"prior {self.prior}: hardly any of it can be of records within the bounds of "
+            f"{self.plan.name}: give a prior closer to what is possible, or judge clipping modelled"
+        )
+        raise UsageError(message)
+
+    @property
+    def is_of_bounded_records(self) -> bool:
+        """Whether the posterior is of records as the bounds leave them, and its prior restricted to these."""
+        is_modelled = self.clipping == MODELLED and self.family.models_clipping
+        return self.method == NOISE_AWARE and not is_modelled
+
+    def judged(self, truth: Floats) -> Floats:
+        """Return what a posterior of clipped records is asked for.
+
+        The parameters themselves where clipping is modelled; else those of records as the bounds leave
+        them: what posteriors of ever more of these tend to.
+        """
+        outside = self.family.outside
+        if outside is None or not self.is_of_bounded_records:
+            return truth
+        columns = truth.reshape(len(truth), -1).T
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shifts = outside(*columns, self.plan.parameters).shifts
+        moved = columns + np.where(np.isfinite(shifts), shifts, 0.0)
+        return moved.T.reshape(truth.shape)
 
     def sizes(self, size: int, rng: np.random.Generator) -> Counts:
         """Draw numbers of records from their prior, as far as the posterior believes them possible."""

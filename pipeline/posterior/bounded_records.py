@@ -107,3 +107,16 @@ def of_bounded_records(distribution: Distribution, plan: StatisticPlan) -> Distr
         centre, half_range = family.mean_and_variance.interval(plan.parameters)
         return within_region(distribution, (centre - half_range, centre + half_range))
     return distribution
+
+
+def can_be_of_bounded(parameters: Floats, plan: StatisticPlan) -> Mask:
+    """Return which parameters, (n_parameters, n), those of records within the bounds can be: (n,)."""
+    family = FAMILIES[plan.family]
+    if family.limits is not None:
+        low, high = family.limits(plan.parameters)
+        return np.asarray((parameters[0] >= low) & (parameters[0] <= high))
+    if family.mean_and_variance is not None:
+        centre, half_range = family.mean_and_variance.interval(plan.parameters)
+        mean, variance = parameters
+        return np.asarray(variance <= (half_range - (mean - centre)) * (half_range + (mean - centre)))
+    return np.ones(parameters.shape[1], dtype=bool)

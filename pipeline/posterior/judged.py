@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats, Mask
 
 
@@ -43,6 +44,12 @@ class Judged(Protocol):
 
     @property
     def models_clipping(self) -> Mask | None: ...  # noqa: D102
+
+    @property
+    def before_clipping(self) -> bool: ...  # noqa: D102
+
+    @property
+    def constants(self) -> Parameters | None: ...  # noqa: D102
 
     @property
     def design_effect(self) -> Floats | None: ...  # noqa: D102

@@ -97,31 +97,6 @@ def described(diagnostics: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def estimand_text(posterior: Posterior) -> str:
-    """Say which records parameters are of, before clipping or after; empty where nothing is clipped."""
-    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
-
-    family, constants = FAMILIES[posterior.family], posterior.constants
-    is_bounded = family.outside is not None or (constants is not None and bool(constants.columns))
-    if not is_bounded:
-        return ""
-    modelled = posterior.models_clipping
-    number = 0 if modelled is None else int(modelled.sum())
-    if number == 0 and posterior.before_clipping and family.models_clipping:
-        return "of records before clipping: in no cell does clipping make a difference that matters"
-    after = "of the records as the public bounds leave them: a value beyond a bound counts as that bound"
-    if number == 0:
-        return after
-    how = "" if family.mean_and_variance is None else ", approximately, by four moments"
-    cells = f"{number} of {posterior.n_groups} cells"
-    before = f"of records before clipping in {cells}, where clipping is modelled{how}"
-    if number == posterior.n_groups:
-        return before
-    if posterior.before_clipping:
-        return f"{before}; in the others clipping makes no difference that matters"
-    return f"{before}; in the others, {after}"
-
-
 def clipping_warnings(posterior: Posterior) -> list[str]:
     """Return in words what rests on a model of records beyond the bounds, or should and does not."""
     found = posterior.clipping
@@ -134,7 +109,7 @@ def clipping_warnings(posterior: Posterior) -> list[str]:
         most = 100.0 * float(np.max(shares[np.isfinite(shares)], initial=0.0))
         said.append(
             f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: the model puts up to "
-            f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That part is the "
+            f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That is the "
             "model's extrapolation, and wrong where records are skewed or end at a bound by nature; clipping "
             "ignored describes the records as the bounds leave them"
         )

@@ -186,7 +186,7 @@ class Posterior(ParameterPosterior):
     @property
     def estimand(self) -> str:
         """Which records the parameters are of, in a sentence; empty where nothing is clipped."""
-        from suffice.pipeline.posterior.notes import estimand_text  # noqa: PLC0415 - few ask
+        from suffice.pipeline.posterior.estimand import estimand_text  # noqa: PLC0415 - few ask
 
         return estimand_text(self)
 

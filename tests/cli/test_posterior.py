@@ -67,7 +67,7 @@ def test_a_posterior_says_what_does_not_exist_and_what_was_written(
     suffice.json("release", spec_file(workspace))
     table = str(tmp_path / "draws.csv")
     words = ("posterior", "flights", "stops", "--draws", "100")
-    heavy = suffice.text(*words, "--prior", "HalfCauchy(2)", "--out", table)
+    heavy = suffice.text(*words, "--prior", "HalfCauchy(2)", "--clipping", "modelled", "--out", table)
     assert "left out do not exist" in heavy
     assert f"wrote {table}" in heavy
     plain = suffice.text(*words)
@@ -87,7 +87,7 @@ def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner,
     assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)
 
 
-def test_a_posterior_models_clipping_or_warns_where_it_matters(
+def test_a_posterior_says_which_records_it_is_of(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:
     """Two stops on average below a bound of 2, three in ten clipped: the warning names no cell's data."""
@@ -97,30 +97,25 @@ def test_a_posterior_models_clipping_or_warns_where_it_matters(
     write_parts(flights(6000), workspace.data)
     suffice.json("release", spec_file(workspace, **spec))
     page = tmp_path / "card.html"
-    told = suffice.json("posterior", "flights", "stops", "--card", str(page))["clipping"]
-    assert (told["threshold"], told["is_warned"]) == (0.25, False)
+    document = suffice.json("posterior", "flights", "stops", "--card", str(page))
+    assert not document["clipping"]["is_warned"]
+    assert all(cell["share"] is None and not cell["is_modelled"] for cell in document["clipping"]["cells"])
+    assert all(row["upper"] <= 2.0 for row in document["rows"])
+    assert document["estimand"].startswith("of the records as the public bounds leave them")
+    assert suffice.text("posterior", "flights", "stops").startswith(document["estimand"])
+    assert "They are of the records as the public bounds leave them" in page.read_text(encoding="utf-8")
+    modelled = ("posterior", "flights", "stops", "--clipping", "modelled")
+    told = suffice.json(*modelled)["clipping"]
     assert [cell["origin"] for cell in told["cells"]] == ["EWR", "JFK", "LGA"]
     assert all(0.1 < cell["share"] < 0.4 and cell["bias"] > 1 for cell in told["cells"])
-    assert all(cell["is_modelled"] and not cell["is_warned"] for cell in told["cells"])
-    text = suffice.text("posterior", "flights", "stops")
-    assert "clipping is modelled in 3 of 3 cells" in text
-    assert "clipping matters" not in text
-    written = page.read_text(encoding="utf-8")
-    assert "Clipping is modelled in 3 of 3 cells" in written
-    assert "knows nothing of clipping" not in written
-    ignored = ("posterior", "flights", "stops", "--clipping", "ignored")
-    told = suffice.json(*ignored)["clipping"]
-    assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])
-    assert "clipping matters in 3 of 3 cells" in suffice.text(*ignored)
-    refused = suffice.json(*ignored[:-1], "sometimes", status=2)["error"]
-    assert "modelled or ignored" in refused["message"]
+    assert all(cell["is_modelled"] and cell["is_warned"] for cell in told["cells"])
+    text = suffice.text(*modelled)
+    assert text.startswith("of records before clipping in 3 of 3 cells")
+    assert "the model's extrapolation" in text
+    refused = suffice.json(*modelled[:-1], "sometimes", status=2)["error"]
+    assert "by-evidence, modelled or ignored" in refused["message"]
     plug_in = ("posterior", "flights", "stops", "--method", "plug-in")
-    told = suffice.json(*plug_in, "--card", str(page), "--overwrite")["clipping"]
-    assert all(cell["is_warned"] and not cell["is_modelled"] for cell in told["cells"])
-    assert "clipping matters in 3 of 3 cells" in suffice.text(*plug_in)
-    assert "Clipping matters in 3 of 3 cells" in page.read_text(encoding="utf-8")
-    assert not suffice.json("posterior", "flights", "wide")["clipping"]["is_warned"]
-    assert "clipping matters" not in suffice.text("posterior", "flights", "wide")
+    assert not suffice.json(*plug_in)["clipping"]["is_warned"]
     assert suffice.json("posterior", "flights", "flag")["clipping"] is None
 
 

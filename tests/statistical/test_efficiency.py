@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from suffice.pipeline.posterior.infer import noise_aware_posterior
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

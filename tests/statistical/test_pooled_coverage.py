@@ -11,11 +11,12 @@ from scipy.stats import binom, chi2
 
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families import FAMILIES as FAMILIES_BY_NAME
-from suffice.pipeline.pooling.pool import observed_again, pooled
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.pooling.pool import observed_again
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.priors.record_count import Uniform
 from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior, pooled
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior

@@ -14,9 +14,9 @@ import pytest
 from scipy.stats import binom, chi2
 
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

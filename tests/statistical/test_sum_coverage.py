@@ -18,9 +18,9 @@ from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal import Normal
-from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -129,8 +129,7 @@ function subjectOf({ statistic, question, entry }) {
 }
 
 const CLIPPED =
-  "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of " +
-  "account, as Python's does.";
+  "Of the records as the public bounds leave them: a value beyond a bound counts as that bound.";
 
 const MODELLED =
   "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, " +

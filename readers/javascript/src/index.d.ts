@@ -62,7 +62,7 @@ export interface PosteriorOptions {
   nPrior?: string | number;
   where?: Keys;
   method?: "noise-aware" | "plug-in";
-  /** Whether counts beyond their bound are modelled as clipped where that matters, the default, or left out. */
+  /** Whether parameters are of counts before clipping, modelled where that matters, or, by default, as it left them. */
   clipping?: "modelled" | "ignored";
 }
 

@@ -87,7 +87,7 @@ function plugIn(line, prior, updated, starts) {
  * How records beyond the public bounds are treated: null where none can be, `negligible` where they do not matter
  * and are left out, as in Python, else `modelled`; `ignored` where that was asked for, or is all that there is.
  */
-function clippingOf(family, known, distribution, { method, clipping = "modelled" }) {
+function clippingOf(family, known, distribution, { method, clipping = "ignored" }) {
   if (clipping !== "modelled" && clipping !== "ignored") {
     throw new ReleaseError("usage", "clipping is modelled or ignored");
   }

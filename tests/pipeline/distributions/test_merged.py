@@ -11,8 +11,8 @@ from suffice.pipeline.distributions import merged
 from suffice.pipeline.distributions.merged import Components
 from suffice.pipeline.engines.one_sum.nodes import resolve
 from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
-from suffice.pipeline.posterior.infer import noise_aware_posterior
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

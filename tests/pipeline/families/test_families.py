@@ -22,10 +22,11 @@ from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import project
 from suffice.pipeline.families.shared.sum_model import OneSum
 from suffice.pipeline.posterior.chosen_priors import default_prior
-from suffice.pipeline.posterior.infer import plug_in_posterior, posterior_of
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.statistics.normal_sums import NormalSums
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

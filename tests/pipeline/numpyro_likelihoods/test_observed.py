@@ -11,10 +11,9 @@ import pytest
 from scipy import integrate, stats
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.pooling.pool import pooled
-from suffice.pipeline.posterior.infer import noise_aware_posterior
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior, pooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,11 @@ import pytest
 
 import suffice
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from support.joint import plan_of
 from support.noisy import noisy_statistic, statistic_plan
 from support.tables import TABLES, conditional_tables
+from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,12 +12,11 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.pooling.pool import pooled
-from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.record_count import Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior, pooled
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior

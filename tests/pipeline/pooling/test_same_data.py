@@ -12,9 +12,9 @@ from scipy import stats
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.pooling.pool import observed_again
-from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.statistics.block import Parameters
 from support.generative_models import generative_model_for
+from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,10 +15,11 @@ from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal import Normal
-from suffice.pipeline.posterior.infer import noise_aware_posterior, posterior_of
+from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,11 +14,11 @@ from suffice.errors import UsageError
 from suffice.pipeline.batches.alike import posterior_of_alike
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.curves import curve_points
-from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.priors.record_count import Uniform
 from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior

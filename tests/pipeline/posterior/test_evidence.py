@@ -11,9 +11,9 @@ from scipy import special, stats
 from suffice import Density, Dirichlet
 from suffice.errors import UsageError
 from suffice.pipeline.engines.normal.noisy_moments import BERNSTEIN
-from suffice.pipeline.pooling.pool import observed_again, pooled
-from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.pooling.pool import observed_again
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import pooled, posterior_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

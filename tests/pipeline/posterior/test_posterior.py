@@ -18,11 +18,12 @@ from suffice.pipeline.distributions.spread_scales import VARIANCES, WEIGHTS
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import project as project_normal
 from suffice.pipeline.posterior.chosen_priors import default_prior
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior, posterior_of
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.priors.mixtures import ScaleMixture
 from suffice.pipeline.priors.record_count import Fixed, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior, posterior_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,6 @@ from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.design_effect import LEVELS, design_effects
-from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.record_count import Uniform
 from suffice.pipeline.released.within_unit import NoisyProducts, noisy_products, rows_alone
 from support.dependent_units import (
@@ -27,6 +26,7 @@ from support.dependent_units import (
     plan_of_units,
 )
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

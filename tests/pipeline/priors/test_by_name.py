@@ -14,13 +14,13 @@ import suffice
 from suffice.errors import PriorError
 from suffice.pipeline.calibration.calibrate import simulate
 from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
-from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.by_name import parse_density
 from suffice.pipeline.priors.joint_density import Independent
 from suffice.pipeline.priors.mixtures import parse_mixture
 from suffice.pipeline.priors.record_count import Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.calibration.simulated_release import GenerativeModel

@@ -19,12 +19,13 @@ from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.posterior.matching import log_evidence as exact_evidence
 from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture, parse_mixture
 from suffice.pipeline.priors.parsing import parse_prior
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.distributions.prior import Prior

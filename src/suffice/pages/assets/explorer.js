@@ -2977,7 +2977,7 @@
     const log = prior.components.length === 1 ? updated[0].log : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
     return LineDistribution.of(line2, log, starts);
   }
-  function clippingOf(family, known, distribution, { method, clipping = "modelled" }) {
+  function clippingOf(family, known, distribution, { method, clipping = "ignored" }) {
     if (clipping !== "modelled" && clipping !== "ignored") {
       throw new ReleaseError("usage", "clipping is modelled or ignored");
     }
@@ -4515,7 +4515,7 @@
   function subjectOf({ statistic, question, entry }) {
     return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
   }
-  var CLIPPED = "Values beyond the public bounds were clipped to them before anything was summed. This posterior leaves that out of account, as Python's does.";
+  var CLIPPED = "Of the records as the public bounds leave them: a value beyond a bound counts as that bound.";
   var MODELLED = "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, as Python's does.";
   var MERGED = "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their intervals hold the stated probability to about a thousandth, which in a long tail may be a fiftieth of the standard deviation.";
   var CATEGORIES = "Python and the command line agree with these means to a ten-thousandth of the standard deviation. Their interval ends of categories are from 4,000 draws, and differ a little at every call: an end that should leave out 2.5 % leaves out between 2.0 and 3.0 %, nineteen times of twenty. The ends shown here are of the law itself.";

@@ -14,14 +14,14 @@ from suffice.pipeline.distributions.conjugate_mixture import ConjugateMixture
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.mean_variance.distribution import MeanVarianceDistribution
 from suffice.pipeline.families.normal import noisy_moments
-from suffice.pipeline.pooling.pool import MOST_BY_QUADRATURE, observed_again, pooled
+from suffice.pipeline.pooling.pool import MOST_BY_QUADRATURE, observed_again
 from suffice.pipeline.pooling.roll_up import roll_up
 from suffice.pipeline.posterior.bounded_records import IGNORED
-from suffice.pipeline.posterior.infer import noise_aware_posterior
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
+from support.unrestricted import noise_aware_posterior, pooled
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.posterior import Posterior

@@ -20,9 +20,9 @@ from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.one_sum import sampling
 from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
-from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,10 +20,10 @@ from suffice.pipeline.distributions.normal_inverse_gamma import (
     NormalInverseGammaDistribution,
 )
 from suffice.pipeline.engines.pooled.importance_sampling import FEWEST_EFFECTIVE, product
-from suffice.pipeline.pooling.pool import pooled
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.priors.record_count import NPrior, Uniform
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior, pooled
 
 if TYPE_CHECKING:
     from suffice.pipeline.distributions.distribution import ConjugateDistribution

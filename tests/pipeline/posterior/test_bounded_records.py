@@ -1,0 +1,98 @@
+"""Posteriors of records as bounds leave them: within the bounds, and clipped only where a release says so."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.distributions.within_limits import WithinLimits, unrestricted
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.bounded_records import evidence_of_clipping
+from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.statistics.block import Quantity
+from support.noisy import noisy_statistic, statistic_plan
+
+ENTRIES = {
+    "poisson": {"upper": "8"},
+    "geometric": {"upper": "8"},
+    "exponential": {"upper": "8"},
+    "laplace": {"location": "0", "half_range": "8"},
+    "normal_known_variance": {"variance": "4", "lower": "0", "upper": "8"},
+}
+
+
+@pytest.mark.parametrize("family", list(ENTRIES))
+def test_nothing_of_a_noisy_cell_lies_outside_of_what_bounded_records_can_have(family: str) -> None:
+    """Released values at both ends of the range: the control is the posterior under the whole prior."""
+    plan = statistic_plan({"family": family, **ENTRIES[family]}, epsilon="0.1", public_n=False)
+    reach = int(plan.partition_total or 1)
+    statistic = noisy_statistic(
+        plan, np.array([[30 * reach, -9 * reach], [-5 * reach, 20 * reach]], dtype=object)
+    )
+    posterior = noise_aware_posterior(statistic)
+    limits = FAMILIES[family].limits
+    assert limits is not None
+    low, high = limits(plan.parameters)
+    (name,) = posterior.parameters
+    drawn = posterior.sample(2000, 0)[name]
+    ends = posterior.distribution.quantiles(name, [1e-6, 0.3, 1 - 1e-6], 0, np.random.default_rng(0))
+    for values in (drawn, ends, posterior.mean(name)):
+        assert np.all((values >= low) & (values <= high))
+    plain = unrestricted(posterior.distribution).sample(2000, np.random.default_rng(0))[name]
+    assert np.any((plain < low) | (plain > high))
+    # Moments, quantiles and draws are of one distribution: those of the whole prior, those outside left out.
+    assert isinstance(posterior.distribution, WithinLimits)
+    kept = [column[(column >= low) & (column <= high)] for column in plain.T]
+    for cell in np.flatnonzero([len(one) > 400 for one in kept]):
+        sd = posterior.sd(name)[cell]
+        assert (
+            abs(kept[cell].mean() - posterior.mean(name)[cell])
+            < 6.0 * sd / np.sqrt(len(kept[cell])) + 0.01 * sd
+        )
+        below = np.mean(drawn[:, cell] < ends[cell, 1])
+        assert abs(below - 0.3) < 6.0 * np.sqrt(0.21 / 2000)
+
+
+def test_a_mean_and_a_variance_are_those_of_bounded_records() -> None:
+    plan = statistic_plan({"family": "normal", "lower": "0", "upper": "8"}, epsilon="0.1", public_n=False)
+    unit = 4 * (1 << 32)
+    statistic = noisy_statistic(plan, np.array([[40 * unit, 2 * unit, -3 * unit]], dtype=object))
+    posterior = noise_aware_posterior(statistic)
+    drawn = posterior.sample(1000, 0)
+    mean, variance = drawn["mean"], drawn["variance"]
+    assert np.all((mean >= 0.0) & (mean <= 8.0))
+    assert np.all(variance <= (8.0 - mean) * mean + 1e-9)
+    assert "as the public bounds leave them" in posterior.estimand
+    plain = unrestricted(posterior.distribution).sample(1000, np.random.default_rng(0))
+    assert np.any(plain["mean"] < 0.0)
+
+
+def test_clipping_is_modelled_where_counts_of_moved_records_exceed_their_noise() -> None:
+    """P(noise >= k) = p^k / (1 + p), p = exp(-1 / b): the threshold is where that is 1e-4, to two steps."""
+    plan = statistic_plan({"family": "poisson", "upper": "8"}, epsilon="1", public_n=False)
+    counted = dataclasses.replace(
+        plan, quantities=(*plan.quantities, Quantity(name="n_above", coefficients={0: Fraction(1)}))
+    )
+    p = np.exp(-1.0 / plan.scale)
+    exact = int(np.ceil(np.log(1e-4 * (1.0 + p)) / np.log(p)))
+    values = np.array([[exact - 1, 0], [exact + 2, 0]], dtype=object)
+    assert evidence_of_clipping(noisy_statistic(counted, values)).tolist() == [False, True]
+    assert not evidence_of_clipping(noisy_statistic(plan, values)).any()
+
+
+def test_only_cells_with_evidence_model_clipping_by_default() -> None:
+    plan = statistic_plan({"family": "poisson", "upper": "8"}, epsilon="1", public_n=False)
+    counted = dataclasses.replace(
+        plan, quantities=(*plan.quantities, Quantity(name="n_above", coefficients={1: Fraction(1)}))
+    )
+    statistic = noisy_statistic(counted, np.array([[800, 0], [700, 400]], dtype=object))
+    posterior = noise_aware_posterior(statistic)
+    assert posterior.models_clipping is not None
+    assert posterior.models_clipping.tolist() == [False, True]
+    assert "in 1 of 2 cells" in posterior.estimand
+    assert posterior.clipping is not None
+    assert posterior.clipping.is_warned.tolist() == [False, True]
+    assert posterior.mean("rate")[0] <= 8.0

@@ -1,0 +1,33 @@
+"""Posteriors under the whole prior, not restricted to what bounded records can have: of engines."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from suffice.pipeline.distributions.within_limits import unrestricted
+from suffice.pipeline.pooling import pool
+from suffice.pipeline.posterior import infer
+
+if TYPE_CHECKING:
+    from suffice.pipeline.posterior.posterior import Posterior
+
+
+def free(posterior: Posterior) -> Posterior:
+    """Return a posterior without the limits of bounded records."""
+    return dataclasses.replace(posterior, distribution=unrestricted(posterior.distribution))
+
+
+def noise_aware_posterior(*given: Any, **terms: Any) -> Posterior:
+    """As ``infer.noise_aware_posterior``."""
+    return free(infer.noise_aware_posterior(*given, **terms))
+
+
+def posterior_of(*given: Any, **terms: Any) -> Posterior:
+    """As ``infer.posterior_of``."""
+    return free(infer.posterior_of(*given, **terms))
+
+
+def pooled(*given: Any, **terms: Any) -> Posterior:
+    """As ``pool.pooled``."""
+    return free(pool.pooled(*given, **terms))
