@@ -1,4 +1,4 @@
-"""Coverage under the default priors of one scale, of truths far below the bound, and conflict of a stated one.
+"""Coverage under default priors of one scale, truths far below the bound, and conflict of a stated one.
 
 Truths are even in the logarithm from a tenth to a 10,000th of the bound of T. Of all cells together the 95 %
 interval has to hold the truth in at least 90 %. The control is the prior of one record at half the bound.

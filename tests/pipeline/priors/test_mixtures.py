@@ -360,7 +360,7 @@ def test_one_grid_for_all_scales_gives_what_their_mixture_gives(prior: SpreadSca
     parts = [part for pair in zip(prior.weights, prior.components, strict=True) for part in pair]
     single = posterior_of(statistic, prior=Mixture(*parts), clipping="ignored")
     assert shared.log_evidence == pytest.approx(single.log_evidence, abs=1e-6)
-    assert shared.mean(name) == pytest.approx(single.mean(name), rel=1e-2)
+    assert np.all(np.abs(shared.mean(name) - single.mean(name)) < 0.01 * single.sd(name))
     drawn = np.sort(shared.sample(4000, np.random.default_rng(1))[name], axis=0)
     for level in (0.1, 0.5, 0.9):
         share = np.mean(drawn < shared.quantile(name, level), axis=0)
