@@ -24,8 +24,17 @@ VARIANCES: tuple[float, ...] = tuple(10.0 ** (-STEP * below) for below in range(
 """v_j: the prior mean of the variance about each scale, in squares of the half range."""
 EVEN = 0.25
 """The part of the weight that is spread evenly over the scales."""
-_ROOTS = math.fsum(math.sqrt(variance) for variance in VARIANCES)
-WEIGHTS: tuple[float, ...] = tuple(
-    EVEN / len(VARIANCES) + (1.0 - EVEN) * math.sqrt(variance) / _ROOTS for variance in VARIANCES
-)
+
+
+def _weights(variances: tuple[float, ...]) -> tuple[float, ...]:
+    roots = math.fsum(math.sqrt(variance) for variance in variances)
+    return tuple(EVEN / len(variances) + (1.0 - EVEN) * math.sqrt(variance) / roots for variance in variances)
+
+
+WEIGHTS = _weights(VARIANCES)
 """w_j; they sum to 1."""
+LARGEST: tuple[float, ...] = VARIANCES[4:]
+"""The ten largest, from 10^-5.4 to 1: in units of a bound, of one scale without a mean beside it. One over a
+scale has moments that the smallest of these decide wherever noise may hide the scale, so they end sooner."""
+LARGEST_WEIGHTS = _weights(LARGEST)
+"""Their weights, by the same rule."""

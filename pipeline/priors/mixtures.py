@@ -20,7 +20,13 @@ from suffice.pipeline.distributions.gamma import Gamma
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.distributions.prior import Prior, written
-from suffice.pipeline.distributions.spread_scales import CONCENTRATION, VARIANCES, WEIGHTS
+from suffice.pipeline.distributions.spread_scales import (
+    CONCENTRATION,
+    LARGEST,
+    LARGEST_WEIGHTS,
+    VARIANCES,
+    WEIGHTS,
+)
 from suffice.pipeline.priors.by_name import NAMES, parse_one_component
 from suffice.pipeline.priors.density import Density
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
@@ -130,7 +136,7 @@ class ScaleMixture(Mixture):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SpreadScale(Mixture):
-    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: scales and weights as in ``spread_scales``.
+    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: the ten largest scales of ``spread_scales``.
 
     Attributes
     ----------
@@ -147,9 +153,9 @@ class SpreadScale(Mixture):
         if not is_number or not 1.0 / _LARGEST_SCALE <= upper <= _LARGEST_SCALE:
             message = f"{type(self).__name__}: upper must be a number in 1e-30..1e30, not {upper!r}"
             raise PriorError(message)
-        rates = tuple((CONCENTRATION - 1.0) * variance * upper for variance in VARIANCES)
+        rates = tuple((CONCENTRATION - 1.0) * variance * upper for variance in LARGEST)
         parts: list[float | Prior] = []
-        for weight, rate in zip(WEIGHTS, rates, strict=True):
+        for weight, rate in zip(LARGEST_WEIGHTS, rates, strict=True):
             parts += [weight, kind(CONCENTRATION, rate)]
         Mixture.__init__(self, *parts)
         object.__setattr__(self, "upper", upper)
@@ -159,14 +165,14 @@ class SpreadScale(Mixture):
         return f"{type(self).__name__}({written(self.upper)})"
 
     def __repr__(self) -> str:
-        return str(self)  # its 14 components follow
+        return str(self)  # its ten components follow
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SpreadInverseGamma(SpreadScale):
-    r"""A scale or a variance of any size from a 63 millionth of a public bound to all of it.
+    r"""A scale or a variance of any size from a 250,000th of a public bound to all of it.
 
-    With the :math:`v_j` and weights of ``spread_scales``, a mixture of 14 components
+    With the ten largest :math:`v_j` of ``spread_scales`` and their weights, a mixture of ten components
 
     .. math:: s \sim \mathrm{InverseGamma}(3, 2 v_j \cdot upper)
 
@@ -191,7 +197,7 @@ class SpreadInverseGamma(SpreadScale):
 class SpreadGamma(SpreadScale):
     """A rate whose reciprocal is of any size up to a public bound: ``SpreadInverseGamma`` of it.
 
-    A mixture of 14 components ``Gamma(3, 2 v_j upper)``.
+    A mixture of ten components ``Gamma(3, 2 v_j upper)``.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ sums that are no counts, Gauss-Legendre nodes between all kinks of the noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistributio
 from suffice.pipeline.distributions.normal import NormalDistribution
 from suffice.pipeline.engines.one_sum.marginals import Support
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed, Reciprocal, parse_n_prior
 from suffice.pipeline.statistics.sensitivity import Design
 
@@ -55,13 +56,31 @@ def sum_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | None) ->
     if family.latent is None:
         message = f"{family.name} has no latent sums"
         raise TypeError(message)
-    sums, update = family.latent(statistic, prior, n_prior_of(statistic, n_prior))
+    components = prior.components if isinstance(prior, Mixture) else (prior,)
+    shares = np.array(prior.weights if isinstance(prior, Mixture) else (1.0,))
+    latent = [family.latent(statistic, one, n_prior_of(statistic, n_prior)) for one in components]
     found = []
-    for cell in range(sums.n_cells):
-        one = sums.take(np.array([cell]))
-        n, total, weight = _latent(one)
-        found.append(_mixture(update(n, total), weight))
+    for cell in range(len(statistic.values)):
+        laws, weights = [], []
+        for (sums, update), share in zip(latent, shares / shares.sum(), strict=True):
+            n, total, log_weight = _latent(sums.take(np.array([cell])))
+            laws.append(update(n, total))
+            weights.append(log_weight + np.log(share))
+        log_weight = np.concatenate(weights)
+        weight = np.exp(log_weight - log_weight.max())
+        kept = np.flatnonzero(weight > np.exp(-_NATS))
+        found.append(_mixture(_joined(laws).at(kept), weight[kept]))
     return found
+
+
+def _joined(laws: list[Any]) -> Any:
+    """Return conjugate distributions of several priors' as those of one."""
+    columns = {
+        field.name: np.concatenate([getattr(law, field.name) for law in laws])
+        for field in fields(laws[0])
+        if field.name != "name"
+    }
+    return replace(laws[0], **columns)
 
 
 def category_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | None) -> list[list[Marginal]]:
@@ -121,7 +140,7 @@ def n_prior_of(statistic: NoisyStatistic, n_prior: str | None) -> NPrior:
 
 
 def _latent(sums: NoisySums) -> tuple[Floats, Floats, Floats]:
-    """Return every (N, S) of one cell that matters, with weights that sum to 1."""
+    """Return every (N, S) of one cell that matters, with the logs of their weights."""
     low, high = sums.n_prior.support
     if low == high:
         counts = np.array([float(low)])
@@ -133,11 +152,10 @@ def _latent(sums: NoisySums) -> tuple[Floats, Floats, Floats]:
         counts = counts if len(counts) else np.arange(low, min(high, room) + 1)
     parts = [_given_n(sums, n) for n in counts]
     n, position, log_weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-    weight = np.exp(log_weight - log_weight.max())
-    kept = weight > np.exp(-_NATS)
-    n, position, weight = n[kept], position[kept], weight[kept]
+    kept = log_weight > log_weight.max() - _NATS
+    n, position, log_weight = n[kept], position[kept], log_weight[kept]
     total = np.where(n < 1, 0.0, sums.total(n, sums.amount(position)))
-    return n, total, weight / weight.sum()
+    return n, total, log_weight
 
 
 def _given_n(sums: NoisySums, n: float) -> tuple[Floats, Floats, Floats]:

@@ -94,22 +94,22 @@ export function parsePrior(text, kind) {
   return mixture([{ weight: 1, ...component(call, kind, text) }]);
 }
 
-/** The kinds whose second number may be spread over fourteen scales up to a public bound. */
+/** The kinds whose second number may be spread over ten scales up to a public bound. */
 const SPREAD = { Gamma: "SpreadGamma", InverseGamma: "SpreadInverseGamma" };
 
-/** The mixture of `kind`(3, 2 v upper) for v = 10^-7.8, 10^-7.2, ..., 1. */
+/** The mixture of `kind`(3, 2 v upper) for v = 10^-5.4, 10^-4.8, ..., 1. */
 function spread(call, kind, text) {
   const given = [...call.args, ...call.keywords.map(([name, value]) => (name === "upper" ? value : null))];
   const [upper] = given;
   if (given.length !== 1 || typeof upper !== "number" || !(upper >= 1e-30 && upper <= 1e30)) {
     throw refused(text, `${call.name} takes exactly (upper), a number in 1e-30..1e30`);
   }
-  const variances = Array.from({ length: 14 }, (_, index) => 10 ** (-0.6 * (13 - index)));
+  const variances = Array.from({ length: 10 }, (_, index) => 10 ** (-0.6 * (9 - index)));
   const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
   const { line, of } = KINDS[kind];
   const components = variances.map((variance) => {
     const numbers = [3, 2 * variance * upper];
-    return { weight: 0.25 / 14 + (0.75 * Math.sqrt(variance)) / roots, text: "", numbers, line, ...of(...numbers) };
+    return { weight: 0.25 / 10 + (0.75 * Math.sqrt(variance)) / roots, text: "", numbers, line, ...of(...numbers) };
   });
   return { ...mixture(components), text: `${call.name}(${upper})` };
 }

@@ -23,6 +23,7 @@ from suffice.pipeline.families.shared.one_sum import project
 from suffice.pipeline.families.shared.sum_model import OneSum
 from suffice.pipeline.posterior.chosen_priors import default_prior
 from suffice.pipeline.posterior.infer import plug_in_posterior
+from suffice.pipeline.priors.mixtures import SpreadGamma, SpreadInverseGamma, SpreadScale
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.statistics.normal_sums import NormalSums
 from support.noisy import noisy_statistic, statistic_plan
@@ -47,7 +48,7 @@ class Case:
     parameter: str
     values: tuple[float, float]
     prior: Prior
-    default: Prior
+    default: Prior | SpreadScale
     posterior: Callable[[float, float], Any]
     """From n and the total to scipy's distribution, under `prior`."""
 
@@ -106,7 +107,7 @@ CASES: dict[str, Case] = {
         "rate",
         (0.2, 0.7),
         Gamma(2, 3),
-        Gamma(1, 50),
+        SpreadGamma(100),
         lambda n, t: stats.gamma(2 + n, scale=1 / (3 + t)),
     ),
     "gamma": Case(
@@ -117,7 +118,7 @@ CASES: dict[str, Case] = {
         "rate",
         (0.2, 0.7),
         Gamma(2, 3),
-        Gamma(1, 20),
+        SpreadGamma(40),
         lambda n, t: stats.gamma(2 + 2.5 * n, scale=1 / (3 + t)),
     ),
     "weibull": Case(
@@ -128,7 +129,7 @@ CASES: dict[str, Case] = {
         "rate",
         (0.1, 0.4),
         Gamma(2, 3),
-        Gamma(1, 40**1.7 / 2),
+        SpreadGamma(40**1.7),
         lambda n, t: stats.gamma(2 + n, scale=1 / (3 + t)),
     ),
     "pareto": Case(
@@ -139,7 +140,7 @@ CASES: dict[str, Case] = {
         "shape",
         (1.5, 4.0),
         Gamma(2, 3),
-        Gamma(1, np.log(1e9 / 2) / 2),
+        SpreadGamma(float(np.log(1e9 / 2))),
         lambda n, t: stats.gamma(2 + n, scale=1 / (3 + t)),
     ),
     "laplace": Case(
@@ -150,7 +151,7 @@ CASES: dict[str, Case] = {
         "scale",
         (1.5, 4.0),
         InverseGamma(2.5, 3),
-        InverseGamma(3, 25),
+        SpreadInverseGamma(50),
         lambda n, t: stats.invgamma(2.5 + n, scale=3 + t),
     ),
     "normal_known_mean": Case(
@@ -161,7 +162,7 @@ CASES: dict[str, Case] = {
         "variance",
         (4.0, 11.0),
         InverseGamma(2.5, 3),
-        InverseGamma(3, 200),
+        SpreadInverseGamma(400),
         lambda n, t: stats.invgamma(2.5 + n / 2, scale=3 + t / 2),
     ),
     "normal_known_variance": Case(
@@ -284,7 +285,8 @@ def test_sums_are_made_possible_and_default_priors_are_public(family: str) -> No
     prior = default_prior(statistic)
     expected = CASES[family].default
     assert type(prior) is type(expected)
-    for name in (field.name for field in fields(expected)):
+    names = ["upper"] if isinstance(expected, SpreadScale) else [field.name for field in fields(expected)]
+    for name in names:
         assert getattr(prior, name) == pytest.approx(getattr(expected, name), rel=1e-9)
     empty, given = plug_in_posterior(statistic), CASES[family].prior
     assert np.isfinite(empty.credible_interval(CASES[family].parameter)).all()

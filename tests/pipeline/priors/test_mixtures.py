@@ -19,9 +19,16 @@ from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution
-from suffice.pipeline.posterior.infer import plug_in_posterior
+from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.posterior.matching import log_evidence as exact_evidence
-from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture, parse_mixture
+from suffice.pipeline.priors.mixtures import (
+    Mixture,
+    ScaleMixture,
+    SpreadGamma,
+    SpreadInverseGamma,
+    SpreadScale,
+    parse_mixture,
+)
 from suffice.pipeline.priors.parsing import parse_prior
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
@@ -336,3 +343,36 @@ def test_weights_count_by_their_ratios_alone() -> None:
         for weights in ((0.3, Beta(1, 9), 0.7, Beta(9, 1)), (3e5, Beta(1, 9), 7e5, Beta(9, 1)))
     )
     assert one == pytest.approx(other, rel=1e-12)
+
+
+@pytest.mark.parametrize("prior", [SpreadGamma(100), SpreadInverseGamma(50)])
+def test_one_grid_for_all_scales_gives_what_their_mixture_gives(prior: SpreadScale) -> None:
+    is_rate = isinstance(prior, SpreadGamma)
+    entry = (
+        {"family": "exponential", "upper": "100"}
+        if is_rate
+        else {"family": "laplace", "location": "0", "half_range": "50"}
+    )
+    plan = statistic_plan(entry, epsilon="1", public_n=False)
+    reach = float(plan.partition_total or 0)
+    rows = [[int(total * reach), int((n - total) * reach)] for n, total in ((30, 0.4), (200, 30), (0, -1))]
+    statistic = noisy_statistic(plan, np.array(rows, dtype=object))
+    (name,) = (shared := posterior_of(statistic, prior=prior, clipping="ignored")).parameters
+    parts = [part for pair in zip(prior.weights, prior.components, strict=True) for part in pair]
+    single = posterior_of(statistic, prior=Mixture(*parts), clipping="ignored")
+    assert shared.log_evidence == pytest.approx(single.log_evidence, abs=1e-6)
+    assert np.all(np.abs(shared.mean(name) - single.mean(name)) < 0.01 * single.sd(name))
+    drawn = np.sort(shared.sample(4000, np.random.default_rng(1))[name], axis=0)
+    for level in (0.1, 0.5, 0.9):
+        share = np.mean(drawn < shared.quantile(name, level), axis=0)
+        assert share == pytest.approx(np.full(len(rows), level), abs=0.04)
+
+
+@pytest.mark.parametrize("text", ["SpreadGamma(60)", "SpreadInverseGamma(0.5)"])
+def test_spread_priors_are_read_back(text: str) -> None:
+    prior = parse_mixture(text)
+    assert str(prior) == text
+    assert parse_mixture(text.replace("(", "(upper=")) == prior
+    for wrong in (text.replace("(", "(0, "), text.replace("(", "(-"), f"Mixture(1, {text})"):
+        with pytest.raises(PriorError):
+            parse_mixture(wrong)
