@@ -17,7 +17,7 @@ TOWARDS_0 = "NormalInverseGammaRegression([0, 0, 0], [9, 9, 0.01], 3, 2)"
 
 @pytest.mark.audit
 def test_coefficients_of_correlated_predictors_are_held() -> None:
-    """The difference of two predictors is about as large as the noise: the prior decides, and must not lean."""
+    """The difference of predictors is about as large as the noise: the prior decides, and must not lean."""
     rng = np.random.default_rng()
     least = binom.ppf(FALSE_ALARM, CELLS, LEAST)
     assert fixed_coverage(2, 0.8, 5000, cells=CELLS, rng=rng).held >= least

@@ -81,9 +81,7 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
 @pytest.mark.parametrize(
     ("linear", "data_sets", "stated"), list(itertools.product([True, False], [1, 2], [True, False]))
 )
-def test_an_outcomes_coordinates_keep_the_gradient(
-    linear: bool, data_sets: int, stated: bool
-) -> None:
+def test_an_outcomes_coordinates_keep_the_gradient(linear: bool, data_sets: int, stated: bool) -> None:
     """Under the spread prior and under stated ones, the same for several data sets."""
     rng, targets = np.random.default_rng(), []
     shared: tuple[Evidence, ...] = target_of(linear=linear, regression=True, fixed=False, rng=rng).evidence
