@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.linear_regression import simulate
+from suffice.pipeline.families.linear_regression import LinearRegressionSpec, simulate
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from support.joint import plan_of, spec_of
@@ -60,6 +60,7 @@ def fixed_coverage(
     }
     plan = plan_of(entry, epsilon="1", public_n=False)
     spec = spec_of(entry, epsilon="1", public_n=False).statistics["s"]
+    assert isinstance(spec, LinearRegressionSpec)
     coefficients = np.array(COEFFICIENTS[:size])
     covariance = np.full((size, size), correlation) + (1.0 - correlation) * np.eye(size)
     root = np.linalg.cholesky(covariance)
