@@ -1,12 +1,16 @@
 """Measure how often intervals of regressions hold the truth, and how well their chains mix.
 
     PYTHONPATH=tests python benchmarks/regression_coverage.py [--cells 400] [--own-prior] [ROW ...]
+    PYTHONPATH=tests python benchmarks/regression_coverage.py --fixed [--cells 40]
 
 Every cell has n rows, uniform on 4..2 N0, and a regression of its own from
 NormalInverseGammaRegression(0, .5, 4, 3); its outcome is clipped to +-30, epsilon is 2, and the posterior has
 the truths' prior of the coefficients, or with --own-prior the family's default, and the default prior of the
 predictors. Predictors are drawn from that default, or are as the row says, with standard deviation 1. A row
 a setting: the share of truths within central intervals, over all coefficients, and the worst cell's chains.
+
+With --fixed coefficients are 1, -.5 (and .5), predictors correlated normals, and priors the defaults; see
+``tests/support/correlated_predictors.py``.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from suffice.pipeline.families.linear_regression import default_predictor_prior,
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.priors.record_count import Uniform
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace, normal_rows
+from support.correlated_predictors import fixed_coverage
 from support.joint import plan_of, spec_of
 from support.noisy import noisy_statistic
 
@@ -106,11 +111,15 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=400)
     parser.add_argument("--own-prior", action="store_true", help="Of the coefficients: the default.")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--fixed", action="store_true", help="Correlated predictors, coefficients fixed.")
     arguments = parser.parse_args()
     print(versions())
     heading = "".join(f"{100 * mass:>7.0f} %" for mass in MASSES)
     print(f"{'predictors':46}{heading}{'R-hat':>9}{'ESS':>7}{'s':>7}")
     rng = np.random.default_rng(arguments.seed)
+    if arguments.fixed:
+        print_fixed(arguments.cells, rng)
+        return
     for name, setting in SETTINGS.items():
         if arguments.rows and not name.startswith(tuple(arguments.rows)):
             continue
@@ -123,6 +132,23 @@ def main() -> None:
         shares = "".join(f"{100 * share:9.1f}" for share in covered)
         r_hat, effective = max(part for _, part, _ in found), min(part for _, _, part in found)
         print(f"{name:46}{shares}{r_hat:9.3f}{effective:7d}{time.process_time() - started:7.0f}", flush=True)
+
+
+def print_fixed(cells: int, rng: np.random.Generator) -> None:
+    """Print a line for every number of predictors, correlation and number of rows."""
+    heading = f"{'predictors':>10}{'correlation':>12}{'n':>6}"
+    print(f"{heading}{'50/80/95 %':>18}{'towards 0':>11}{'width':>7}{'CPU s':>7}")
+    for n in (300, 5000):
+        for size in (2, 3):
+            for correlation in (0.0, 0.5, 0.8, 0.95):
+                started = time.process_time()
+                one = fixed_coverage(size, correlation, n, cells=cells, rng=rng)
+                spent = (time.process_time() - started) / cells
+                shares = " / ".join(f"{100 * share:.0f}" for share in one.shares)
+                print(
+                    f"{size:10}{correlation:12}{n:6}{shares:>18}{one.towards_0:11}{one.width:7.1f}{spent:7.2f}",
+                    flush=True,
+                )
 
 
 def measured(

@@ -15,11 +15,13 @@ from suffice.pipeline.distributions.normal_inverse_wishart import (
     sample_normal_inverse_wishart,
 )
 from suffice.pipeline.distributions.prior import Prior
-from suffice.pipeline.distributions.spread_scales import CONCENTRATION
 
 if TYPE_CHECKING:
     from suffice.pipeline.distributions.moment_projection import Moments
     from suffice.typing import Floats
+
+CONCENTRATION = 1.0
+"""Of a column's variance about its scale: the one under which every correlation is even on -1..1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,12 @@ class SpreadNormalInverseWishart(Prior):
 
     .. math::
         \log v_j \sim f, \qquad
-        \Sigma \mid v \sim \mathrm{InverseWishart}(d + 5,\ 4 \operatorname{diag}(v_j h_j^2)), \qquad
+        \Sigma \mid v \sim \mathrm{InverseWishart}(d + 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
         m_j \sim \mathrm{Normal}(\mu_j, h_j / 2)
 
     with f the density of ``spread_density.py``, of scales between :math:`10^{-8}` and 1: given its scale, the
-    variance of column j has an inverse gamma of concentration 3 and of mean :math:`v_j h_j^2`. Scales are
-    latent, and every column has its own.
+    variance of column j has an inverse gamma of concentration 1, of median :math:`.72\, v_j h_j^2`, and every
+    correlation is even on -1..1. Scales are latent, and every column has its own.
 
     Parameters
     ----------
@@ -76,8 +78,8 @@ def freedom(columns: int) -> float:
 
 
 def scale_matrix(variance: Floats) -> Floats:
-    """Return inverse Wishart scales (..., d, d) under which variances are these (..., d) on average."""
-    matrix: Floats = 2.0 * (CONCENTRATION - 1.0) * variance[..., None] * np.eye(variance.shape[-1])
+    """Return inverse Wishart scales (..., d, d) of columns with these scales (..., d) of their variances."""
+    matrix: Floats = variance[..., None] * np.eye(variance.shape[-1])
     return matrix
 
 

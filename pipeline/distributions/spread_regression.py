@@ -31,9 +31,9 @@ class SpreadNormalInverseGammaRegression(Prior):
 
     with f the density of ``spread_density.py``, of scales between :math:`10^{-8}` and 1. The residuals'
     variance s is v on average, given its scale v, which is latent. With both integrated out a coefficient is
-    Student's t of 6 degrees of freedom and scale :math:`\sqrt{2 / 3}`; one of 1 takes the outcome through half
-    its range while the predictor goes through half of its own. No scale of a coefficient is spread towards 0:
-    where noise hides the difference of two predictors such a prior decides that one of them does nothing.
+    Student's t of 6 degrees of freedom and scale :math:`\sqrt{2 / 3}`; one of 1 takes the outcome through
+    half its range while the predictor goes through half of its own. No coefficient has a spread scale: where
+    noise hides the difference of two predictors, such a prior decides that one of them does nothing.
 
     Parameters
     ----------

@@ -39,7 +39,6 @@ from scipy.special import gammaln, multigammaln
 from suffice.pipeline.distributions import spread_density
 from suffice.pipeline.distributions.scaling import Scaling
 from suffice.pipeline.distributions.spread_normal_inverse_wishart import freedom
-from suffice.pipeline.distributions.spread_scales import CONCENTRATION
 from suffice.pipeline.engines.jax.moment_noise import Observed
 from suffice.pipeline.statistics.moment_columns import lattice_of
 
@@ -195,7 +194,7 @@ def _predictors(
 ) -> tuple[Any, Any, Any]:
     r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
-    With latent scales :math:`\Psi = 4 \operatorname{diag}(v)`, :math:`a = (\nu + N) / 2`,
+    With latent scales :math:`\Psi = \operatorname{diag}(v)`, :math:`a = (\nu + N) / 2`,
     :math:`B = E + \Psi / N` and w as in ``spread_evidence.py`` it is
 
     .. math:: \frac{\Gamma_p(a)}{\Gamma_p((N - 1) / 2)} \frac{w^{a - 1} e^{-w}}{\Gamma(a)}
@@ -228,7 +227,7 @@ def _predictors(
     logs = jnp.log(jnp.einsum("cii->ci", root))
     jacobian = logs @ powers + jnp.sum(log_diagonal, axis=1)
     log_v = coordinates.log_scales(p)
-    psi = 2.0 * (CONCENTRATION - 1.0) * jnp.exp(log_v) * unit**2
+    psi = jnp.exp(log_v) * unit**2
     n = observed.n
     half = (df + n) / 2.0
     inverse = solve_triangular(root, jnp.broadcast_to(jnp.eye(p), root.shape), lower=True)

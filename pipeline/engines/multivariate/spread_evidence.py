@@ -1,7 +1,7 @@
 r"""The evidence of moments under priors whose scales are latent: given them it is closed, as a conjugate one.
 
 **Mean and covariance.** Rows of p columns with n, mean :math:`\bar x` and scatter S, under
-:math:`\Sigma \mid v \sim \mathrm{IW}(\nu, \Psi)`, :math:`\Psi = 4 \operatorname{diag}(v)` and
+:math:`\Sigma \mid v \sim \mathrm{IW}(\nu, \Psi)`, :math:`\Psi = \operatorname{diag}(v)` and
 :math:`m \sim \mathrm{Normal}(c, H)`. With :math:`A = \Psi + S`, :math:`a = (\nu + n) / 2` and
 :math:`\Sigma` integrated out,
 
@@ -98,7 +98,7 @@ class SpreadNormalEvidence:
         df = freedom(size)
         half = (df + n) / 2.0
         log_v, slope, log_prior, by_prior = spread_density.log_scale(latent[:size])
-        psi = 2.0 * (CONCENTRATION - 1.0) * np.exp(log_v) * self.half_range[:, None] ** 2
+        psi = np.exp(log_v) * self.half_range[:, None] ** 2
         diagonal = np.arange(size)
         scale = n * (state.spread if self.linear else state.second)[:size, :size]
         scale[diagonal, diagonal] += psi

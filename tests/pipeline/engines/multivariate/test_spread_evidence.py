@@ -81,9 +81,7 @@ def test_the_gradient_is_that_of_the_density(linear: bool, regression: bool, fix
 @pytest.mark.parametrize(
     ("linear", "data_sets", "stated"), list(itertools.product([True, False], [1, 2], [True, False]))
 )
-def test_an_outcomes_coordinates_keep_the_gradient(
-    linear: bool, data_sets: int, stated: bool
-) -> None:
+def test_an_outcomes_coordinates_keep_the_gradient(linear: bool, data_sets: int, stated: bool) -> None:
     """Under the spread prior and under stated ones, the same for several data sets."""
     rng, targets = np.random.default_rng(), []
     shared: tuple[Evidence, ...] = target_of(linear=linear, regression=True, fixed=False, rng=rng).evidence
@@ -196,7 +194,7 @@ def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale
         log_s = np.linspace(-24.0, 8.0, 1281)
         chance = spread_density.density(log_v, np.exp)
         # Of the log of the variance, given each scale.
-        given = stats.invgamma(3, scale=2 * np.exp(log_v)[:, None]).pdf(np.exp(log_s)) * np.exp(log_s)
+        given = stats.invgamma(1, scale=np.exp(log_v)[:, None] / 2).pdf(np.exp(log_s)) * np.exp(log_s)
         weight = integrate.trapezoid(chance[:, None] * given, log_v, axis=0)
         s = np.exp(log_s)
         likelihood = -n / 2 * log_s - n * second / 2 / s

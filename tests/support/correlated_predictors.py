@@ -1,0 +1,89 @@
+"""Regressions with correlated predictors whose coefficients nobody drew from a prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.linear_regression import LinearRegressionSpec, simulate
+from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from support.joint import plan_of, spec_of
+from support.noisy import noisy_statistic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from suffice.typing import Floats
+
+COEFFICIENTS = (1.0, -0.5, 0.5)
+"""Of predictors of standard deviation 1 within bounds of 5; residuals have 1, the outcome bounds of 10."""
+MASSES = (0.5, 0.8, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedCoverage:
+    """What intervals of coefficients hold.
+
+    Attributes
+    ----------
+    shares : tuple of float
+        Of truths within intervals of ``MASSES``, over cells and coefficients.
+    held : int
+        Truths of the first coefficient, one a cell, within its 95 % interval.
+    towards_0 : int
+        Intervals of 95 % that end between 0 and the truth.
+    width : float
+        The median width of those of 95 % over that of least squares without noise, of its covariance.
+    """
+
+    shares: tuple[float, ...]
+    held: int
+    towards_0: int
+    width: float
+
+
+def fixed_coverage(
+    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator, prior: str | None = None
+) -> FixedCoverage:
+    """Return the coverage under the default prior, or another one of the coefficients; epsilon is 1."""
+    bounds = {"lower": "-5", "upper": "5"}
+    entry: dict[str, Any] = {
+        "family": "linear_regression",
+        "predictors": {f"x{position}": bounds for position in range(size)},
+        "outcome": {"y": {"lower": "-10", "upper": "10"}},
+    }
+    plan = plan_of(entry, epsilon="1", public_n=False)
+    spec = spec_of(entry, epsilon="1", public_n=False).statistics["s"]
+    assert isinstance(spec, LinearRegressionSpec)
+    coefficients = np.array(COEFFICIENTS[:size])
+    covariance = np.full((size, size), correlation) + (1.0 - correlation) * np.eye(size)
+    root = np.linalg.cholesky(covariance)
+
+    def world(_n_data_sets: int, rng: np.random.Generator) -> Callable[[NDArray[np.int64]], Floats]:
+        return lambda data_set: np.asarray(rng.standard_normal((len(data_set), size)) @ root.T)
+
+    truth = np.tile([*coefficients, 0.0, 1.0], (cells, 1))
+    sums = simulate(spec, truth, np.full(cells, n), rng, world)
+    totals = FAMILIES["linear_regression"].totals(spec, plan.design, sums.unclipped)
+    noise = discrete_laplace(plan.scale, totals.shape, rng).astype(object)
+    posterior = posterior_of(noisy_statistic(plan, totals + noise), prior=prior)
+    drawn = posterior.distribution.sample(4000, rng)["coefficient"]
+    shares = []
+    for mass in MASSES:
+        low, high = np.quantile(drawn, [(1.0 - mass) / 2.0, (1.0 + mass) / 2.0], axis=0)
+        held = (low <= coefficients) & (coefficients <= high)
+        shares.append(float(held.mean()))
+    towards = np.where(coefficients > 0.0, high < coefficients, low > coefficients)
+    least_squares = 2.0 * 1.96 * np.sqrt(np.diag(np.linalg.inv(covariance)) / n)
+    return FixedCoverage(
+        shares=tuple(shares),
+        held=int(held[:, 0].sum()),
+        towards_0=int(towards.sum()),
+        width=float(np.median((high - low) / least_squares)),
+    )
