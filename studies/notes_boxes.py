@@ -189,7 +189,8 @@ def draw_boxes(path: Path, rng: np.random.Generator) -> dict[str, tuple[object, 
         title="What the Notes' boxplots show is their code's law, not their text's",
         subtitle=(
             "Distance of 200 outputs from the posterior, data from the prior; blue: the code's law, "
-            r"$\exp(\varepsilon u/S)$; orange: the text's, $\exp(\varepsilon u/2S)$; black: the pictures' medians"
+            r"$\exp(\varepsilon\,u/S)$; orange: the text's, $\exp(\varepsilon\,u/2S)$; "
+            "black: the pictures' medians"
         ),
         footer="The Notes, Figures 2 to 4, as the pictures' own titles name them. Local: no guarantee.",
         panels=3,

@@ -35,10 +35,7 @@ def picture(
 
     The width is of a panel and the height of the whole, in inches.
     """
-    from matplotlib import rc_context  # noqa: PLC0415 - the plot extra
-
-    # Labels of studies are written here, and hold formulas; those of releases may hold any text.
-    with styled(), rc_context({"text.parse_math": True}):
+    with styled():
         figure = new_figure(max(width * panels, 6.4), height)
         axes = figure.subplots(rows, panels, squeeze=False).ravel()
         yield list(axes)
@@ -46,7 +43,7 @@ def picture(
             legend.set_frame_on(True)  # no grid line goes through its words
             legend.get_frame().set(facecolor="white", edgecolor="none", alpha=0.9)
         finish(figure, title, subtitle, f"{footer} {NOT_A_RELEASE}")
-        save_figure(figure, path)
+        save_figure(figure, path, has_formulas=True)
 
 
 def plain(number: float, _position: int | None = None) -> str:

@@ -178,7 +178,9 @@ def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) ->
             limit = own.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
             if own.paper.startswith("<= ") and limit.replace(".", "").isdigit():
                 bounds.append(own.judged)
-                assert (own.ours > float(limit)) == (own.judged is Verdict.WRONG), own.quantity
+                assert (own.ours > float(limit) * (1.0 + 1e-12)) == (
+                    own.judged is not Verdict.AGREES and own.judged is not Verdict.LOOSE
+                ), own.quantity
     assert {Verdict.WRONG, Verdict.LOOSE, Verdict.AGREES} <= set(bounds)
 
 
