@@ -176,7 +176,7 @@ def _row(panel: Panel, name: str, law: str, medians: list[float], printed: float
         error=float(1.2533 * np.std(medians) / np.sqrt(len(medians))),
         paper="" if printed is None else f"{printed:.3g} in the picture",
         claim=claim,
-        note=f"99 % of experiments: {low:.3g} to {high:.3g}",
+        note="200 runs on data from the prior; the claim: in the central 99 % of such experiments",
         digits=3,
     )
 
