@@ -98,7 +98,7 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="Repeating one symbol doubles what a draw tells",
-        subtitle=f"Loss of one draw from a Bernoulli posterior on [{A0}, {1 - A0}], by the data set",
+        subtitle=f"Loss of one draw from a Bernoulli posterior on $[{A0}, {1 - A0}]$, by the data set",
         footer="Foulds et al. 2016, Figure 8; worked out, no chance.",
         width=6.4,
     ) as (axis,):
@@ -106,9 +106,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
         draw_line(axis, [n + 1 for n in SHOWN], balanced, "balanced data, a record replaced", 2)
         draw_line(axis, [n + 1 for n in SHOWN], added, "equal records, one added", 1)
         logarithmic(axis, x=True)
-        draw_limit(axis, LIMIT, "2 log 9, what is charged")
+        draw_limit(axis, LIMIT, r"$2\,\log 9$, what is charged")
         axis.set_ylim(0.0, LIMIT * 1.12)
-        axis.set_xlabel("records: N, and the one that is replaced")
+        axis.set_xlabel("records: $N$, and the one that is replaced")
         axis.set_ylabel("loss, nats")
         axis.legend(loc="lower right")
     curves = {

@@ -157,18 +157,18 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="Far above the threshold, draws still tell little",
-        subtitle="Power of the best test of level .05, from 100 draws; data that differ by rho in one record",
-        footer=f"Dimitrakakis et al. 2014, Theorem 3; L = 1, {repeats:,} repeats.",
+        subtitle=r"Power of the best test of level .05, of 100 draws; data differ by $\rho$ in one record",
+        footer=f"Dimitrakakis et al. 2014, Theorem 3; $L = 1$, {repeats:,} repeats.",
         width=6.4,
     ) as (axis,):
         for series, (records, found) in enumerate(powers.items()):
             label = f"{records} record{'s' if records > 1 else ''}"
             draw_line(axis, SHOWN, [value for value, _ in found], label, series)
         logarithmic(axis, x=True)
-        draw_limit(axis, least, f"Theorem 3: 'can', rho = {least:.4f}", across=False)
-        draw_limit(axis, 1.0 - DELTA, "1 - delta", at_left=True)
+        draw_limit(axis, least, rf"Theorem 3: 'can', $\rho$ = {least:.4f}", across=False)
+        draw_limit(axis, 1.0 - DELTA, r"$1 - \delta$", at_left=True)
         axis.set_ylim(0.0, 1.18)
-        axis.set_xlabel("rho")
+        axis.set_xlabel(r"$\rho$")
         axis.set_ylabel("power")
         axis.legend(loc="center left", bbox_to_anchor=(0.2, 0.55))
     curves: dict[str, tuple[float, ...]] = {"rho": SHOWN}

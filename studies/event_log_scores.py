@@ -42,9 +42,6 @@ class Effort:
     ----------
     epsilons : tuple of float
     n_splits : int
-        Of the crashes.
-    n_earlier_splits : int
-        Of generated logs like those of an earlier study; 0 leaves them out.
     n_states, n_sweeps : int
     n_restarts : int
         Without privacy, and clipped.
@@ -58,7 +55,6 @@ class Effort:
 
     epsilons: tuple[float, ...] = EPSILONS
     n_splits: int
-    n_earlier_splits: int
     n_states: int = 10
     n_sweeps: int = 200
     n_restarts: int = 4
@@ -70,7 +66,6 @@ class Effort:
 SMALLEST = Effort(
     epsilons=(0.1, 10.0),
     n_splits=2,
-    n_earlier_splits=0,
     n_states=3,
     n_sweeps=10,
     n_restarts=2,
@@ -78,8 +73,8 @@ SMALLEST = Effort(
     kinds=("few",),
     part=(5, 8),
 )
-USUAL = Effort(n_splits=2, n_earlier_splits=2, n_slow_restarts=1)
-FULL = Effort(n_splits=10, n_earlier_splits=10, n_slow_restarts=4)
+USUAL = Effort(n_splits=2, n_slow_restarts=1)
+FULL = Effort(n_splits=10, n_slow_restarts=4)
 
 Scores = dict[tuple[str, str, float], list[float]]
 """Of each split, by model, method, epsilon; without privacy epsilon is infinite."""

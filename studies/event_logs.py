@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.special import entr
 
-from studies.crash_labels import LABELS
+from studies.crash_labels import LABELS, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.typing import Counts, Floats
+    from suffice.typing import Counts
 
 Kind = Literal["many", "few"]
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -58,14 +57,10 @@ GENERATED_SHAPE = (18, 70)
 GENERATED_CATEGORIES = (10, 60, 2, 2, 2)
 GENERATED_FEATURES = ("type", "category", "casualties_friendly", "casualties_civilian", "casualties_enemy")
 GENERATED_STATES = 6
-EARLIER_MEDIANS: Mapping[Kind, int] = {"many": 936, "few": 48}
-"""Of the generated logs of an earlier study, which are not at hand."""
 _SPREAD_OF_ROWS, _STAY, _LIKENESS = 0.76, 0.9, 100.0
 """Deviation of log rows a cell; chance to stay; Dirichlet of a cell about its state."""
 _EMISSIONS = (1.3, 0.33, 1.0, 1.0, 1.0)
 """Dirichlet of the states, by feature: the one of 60 categories is sparse."""
-_EARLIER_LEVEL, _EARLIER_ONE_STATE = (6.62, 6.64), (8.10, 8.15)
-"""Entropy of an event given its state, and of an event, in nats: as of the earlier study's logs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +178,7 @@ def crash_log(kind: Kind, path: Path) -> EventLog:
         source="fatal crashes",
         features=tuple(features.values()),
         categories=tuple(categories),
-        regions=tuple(str(own) for own in regions),
+        regions=tuple(STATES[int(own)] for own in regions),
         times=tuple(times),
         region=region,
         time=time,
@@ -203,7 +198,6 @@ def generated_log(
     *,
     shape: tuple[int, int] = GENERATED_SHAPE,
     n_categories: tuple[int, ...] = GENERATED_CATEGORIES,
-    is_like_earlier: bool = False,
 ) -> EventLog:
     """Generate a log of cells in six hidden states, each cell a little unlike its state.
 
@@ -216,21 +210,14 @@ def generated_log(
         Regions and time steps.
     n_categories : tuple of int
         Of each feature, five at most.
-    is_like_earlier : bool
-        Whether medians, 936 and 48, and entropies are those of an earlier study; for the usual shape.
     """
-    while True:
-        emissions = [
-            rng.dirichlet(np.full(size, own), size=GENERATED_STATES)
-            for size, own in zip(n_categories, _EMISSIONS, strict=False)
-        ]
-        states = _generated_states(shape, rng)
-        weights = np.exp(_SPREAD_OF_ROWS * rng.standard_normal(shape))
-        median = EARLIER_MEDIANS[kind] if is_like_earlier else MEDIANS[kind]
-        rows = np.rint(median * weights / np.median(weights)).astype(np.int64)
-        if not is_like_earlier or _has_earlier_entropies(emissions, states, rows):
-            break
-    rows = rows.ravel()
+    emissions = [
+        rng.dirichlet(np.full(size, own), size=GENERATED_STATES)
+        for size, own in zip(n_categories, _EMISSIONS, strict=False)
+    ]
+    states = _generated_states(shape, rng)
+    weights = np.exp(_SPREAD_OF_ROWS * rng.standard_normal(shape))
+    rows = np.rint(MEDIANS[kind] * weights / np.median(weights)).astype(np.int64).ravel()
     cell = np.repeat(np.arange(rows.size), rows)
     codes = []
     for size, of_states in zip(n_categories, emissions, strict=True):
@@ -261,14 +248,3 @@ def _generated_states(shape: tuple[int, int], rng: np.random.Generator) -> NDArr
         fresh = rng.integers(GENERATED_STATES, size=n_regions)
         states[:, step] = np.where(rng.random(n_regions) < _STAY, states[:, step - 1], fresh)
     return states
-
-
-def _has_earlier_entropies(
-    emissions: list[Floats], states: NDArray[np.int64], rows: NDArray[np.int64]
-) -> bool:
-    """Tell whether an event is as hard to foretell as in the earlier study, knowing its state and not."""
-    share = np.bincount(states.ravel(), rows.ravel(), minlength=GENERATED_STATES) / rows.sum()
-    level = sum(float(share @ entr(each).sum(axis=-1)) for each in emissions)
-    one_state = sum(float(entr(share @ each).sum()) for each in emissions)
-    low, high = _EARLIER_LEVEL
-    return low <= level <= high and _EARLIER_ONE_STATE[0] <= one_state <= _EARLIER_ONE_STATE[1]

@@ -139,9 +139,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
         Row(
             quantity="C.2: path at levels 0, 1/4, 1/2, 1: price",
             ours=anneal.path,
-            paper="sum of levels",
-            claim=near(sum(LEVELS[:-1]), 0.0),
-            note="of all but the last, which no state is drawn at",
+            verdict=Verdict.ADDED,
+            note="the sum of the levels, of all but the last, which no state is drawn at",
         ),
         Row(
             quantity="C.2: path, enumerated loss",
@@ -171,23 +170,23 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="What a step of a private chain costs",
-        subtitle="The paper's price of few updates at random is below their loss; Metropolis needs delta",
+        subtitle="The paper's price of few updates at random is below their loss; Metropolis needs $\\delta$",
         footer="Foulds et al. 2016, Sections 4.1, C.1; enumerated on a grid of 81 points, up to 20 records.",
         panels=2,
     ) as (left, right):
-        draw_line(left, list(shares), list(np.full(100, 6.0)), "places public: 2 Delta", 0, marker=False)
+        draw_line(left, list(shares), list(np.full(100, 6.0)), r"places public: $2\Delta$", 0, marker=False)
         draw_line(left, list(shares), list(secret), "places secret", 2, marker=False)
-        draw_line(left, list(shares), list(12.0 * shares), "the paper: 4 Delta Q / N", 1, marker=False)
+        draw_line(left, list(shares), list(12.0 * shares), r"the paper: $4\Delta Q/N$", 1, marker=False)
         left.set_xlim(0.0, 0.6)
         left.set_ylim(0.0, 7.5)
-        left.set_xlabel("Q / N")
-        left.set_title("random scan of Q of N variables, 2 Delta = 6")
+        left.set_xlabel("$Q/N$")
+        left.set_title(r"random scan of $Q$ of $N$ variables, $2\Delta = 6$")
         left.set_ylabel("loss, nats")
         left.legend(loc="lower right")
         draw_line(right, shown, [metropolis[epsilon].delta for epsilon in shown], "Metropolis", 1)
         draw_line(right, shown, [barker[epsilon].delta for epsilon in shown], "Barker", 0)
-        right.set_xlabel("epsilon of a step")
-        right.set_title("delta needed")
+        right.set_xlabel(r"$\varepsilon$ of a step")
+        right.set_title(r"$\delta$ needed")
         right.set_ylim(-0.02, None)
         right.legend(loc="upper left")
     lines = [

@@ -29,17 +29,21 @@ def picture(
     panels: int = 1,
     width: float = 4.6,
     height: float = 3.3,
+    rows: int = 1,
 ) -> Iterator[list[Axes]]:
-    """Draw panels side by side into a PNG file, in inches a panel; the footer says that it is no release."""
+    """Draw panels side by side, in rows, into a PNG file; the footer says that it is no release.
+
+    The width is of a panel and the height of the whole, in inches.
+    """
     with styled():
         figure = new_figure(max(width * panels, 6.4), height)
-        axes = figure.subplots(1, panels, squeeze=False)[0]
+        axes = figure.subplots(rows, panels, squeeze=False).ravel()
         yield list(axes)
         for legend in filter(None, (axis.get_legend() for axis in axes)):
             legend.set_frame_on(True)  # no grid line goes through its words
             legend.get_frame().set(facecolor="white", edgecolor="none", alpha=0.9)
         finish(figure, title, subtitle, f"{footer} {NOT_A_RELEASE}")
-        save_figure(figure, path)
+        save_figure(figure, path, has_formulas=True)
 
 
 def plain(number: float, _position: int | None = None) -> str:
@@ -83,7 +87,15 @@ def draw_line(
     )
 
 
-def draw_limit(axis: Axes, value: float, label: str, *, across: bool = True, at_left: bool = False) -> None:
+def draw_limit(
+    axis: Axes,
+    value: float,
+    label: str,
+    *,
+    across: bool = True,
+    at_left: bool = False,
+    label_at_left: bool = False,
+) -> None:
     """Draw what a quantity tends to, or what is claimed, as a dashed line with its name."""
     if across:
         axis.axhline(value, color=LIMIT, linestyle=(0, (5, 3)), linewidth=1.2)
@@ -92,7 +104,7 @@ def draw_limit(axis: Axes, value: float, label: str, *, across: bool = True, at_
     else:
         axis.axvline(value, color=LIMIT, linestyle=(0, (5, 3)), linewidth=1.2)
         place, beside = axis.get_xaxis_transform(), (value, 0.98)
-        sides, offset = ("left", "top"), (4, 0)
+        sides, offset = (("right", "top"), (-4, 0)) if label_at_left else (("left", "top"), (4, 0))
     axis.annotate(
         label,
         beside,

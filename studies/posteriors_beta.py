@@ -130,8 +130,8 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="Thirty private posteriors of 6 successes in 20 records",
-        subtitle=f"Density of p, epsilon {EPSILON:g}, a0 = {LEAST:g}; black: the posterior without privacy; "
-        "dotted: the truth .3",
+        subtitle=rf"Density of $p$, $\varepsilon$ = {EPSILON:g}, $a_0$ = {LEAST:g}; "
+        "black: the posterior without privacy; dotted: the truth .3",
         footer="Foulds et al. 2016, Figure 1.",
         panels=3,
         width=3.5,
@@ -157,8 +157,9 @@ def run(out: Path, seed: int, size: Size) -> Result:
             axis.set_title(name)
             axis.set_ylim(0.0, 7.0)
             axis.set_xlim(0.0, 1.0)
-            axis.set_xlabel("p")
-            axis.set_yticks([])
+            axis.set_xlabel("$p$")
+            axis.set_yticks(range(0, 8, 2))
+        axes[0].set_ylabel("density of $p$")
     curves = {"p": tuple(POINTS), "posterior": tuple(exact), "OPS": tuple(tempered)}
     curves |= {f"plug-in {place + 1}": tuple(own) for place, own in enumerate(plug_in)}
     curves |= {f"noise-aware {place + 1}": tuple(own) for place, own in enumerate(aware)}

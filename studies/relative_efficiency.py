@@ -60,6 +60,10 @@ def estimates(records: int, repeats: int, rng: np.random.Generator) -> Iterator[
         yield f"OPS draw, a0 = {least:g}", drawn.draws[0]
 
 
+def _label(name: str) -> str:
+    return name.replace("a0", "$a_0$")
+
+
 def efficiency(values: Floats, records: int) -> tuple[float, float]:
     """Return N E(estimate - p)^2 / (p (1 - p)) and its standard error."""
     squares = records * (values - TRUTH) ** 2 / (TRUTH * (1.0 - TRUTH))
@@ -152,20 +156,22 @@ def run(out: Path, seed: int, size: Size) -> Result:
     with picture(
         path,
         title="A tempered draw never catches up",
-        subtitle=f"Relative efficiency over the records, p = {TRUTH}, epsilon {EPSILON:g}; dashed: limits",
+        subtitle=rf"Relative efficiency over $N$, $p$ = {TRUTH}, $\varepsilon$ = {EPSILON:g}; dashed: limits",
         footer=f"Foulds et al. 2016, Table 1, Theorems 4, 5; {repeats:,} repeats.",
         width=6.4,
         height=3.8,
     ) as (axis,):
         for series, (name, (_, value)) in enumerate(limits.items()):
             if name != "non-private draw":
-                draw_limit(axis, value, f"1 + T = {value:.4g}" if name.startswith("OPS") else f"{value:g}")
-            draw_line(axis, SHOWN, [found[own_records][name][0] for own_records in SHOWN], name, series)
+                draw_limit(axis, value, f"$1 + T$ = {value:.4g}" if name.startswith("OPS") else f"{value:g}")
+            draw_line(
+                axis, SHOWN, [found[own_records][name][0] for own_records in SHOWN], _label(name), series
+            )
         logarithmic(axis, x=True)
         axis.set_ylim(0.0, 8.2)
         axis.set_xlim(80, 400_000)
-        axis.set_xlabel("records N")
-        axis.set_ylabel("N E(estimate - p)^2 / (p (1 - p))")
+        axis.set_xlabel("records $N$")
+        axis.set_ylabel(r"$N\,\mathrm{E}(\mathrm{estimate} - p)^2\,/\,(p(1 - p))$")
         axis.legend(loc="center left", bbox_to_anchor=(0.0, 0.66), ncols=2)
     curves: dict[str, tuple[float, ...]] = {"N": SHOWN}
     for name in limits:

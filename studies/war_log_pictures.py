@@ -48,7 +48,7 @@ def draw_states(
         footer=footer,
         panels=len(maps),
         width=2.15,
-        height=4.6,
+        height=max(4.6, 0.125 * len(log.regions)),
     ) as axes:
         for axis, (name, states) in zip(axes, maps.items(), strict=True):
             axis.imshow(
@@ -66,7 +66,8 @@ def draw_states(
             final.set_horizontalalignment("right")
             axis.set_yticks([])
             axis.grid(visible=False)
-        axes[0].set_ylabel("regions")
+        axes[0].set_yticks(range(len(order)), [log.regions[place] for place in order], fontsize=5.5)
+        axes[0].tick_params(axis="y", length=0, pad=2)
         patches = [
             Patch(facecolor=colour, edgecolor=QUIET, linewidth=0.4, label=f"state {place + 1}")
             for place, colour in enumerate(colours)

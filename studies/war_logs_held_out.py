@@ -5,8 +5,7 @@ cells: of the mean chance over the draws of the second half, of OPS under its la
 whose noise lies on the counts of all cells together, and a hidden Markov model of ten states, whose noise
 lies on each cell. Laplace noise is drawn anew for each split. Without privacy and under Laplace noise the
 restart with the highest log joint is scored; scores of OPS are means over restarts, as no restart may be
-chosen for nothing. On the crashes both Laplace noise and OPS are for a row added or removed; on generated
-logs, which stand beside an earlier study, for a row replaced.
+chosen for nothing. Both Laplace noise and OPS are for a row added or removed.
 """
 
 from __future__ import annotations
@@ -16,18 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from studies.event_log_models import AWARE, CLIPPED, EXACT, OPS, PRIVATE
-from studies.event_log_scores import EPSILONS, FULL, MARKOV, MODELS, NAIVE, SMALLEST, USUAL, scores_of
-from studies.event_logs import event_log, generated_log
+from studies.event_log_scores import FULL, MARKOV, MODELS, NAIVE, SMALLEST, USUAL, scores_of
+from studies.event_logs import event_log
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
 from studies.result import Claim, Result, Row, Verdict, conclude, near
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from studies.event_log_scores import Effort, Scores
-    from studies.event_logs import EventLog, Kind
-    from studies.mechanisms.not_a_release import Relation
+    from studies.event_logs import EventLog
     from studies.result import Size
 
 WIDE, TIGHT = OPS
@@ -35,8 +33,6 @@ WIDE, TIGHT = OPS
 SHOWN = (0.1, 1.0, 10.0)
 """Epsilons of the rows; the curves have all."""
 SUBJECT: Mapping[str, str] = {NAIVE: "noise on the sums", MARKOV: "noise on every cell"}
-WITHOUT_AWARE = (CLIPPED, *OPS)
-"""What is scored on generated logs beside the crashes."""
 COMPETITIVE = 0.1
 """Nats that OPS and Laplace noise may differ by where OPS is called competitive."""
 SUPERIOR = ("Laplace superior", Claim(low=0.0))
@@ -46,25 +42,11 @@ CLAIMS: Mapping[tuple[str, str], tuple[str, Claim]] = {
     ("many", MARKOV): SUPERIOR,
 }
 """What the paper says of its figures, by log and model, and what that leaves for Laplace less OPS."""
-EARLIER_WITHOUT: Mapping[Kind, float] = {"many": -6.637, "few": -6.642}
-EARLIER: Mapping[tuple[Kind, str], tuple[tuple[float, ...], ...]] = {
-    ("many", CLIPPED): ((-7.083, -6.746, -6.694, -6.644, -6.639), (-7.083, -6.724, -6.685, -6.643, -6.639)),
-    ("many", WIDE): ((-6.902, -6.682, -6.741, -6.735, -6.741), (-6.731, -6.681, -6.674, -6.743, -6.738)),
-    ("many", TIGHT): ((-6.808, -6.660, -6.724, -6.641, -6.640), (-6.795, -6.660, -6.717, -6.751, -6.640)),
-    ("few", CLIPPED): ((-8.267, -7.646, -7.315, -6.829, -6.736),),
-    ("few", WIDE): ((-8.241, -6.917, -6.801, -6.698, -6.682),),
-    ("few", TIGHT): ((-8.351, -7.170, -6.876, -6.680, -6.662),),
-}
-"""Scores of an earlier study at `EPSILONS`, of one or two runs; without privacy above."""
-NEAR = 0.05
-"""Nats from the runs of the earlier study that count as the same."""
 CONCLUSION = (
     "Reproduced on the crashes: under naive Bayes Laplace noise is superior to OPS, and with many events "
     "a cell under the hidden Markov model as well. Not reproduced: with few events a cell OPS, if its "
     "chain has converged, is not competitive with clipped counts but better at every epsilon; noise-aware "
-    "Laplace is behind it at epsilon .1 only. On generated logs with many events OPS is better than "
-    "clipped counts at epsilon .1. There all losses of clipped counts are within .05 nats of an earlier "
-    "study's, whose logs are not at hand; some of OPS are not, as its restarts end in different modes. "
+    "Laplace is behind it at epsilon .1 only. "
     "The papers' pictures are not at hand: the comparison is with what the text says of them."
 )
 
@@ -89,36 +71,7 @@ def rows_of(log: EventLog, scores: Scores) -> list[Row]:
     return found
 
 
-def rows_of_generated(log: EventLog, scores: Scores) -> list[Row]:
-    """Return what hidden Markov models of generated logs lose against no privacy, beside an earlier study."""
-    exact = scores[MARKOV, EXACT, np.inf]
-    found = [
-        _row(
-            f"{title_of(log)}, {MARKOV}: {EXACT}",
-            exact,
-            note=f"an earlier study: {EARLIER_WITHOUT[log.kind]}",
-        )
-    ]
-    for (kind, method), runs in EARLIER.items():
-        for epsilon in (each for each in EPSILONS if kind == log.kind and (MARKOV, method, each) in scores):
-            lost = np.subtract(scores[MARKOV, method, epsilon], exact)
-            earlier = [run[EPSILONS.index(epsilon)] - EARLIER_WITHOUT[kind] for run in runs]
-            beyond = max(min(earlier) - lost.mean(), lost.mean() - max(earlier), 0.0)
-            known = " and ".join(f"{each:.3f}" for each in earlier)
-            near = f"within {NEAR} of it" if beyond <= NEAR else f"{beyond:.3f} beyond it"
-            found.append(
-                _row(
-                    f"{title_of(log)}, {MARKOV}: {method} less {EXACT}, epsilon {epsilon:g}",
-                    lost.tolist(),
-                    note=f"an earlier study: {known}; {near}",
-                )
-            )
-    return found
-
-
-def _row(
-    quantity: str, values: list[float], *, paper: str = "", claim: Claim | None = None, note: str = ""
-) -> Row:
+def _row(quantity: str, values: list[float], *, paper: str = "", claim: Claim | None = None) -> Row:
     return Row(
         quantity=quantity,
         ours=float(np.mean(values)),
@@ -126,7 +79,6 @@ def _row(
         error=float(np.std(values, ddof=1) / np.sqrt(len(values))),
         claim=claim,
         verdict=Verdict.ADDED,
-        note=note,
         digits=4,
     )
 
@@ -141,7 +93,7 @@ def draw_scores(path: Path, log: EventLog, scores: Scores, effort: Effort, foote
     with picture(
         path,
         title=f"How likely held-out events are: {log.source}, {log.median_rows:,.0f} a cell",
-        subtitle="Log likelihood of an event of a held-out tenth of cells over epsilon; higher is better",
+        subtitle="Log likelihood of an event in held-out cells by $\\varepsilon$; higher is better",
         footer=footer,
         panels=len(MODELS),
         width=4.7,
@@ -156,36 +108,30 @@ def draw_scores(path: Path, log: EventLog, scores: Scores, effort: Effort, foote
             logarithmic(axis, x=True)
             axis.margins(y=0.12)
             axis.set_title(f"{model}: {SUBJECT[model]}")
-            axis.set_xlabel("epsilon")
+            axis.set_xlabel(r"$\varepsilon$")
         axes[0].set_ylabel("log likelihood of an event")
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="x-small")
 
 
 def run(out: Path, seed: int, size: Size) -> Result:
-    """Score all methods on the crashes, or generated logs, and on logs like those of an earlier study."""
+    """Score all methods on the crashes, or on generated logs."""
     effort = size.pick(smallest=SMALLEST, usual=USUAL, full=FULL)
     rng = np.random.default_rng(seed)
     logs = [event_log(kind, rng) for kind in effort.kinds]
     if effort.part is not None:
         logs = [log.part(*effort.part) for log in logs]
-    cases: list[tuple[EventLog, Sequence[str], int, Relation]]
-    cases = [(log, PRIVATE, effort.n_splits, "add_or_remove_one") for log in logs]
-    if effort.n_earlier_splits:
-        likened = [generated_log(kind, rng, is_like_earlier=True) for kind in effort.kinds]
-        cases += [(log, WITHOUT_AWARE, effort.n_earlier_splits, "replace_one") for log in likened]
+    n_splits = effort.n_splits
     rows, pictures = [], []
     columns = ("log", "model", "method", "epsilon", "mean", "standard deviation over splits", "splits")
     curves: dict[str, list[object]] = {name: [] for name in columns}
-    for log, methods, n_splits, relation in cases:
-        is_like_earlier = methods is WITHOUT_AWARE
-        scores = scores_of(log, methods, n_splits, effort, relation=relation, rng=rng)
-        rows += (rows_of_generated if is_like_earlier else rows_of)(log, scores)
-        name = f"war_logs_held_out-{log.kind}{'-generated' if is_like_earlier else ''}.png"
+    for log in logs:
+        scores = scores_of(log, PRIVATE, n_splits, effort, relation="add_or_remove_one", rng=rng)
+        rows += rows_of(log, scores)
         footer = (
             f"Foulds et al. 2016, Figures 6 and 9; {n_splits} splits, {effort.n_sweeps} sweeps, "
             f"{effort.n_states} states. OPS has its epsilon only if its chain has converged."
         )
-        pictures.append(out / name)
+        pictures.append(out / f"war_logs_held_out-{log.kind}.png")
         draw_scores(pictures[-1], log, scores, effort, footer)
         for (model, method, epsilon), values in scores.items():
             spread = np.std(values, ddof=1)

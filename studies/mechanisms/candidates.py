@@ -15,6 +15,9 @@ replace a record; n is public.
 There are finitely many candidates, so the pure loss of each mechanism can be *certified*: the largest log
 ratio of chances over all candidates and all neighbours is computed, and stands beside the claim in every
 output.
+
+The code behind the Notes' figures leaves the 2 out of the exponent: it draws with twice the epsilon of the
+text. ``is_halved=False`` does the same.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ class CandidateMechanism(NotARelease):
     sensitivity : {"global", "local", "smooth"}
     epsilon : float
         In the exponent.
+    is_halved : bool
+        Whether the exponent is that of the text, with 2 S; else it is that of the code.
     delta : float or None
         Of the claim for smooth sensitivity. A delta near 1 is not privacy.
     beta : float or None
@@ -77,6 +82,7 @@ class CandidateMechanism(NotARelease):
     scales: Floats
     claim: str
     certified_loss: float
+    is_halved: bool = True
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -94,7 +100,9 @@ class CandidateMechanism(NotARelease):
 
     def log_chances(self, rows: Rows) -> Floats:
         """Return the log chance of every candidate for the data sets of these rows of the simplex."""
-        return _log_chances(self.prior, self.simplex, rows, self.scales[rows], self.epsilon)
+        return _log_chances(
+            self.prior, self.simplex, rows, self.scales[rows], self.epsilon * (1.0 if self.is_halved else 2.0)
+        )
 
     def expected_distances(self, rows: Rows) -> Floats:
         """Return the mean distance of a drawn candidate from the posterior of each of these data sets."""
@@ -222,6 +230,7 @@ def candidate_mechanism(
     sensitivity: Sensitivity,
     delta: float | None = None,
     n_outcomes: int | None = None,
+    is_halved: bool = True,
 ) -> CandidateMechanism:
     """Return the mechanism for all data sets of n records, its loss certified by enumeration.
 
@@ -238,6 +247,8 @@ def candidate_mechanism(
         Of smooth sensitivity, in (0, 1).
     n_outcomes : int, optional
         Of ``smoothness``; n_records, as in the Notes' figures, without it.
+    is_halved : bool
+        False: the exponent of the Notes' code, twice the text's.
     """
     check_positive(epsilon=epsilon, **{f"prior_{place}": each for place, each in enumerate(prior)})
     if (sensitivity == "smooth") != (delta is not None):
@@ -262,7 +273,10 @@ def candidate_mechanism(
         simplex=simplex,
         scales=scales,
         claim=claim,
-        certified_loss=_largest_log_ratio(tuple(prior), simplex, scales, epsilon),
+        certified_loss=_largest_log_ratio(
+            tuple(prior), simplex, scales, epsilon * (1.0 if is_halved else 2.0)
+        ),
+        is_halved=is_halved,
     )
 
 

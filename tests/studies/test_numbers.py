@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from studies.catalogue import study_named
 from studies.result import Verdict, read_rows
 from support.real_data import REAL_DATA
-from support.study_page import rows_of_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from studies.result import Result
+
+
+PANEL = "DL(7, 4, 5), n = 100, epsilon 0.8"
 
 
 def ours(result: Result, quantity: str) -> float:
@@ -62,8 +63,12 @@ def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
         own = result[f"Laplace, N = {records:,}, {replaced}"]
         assert own.error is not None
         assert abs(own.ours - number) < 7 * own.error + 0.0005
-    assert ours(result, f"least N at which Laplace errs less than OPS, {replaced}") == 6
-    assert ours(result, "least N at which Laplace errs less than OPS, a record added or removed") == 3
+    for prior, crossing in (("flat", 6), ("Beta(1/2, 1/2)", 8), ("Beta(1/4, 1/4)", 10)):
+        row = result[f"least N at which Laplace errs less than OPS, {prior} prior, {replaced}"]
+        assert row.ours == crossing
+        assert (row.judged is Verdict.AGREES) == (crossing >= 8)
+    added = "least N at which Laplace errs less than OPS, flat prior, a record added or removed"
+    assert ours(result, added) == 3
     # 27 simulated means: none is 7 standard errors away by chance (1e-10).
     assert ours(result, "largest distance of a simulated mean from its sum, in standard errors") < 7.0
 
@@ -102,12 +107,49 @@ def test_the_notes(found: Callable[[str], Result]) -> None:
     assert ours(local, "largest excess over the change at r = BI(x), all x of 12 records") < 1e-12
     four = found("hellinger_mechanisms")
     losses = [own.ours for own in four.rows if own.quantity.startswith("certified")]
-    assert losses == pytest.approx((0.40158, 0.77865, 0.50466, 0.26007, 0.36780, 0.31357), abs=1.1e-5)
+    by_text = (0.40158, 0.77865, 0.50466, 0.26007, 0.36780, 0.31357)
+    assert losses[:6] == pytest.approx(by_text, abs=1.1e-5)
+    for own in four.rows:
+        if "the code's law" in own.quantity and "certified loss, smooth" in own.quantity:
+            assert own.judged is Verdict.DIFFERS  # twice the epsilon is beyond what is claimed
     ratios = {own.quantity: own.ours for own in four.rows if " over Laplace" in own.quantity}
-    assert len(ratios) == 6
+    assert len(ratios) == 12
     for quantity, ratio in ratios.items():
         low, high = (2.2, 3.3) if "best candidate" in quantity else (3.5, 15.0)
+        if "the code's law" in quantity:
+            low, high = (0.9, 1.1) if "best candidate" in quantity else (3.0, 12.0)
         assert low < ratio < high
+
+
+def test_the_notes_boxplots_come_out_by_their_code_and_not_by_their_text(
+    found: Callable[[str], Result],
+) -> None:
+    """Medians of 200 experiments: the 99 % they span holds the picture's under one law only."""
+    rows = [own for own in found("hellinger_mechanisms").rows if own.quantity.startswith("Figure 3a: median")]
+    verdicts = {own.quantity: own.judged for own in rows}
+    assert len(verdicts) == 7
+    for name in ("smooth", "local"):
+        assert (
+            verdicts[f"Figure 3a: median Hellinger distance, {name}, the code's law, {PANEL}"]
+            is Verdict.AGREES
+        )
+        assert (
+            verdicts[f"Figure 3a: median Hellinger distance, {name}, the text's law, {PANEL}"]
+            is Verdict.DIFFERS
+        )
+
+
+def test_lemmas_hold_by_the_reading_that_is_stated(found: Callable[[str], Result]) -> None:
+    """Lemma 8's D is the spectral norm, and Lemma 7's epsilon the least chance of an outcome."""
+    divergence, bayes = found("kl_of_laplace"), found("robustness")
+    assert ours(divergence, "Lemma 8: KL over D |gamma|, gamma = (10, 0)") == pytest.approx(4.212, abs=5e-4)
+    assert ours(divergence, "Lemma 8: KL over D |gamma|^2 / 2, gamma = (10, 0)") == pytest.approx(
+        0.842, abs=5e-4
+    )
+    lemma = bayes["Lemma 7: largest log ratio over L rho, epsilon the least chance of an outcome"]
+    assert lemma.ours == pytest.approx(0.983, abs=5e-4)
+    assert lemma.judged is Verdict.AGREES
+    assert bayes["Lemma 7: the same, epsilon the least entry of a table"].judged is Verdict.DIFFERS
 
 
 def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -> None:
@@ -136,7 +178,9 @@ def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) ->
             limit = own.paper.removeprefix("<= ").removeprefix("n = ").split(" for ")[0]
             if own.paper.startswith("<= ") and limit.replace(".", "").isdigit():
                 bounds.append(own.judged)
-                assert (own.ours > float(limit)) == (own.judged is Verdict.WRONG), own.quantity
+                assert (own.ours > float(limit) * (1.0 + 1e-12)) == (
+                    own.judged is not Verdict.AGREES and own.judged is not Verdict.LOOSE
+                ), own.quantity
     assert {Verdict.WRONG, Verdict.LOOSE, Verdict.AGREES} <= set(bounds)
 
 
@@ -166,17 +210,6 @@ def test_noise_costs_what_it_hides(found: Callable[[str], Result]) -> None:
     low, high = (ours(result, f"{name}: Laplace, clipped, epsilon {each}") for each in ("0.1", "10"))
     assert low < high - 0.5
     assert high < ours(result, f"{name}: non-private") + 0.5
-
-
-def test_clipped_counts_on_the_page_lose_what_they_lost_in_an_earlier_study(papers: str) -> None:
-    """All ten losses, of two logs at five epsilons, are within .05 nats; of OPS most of twenty."""
-    rows = rows_of_page(papers, study_named("war_logs_held_out"))
-    notes = {row["quantity"]: row["note"] for row in rows}
-    near = {name: note.endswith("; within 0.05 of it") for name, note in notes.items() if "less non-" in name}
-    clipped = [is_near for name, is_near in near.items() if "clipped" in name]
-    assert len(near) == 30
-    assert clipped == [True] * 10
-    assert sum(near.values()) > 20
 
 
 def test_queries_by_draws(found: Callable[[str], Result]) -> None:

@@ -16,7 +16,8 @@ import pytest
 from scipy import stats
 
 from studies.distinguishing import DELTA, DRAWS, RATES, error_of_guessing, posterior, power
-from studies.hellinger_mechanisms import BETA, DIRICHLET, Configuration, distance_to, mean_distances
+from studies.hellinger_mechanisms import BETA, DIRICHLET, TEXT, Configuration, mean_distances
+from studies.notes_boxes import distance_to
 from studies.posteriors_beta import POINTS, RECORDS, SUCCESSES, mass_within, noise_aware_density, released
 from studies.query_model import LIKE_ADULT, answers, errors_of_draws, errors_of_release, load_counts
 from studies.robustness import le_cam
@@ -74,7 +75,7 @@ def test_intervals_of_noisy_counts_hold_less_than_they_say(rng: np.random.Genera
 def test_distances_of_laplace_noise_are_the_summed_ones(rng: np.random.Generator) -> None:
     """Of two counts one is released, with noise of scale 1 / epsilon; of three each, with 2 / epsilon."""
     of_two = Configuration(figure="", prior=BETA, counts=(20, 20), epsilon=0.5)
-    found = mean_distances(of_two, 20_000, rng)["Laplace"]
+    found = mean_distances(of_two, 20_000, rng)["Laplace", TEXT]
     noise = np.arange(-60, 61)
     kept = np.clip(20 + noise, 0, 40)
     distances = distance_to(BETA, (20, 20), np.stack([kept, 40 - kept], axis=1))
@@ -82,7 +83,7 @@ def test_distances_of_laplace_noise_are_the_summed_ones(rng: np.random.Generator
     assert found[2] is not None
     assert abs(found[0] - summed[0]) < 7 * found[2] < abs(found[0] - summed[1])
     of_three = Configuration(figure="", prior=DIRICHLET, counts=(30, 30, 30), epsilon=0.8)
-    found = mean_distances(of_three, 20_000, rng)["Laplace"]
+    found = mean_distances(of_three, 20_000, rng)["Laplace", TEXT]
     apart = [3.0 * float(laplace_chances(scale, 60) @ np.abs(noise)) for scale in (2.5, 1.25)]
     assert found[3] is not None
     assert abs(found[1] - apart[0]) < 7 * found[3] < abs(found[1] - apart[1])

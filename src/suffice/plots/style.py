@@ -189,8 +189,15 @@ def save(figure: Figure, path: Path) -> None:
         raise UsageError(message) from None
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path, *, has_formulas: bool = False) -> None:
     """Write a figure, marked as ours; its texts are shown as they are, neither as formulas nor as commands.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : Path
+    has_formulas : bool
+        Whether what stands between dollars is a formula: where no text comes from a release or from a user.
 
     Raises
     ------
@@ -200,7 +207,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
 
     for text in figure.findobj(Text):
-        text.set_parse_math(False)
+        text.set_parse_math(has_formulas)
         text.set_text(escaped(text.get_text(), keep_newlines=True))
     mark: dict[str, str | None] = {"Software": "written by suffice"}
     if path.suffix == ".svg":
