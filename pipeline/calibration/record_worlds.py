@@ -14,6 +14,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.statistics.measure import (
+    CodeColumn,
     CodeCounts,
     LatticeColumn,
     MomentSums,
@@ -183,7 +184,7 @@ def populations(
     if isinstance(measure, CodeCounts):
         return tuple(_codes(shares, rng) for shares in _shares(world, measure.width))
     if isinstance(measure, TableCounts):
-        sizes = {of.column: of.n_codes for of in measure.reads if not isinstance(of, LatticeColumn)}
+        sizes = {of.column: of.n_codes for of in measure.reads if isinstance(of, CodeColumn)}
         return tuple(_joint_codes(world, sizes, rng) for _ in _SCALES)
     if isinstance(measure, TransitionCounts):
         return tuple(_walks(world, measure, stays, rng) for stays in (0.5, 0.8))

@@ -22,7 +22,8 @@ from suffice.pipeline.calibration.record_sums import sums_of_each
 from suffice.pipeline.calibration.record_worlds import CORRELATED, WORLDS, populations
 from suffice.pipeline.calibration.world_coverage import true_parameters
 from suffice.pipeline.declaration.exact_numbers import format_number, scale_rounded_up
-from suffice.pipeline.posterior.posterior import MODELLED, NOISE_AWARE
+from suffice.pipeline.posterior.bounded_records import MODELLED
+from suffice.pipeline.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.statistics.measure import PowerSums
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace

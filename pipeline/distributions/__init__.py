@@ -43,7 +43,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spread_density": (),
     "spread_normal_inverse_wishart": ("SpreadNormalInverseWishart", "freedom", "updated_given_scales"),
     "spread_regression": ("SpreadNormalInverseGammaRegression",),
-    "spread_scales": ("CONCENTRATION", "VARIANCES", "WEIGHTS"),
+    "spread_scales": ("CONCENTRATION", "LARGEST", "LARGEST_WEIGHTS", "VARIANCES", "WEIGHTS"),
     "within_limits": ("unrestricted", "within", "within_region"),
     "student": ("log_student",),
 }

@@ -41,6 +41,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "GammaPoisson",
         "Marginal",
         "NormalNormal",
+        "SpreadGammaGamma",
     ),
     "one_sum.mixture_ratio": ("MixtureRatio",),
     "one_sum.nodes": ("batches", "resolve"),

@@ -11,7 +11,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "BY_EVIDENCE",
         "IGNORED",
         "MODELLED",
-        "WAYS",
         "can_be_of_bounded",
         "cells_to_model",
         "of_bounded_records",
@@ -21,7 +20,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "chosen_priors": ("AnyPrior", "n_prior_for", "predictor_prior_for", "prior_for", "read_prior"),
     "checking": ("Check",),
     "clipped_cells": ("pooled_with_clipping",),
-    "clipping_report": ("THRESHOLD",),
     "conflict": ("Conflict",),
     "contrasts": (
         "Contrast",

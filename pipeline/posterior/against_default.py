@@ -14,7 +14,7 @@ its width, while no cell alone is as far out as one in thousands. All together t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from suffice.pipeline.priors.mixtures import SpreadScale
 
 if TYPE_CHECKING:
     from suffice.pipeline.posterior.judged import Judged
-    from suffice.pipeline.priors.record_count import NPrior
     from suffice.typing import Floats
 
 
@@ -52,6 +51,6 @@ def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
     except UsageError:
         return "", np.zeros(0)
     cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
-    sums, _ = family.latent(statistic.take(cells), default, cast("NPrior", posterior.n_prior))
+    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
     of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
     return str(default), of_default + noise_constant(statistic) - stated[cells]

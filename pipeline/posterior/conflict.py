@@ -99,7 +99,7 @@ class Conflict:
     def is_against_default(self) -> bool:
         """Whether all cells together are so much more probable under the family's default prior."""
         parts = 1.0 if self.of_cells is None else self.of_cells / max(len(self.tails), 1)
-        return float(np.sum(self.log_bayes_factors)) > np.log(max(parts, 1.0) / THRESHOLD)
+        return bool(np.sum(self.log_bayes_factors) > np.log(max(parts, 1.0) / THRESHOLD))
 
     @property
     def adjusted(self) -> Floats:

@@ -8,7 +8,8 @@ import numpy as np
 
 from suffice.pipeline.calibration.remedies import Remedy, comes_nearer, tried_remedies
 from suffice.pipeline.calibration.result import advice
-from suffice.pipeline.posterior.posterior import IGNORED, PLUG_IN
+from suffice.pipeline.posterior.bounded_records import IGNORED
+from suffice.pipeline.posterior.posterior import PLUG_IN
 from support.generative_models import generative_model_for
 
 

@@ -19,7 +19,7 @@ from suffice.pipeline.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import plug_in_posterior, posterior_of
 from suffice.pipeline.posterior.matching import log_evidence as exact_evidence
 from suffice.pipeline.priors.mixtures import (
     Mixture,

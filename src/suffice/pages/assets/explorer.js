@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 9f715c7f3f5b39b70101d934a034877ac0bc6061d46da35a1961c9ef2f0aef15
+// sha256: 6050fa1243ca1395dde9a33ca79cb2bcb3c6155910959e128ff55b7d869f9de1
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -878,11 +878,25 @@
   var NUMBERS = ["location", "mean"];
   var WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
   var OF_MOMENTS = ["normal", "lognormal"];
+  var COUNT_CLIPPED = [
+    "normal",
+    "lognormal",
+    "binomial",
+    "poisson",
+    "geometric",
+    "negative_binomial",
+    "exponential",
+    "gamma",
+    "weibull",
+    "pareto",
+    "normal_known_variance"
+  ];
   function checkEntry(entry, { unit }, place) {
     const { family, nulls, other } = entry;
     const optional = [
       ...OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"],
-      ...WITHIN_UNIT.includes(family) ? ["within_unit"] : []
+      ...WITHIN_UNIT.includes(family) ? ["within_unit"] : [],
+      ...COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []
     ];
     onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
     if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
@@ -890,6 +904,9 @@
     if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
     if (entry.within_unit !== void 0 && (entry.within_unit !== true || unit === null || isUnits)) {
       throw refused(`${place}.within_unit`, "this statistic has none");
+    }
+    if (entry.count_clipped !== void 0 && (isUnits || entry.within_unit !== void 0 || entry.sample !== void 0)) {
+      throw refused(`${place}.count_clipped`, "this statistic has none");
     }
     if (entry.sample !== void 0 && (family === "categorical" || entry.within_unit !== void 0)) {
       throw refused(`${place}.sample`, "this statistic has none");
@@ -900,6 +917,34 @@
     }
     for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
     if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
+  }
+  function besideSums(block2, stated, place) {
+    onlyKeys(stated, ["weight"], [], place);
+    const share3 = number(stated.weight, place);
+    if (compare(share3, rational(1n, 1000n)) < 0 || compare(share3, ONE) > 0) throw refused(place, "its weight is out of range");
+    const exact = multiply(rational(block2.minimalL1 ?? block2.recordL1), share3);
+    const weight = (exact.n + exact.d - 1n) / exact.d;
+    const sums = block2.components.length;
+    const count2 = (name, side) => ({
+      name,
+      coefficients: [...block2.components.map(() => ZERO), ...[0, 1].map((i) => i === side ? rational(1n, weight) : ZERO)]
+    });
+    const withCounts = (one) => ({ ...one, coefficients: [...one.coefficients, ZERO, ZERO] });
+    return {
+      ...block2,
+      components: [...block2.components, "a count(x<lower)", "a count(x>upper)"],
+      largest: block2.largest > weight ? block2.largest : weight,
+      ...block2.minimalL1 === void 0 ? { recordL1: block2.recordL1 + weight } : { minimalL1: largest(block2.minimalL1 + weight, block2.betweenEnds + 2n * weight) },
+      quantities: [...block2.quantities.map(withCounts), count2("n_below", 0), count2("n_above", 1)],
+      counted: {
+        weight: String(weight),
+        sum_components: block2.components.slice(0, sums),
+        sum_partition_total: block2.minimalL1 === void 0 ? String(block2.recordL1) : null
+      }
+    };
+  }
+  function largest(one, other) {
+    return one > other ? one : other;
   }
   var BLOCKS = {
     bernoulli(entry, mayBeMinimal) {
@@ -1003,6 +1048,7 @@
         components: [`2^${exponent} sum(X)`, "sum(X^2)"],
         largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
         minimalL1: bound.n / bound.d,
+        betweenEnds: 2n * steps * factor.n,
         weight,
         parameters,
         quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE)
@@ -1042,6 +1088,7 @@
         components: [`sum(${value})`],
         largest: steps,
         minimalL1: width2,
+        betweenEnds: width2,
         parameters,
         quantities: [
           { name: "n", coefficients: [ZERO], ofPublicN: ONE },
@@ -1601,13 +1648,13 @@
     return above / below;
   }
   function lastCoefficients(values) {
-    let largest = 0;
+    let largest3 = 0;
     for (const order of [NODES - 1, NODES - 2, NODES - 3]) {
       let sum = 0;
       for (let i = 0; i < NODES; i += 1) sum += values[i] * Math.cos(order * ANGLES[i]);
-      largest = Math.max(largest, Math.abs(2 * sum / NODES));
+      largest3 = Math.max(largest3, Math.abs(2 * sum / NODES));
     }
-    return largest;
+    return largest3;
   }
 
   // src/likelihood.js
@@ -2135,14 +2182,14 @@
   var rate = (parameter, shape = () => 1) => ({
     parameter,
     prior: "Gamma",
-    defaultPrior: (known) => `Gamma(1, ${known.upper / (2 * shape(known))})`,
+    defaultPrior: (known) => `SpreadGamma(${known.upper / shape(known)})`,
     total: (known, step) => new GammaTotal(shape(known), step),
     update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
   });
   var scale = (parameter, share3 = 1) => ({
     parameter,
     prior: "InverseGamma",
-    defaultPrior: (known) => `InverseGamma(3, ${known.upper / 2})`,
+    defaultPrior: (known) => `SpreadInverseGamma(${known.upper})`,
     // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
     total: (_known, step) => new ReversedGammaTotal(share3, step),
     update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
@@ -2300,7 +2347,10 @@
     }
     let l1 = integer(stated.l1_sensitivity, `${place}.l1_sensitivity`);
     if (isKnown) {
-      const block2 = make(entry, terms.mayBeMinimal, stated, place);
+      const sums = make(entry, terms.mayBeMinimal, stated, place);
+      const isCounted = entry.count_clipped !== void 0;
+      const block2 = isCounted ? besideSums(sums, entry.count_clipped, `${place}.count_clipped`) : sums;
+      const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
       if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
       const ofRecord = block2.recordL1;
       const times2 = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
@@ -2310,14 +2360,15 @@
       Object.assign(fields, {
         columns: [entry.column],
         rows_of: sentence(entry, terms),
-        design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
+        design: block2.minimalL1 === void 0 ? ofPrivateN : "minimal",
         components: block2.components,
         l1_sensitivity: String(l1),
         scale: text,
-        partition_total: block2.minimalL1 === void 0 ? String(ofRecord) : null,
+        partition_total: block2.minimalL1 === void 0 && !isCounted ? String(ofRecord) : null,
         value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
         quantities: block2.quantities.map((one) => quantity(one, block2.components)),
         ...block2.weight ? { moment_weight: format(block2.weight) } : {},
+        ...isCounted ? { count_clipped: block2.counted } : {},
         parameters: block2.parameters
       });
       return fields;
@@ -2809,7 +2860,24 @@
       }
       return mixture(components);
     }
+    if (SPREAD[kind] === call.name) return spread(call, kind, text);
     return mixture([{ weight: 1, ...component(call, kind, text) }]);
+  }
+  var SPREAD = { Gamma: "SpreadGamma", InverseGamma: "SpreadInverseGamma" };
+  function spread(call, kind, text) {
+    const given = [...call.args, ...call.keywords.map(([name, value]) => name === "upper" ? value : null)];
+    const [upper] = given;
+    if (given.length !== 1 || typeof upper !== "number" || !(upper >= 1e-30 && upper <= 1e30)) {
+      throw refused2(text, `${call.name} takes exactly (upper), a number in 1e-30..1e30`);
+    }
+    const variances = Array.from({ length: 10 }, (_, index) => 10 ** (-0.6 * (9 - index)));
+    const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
+    const { line: line2, of } = KINDS[kind];
+    const components = variances.map((variance) => {
+      const numbers = [3, 2 * variance * upper];
+      return { weight: 0.25 / 10 + 0.75 * Math.sqrt(variance) / roots, text: "", numbers, line: line2, ...of(...numbers) };
+    });
+    return { ...mixture(components), text: `${call.name}(${upper})` };
   }
   function mixture(components) {
     const sum = components.reduce((all, { weight }) => all + weight, 0);
@@ -3416,7 +3484,8 @@
         throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
       }
       if (!hasPosterior(entry)) {
-        const why = entry.within_unit === void 0 ? "" : " whose rows of a unit are alike";
+        const alike = entry.within_unit === void 0 ? "" : " whose rows of a unit are alike";
+        const why = entry.count_clipped === void 0 ? alike : " with counts of what clipping moved";
         throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
       }
       const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
@@ -3502,8 +3571,8 @@
       return positions;
     }
   };
-  function hasPosterior({ family, mechanism, within_unit: within2 }) {
-    return within2 === void 0 && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
+  function hasPosterior({ family, mechanism, within_unit: within2, count_clipped: counted }) {
+    return within2 === void 0 && counted === void 0 && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
   }
   function mapOf(quantity2, components) {
     const weights = Object.entries(quantity2.coefficients).map(([name, text]) => [
@@ -4177,10 +4246,10 @@
       values.push(index * step);
     }
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    const largest = Math.max(Math.abs(low), Math.abs(high));
+    const largest3 = Math.max(Math.abs(low), Math.abs(high));
     const write = (value) => {
       if (value === 0) return "0";
-      return largest >= 1e7 || decimals > 7 ? brief(value, 6) : value.toFixed(decimals);
+      return largest3 >= 1e7 || decimals > 7 ? brief(value, 6) : value.toFixed(decimals);
     };
     return { values, write };
   }
@@ -4993,7 +5062,9 @@
     Normal: ["loc", "scale"],
     Dirichlet: null,
     NormalInverseGamma: ["loc", "precision", "concentration", "scale"],
-    ScaleMixture: ["lower", "upper"]
+    ScaleMixture: ["lower", "upper"],
+    SpreadGamma: ["upper"],
+    SpreadInverseGamma: ["upper"]
   };
   var NUMBER2 = /^[+-]?(\d[\d_]*\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
   function readPrior(text) {
@@ -5061,7 +5132,7 @@
       ];
     },
     Gamma: ({ statistic, usual }) => {
-      const centre = usual.numbers[0] / usual.numbers[1];
+      const centre = usual.name === "SpreadGamma" ? 10 / usual.numbers[0] : usual.numbers[0] / usual.numbers[1];
       const mean = {
         name: "Mean",
         hint: "where the prior is centred",
@@ -5085,7 +5156,8 @@
       ];
     },
     InverseGamma: ({ usual }) => {
-      const centre = usual.numbers[1] / Math.max(usual.numbers[0] - 1, 0.1);
+      const isSpread = usual.name === "SpreadInverseGamma";
+      const centre = isSpread ? usual.numbers[0] / 10 : usual.numbers[1] / Math.max(usual.numbers[0] - 1, 0.1);
       return [
         {
           name: "Mean",
@@ -5104,13 +5176,13 @@
       ];
     },
     Normal: ({ statistic, usual }) => {
-      const spread = usual.numbers[1];
+      const spread2 = usual.numbers[1];
       return [
         location2(statistic, (numbers, loc) => [loc, numbers[1]]),
         {
           name: "Standard deviation",
           hint: "the smaller, the stronger",
-          scale: logarithmic(spread / 1e4, spread * 10),
+          scale: logarithmic(spread2 / 1e4, spread2 * 10),
           value: ([, scale2]) => scale2,
           change: ([loc], scale2) => [loc, scale2]
         }
@@ -5134,6 +5206,8 @@
         }
       ];
     },
+    SpreadGamma: ({ usual }) => [largest2(usual, "one over the rate")],
+    SpreadInverseGamma: ({ usual }) => [largest2(usual, "the scale")],
     ScaleMixture: ({ statistic }) => {
       const [low, high] = bounds2(statistic);
       const reach2 = linear(low - (high - low), high + (high - low));
@@ -5156,6 +5230,16 @@
       ];
     }
   };
+  function largest2(usual, what) {
+    const centre = usual.name.startsWith("Spread") ? usual.numbers[0] : 1;
+    return {
+      name: "Up to",
+      hint: `${what} is of any size up to here`,
+      scale: logarithmic(centre / 1e4, centre * 10),
+      value: ([upper]) => upper,
+      change: (_numbers, upper) => [upper]
+    };
+  }
   function location2(statistic, change) {
     const [low, high] = bounds2(statistic);
     return { name: "Mean", hint: "where the prior is centred", scale: linear(low, high), value: ([loc]) => loc, change };
