@@ -86,7 +86,7 @@ STUDIES = (
         name="war_logs_held_out",
         paper=FOULDS,
         result="Figures 6 and 9: held-out events over epsilon",
-        data="fars, two files; generated logs",
+        data="fars, two files",
     ),
     Study(
         name="mcmc_costs",

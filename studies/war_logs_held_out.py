@@ -47,8 +47,11 @@ CONCLUSION = (
     "a cell under the hidden Markov model as well. Not reproduced: with few events a cell OPS, if its "
     "chain has converged, is not competitive with clipped counts but better at every epsilon; noise-aware "
     "Laplace is behind it at epsilon .1 only. "
-    "The papers' pictures are not at hand: the comparison is with what the text says of them."
+    "The papers' pictures are not at hand: the comparison is with what the text says of them. "
+    "The rows below are of a former run: it scored generated logs as well, which have been left out since, "
+    "and so drew other random numbers; all else is the same."
 )
+"""The last sentence is of the run that `docs/papers.md` shows: it goes when the page is made of a new one."""
 
 
 def rows_of(log: EventLog, scores: Scores) -> list[Row]:
