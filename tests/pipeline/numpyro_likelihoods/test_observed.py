@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from suffice.errors import MissingExtraError, UsageError
+from suffice.pipeline.distributions.spread_scales import LARGEST, LARGEST_WEIGHTS
+from suffice.pipeline.priors.mixtures import SpreadInverseGamma, SpreadScale
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import noise_aware_posterior, pooled
@@ -284,6 +286,13 @@ def test_pooled_posteriors_are_products_of_these_likelihoods(
 def log_prior_density(posterior: Any, grid: Floats) -> Floats:
     """The prior's log density, by scipy."""
     prior = posterior.prior
+    if isinstance(prior, SpreadScale):
+        of = stats.invgamma if isinstance(prior, SpreadInverseGamma) else stats.gamma
+        rates = [2.0 * variance * prior.upper for variance in LARGEST]
+        scales = rates if of is stats.invgamma else [1 / rate for rate in rates]
+        parts = [of.logpdf(grid, 3.0, scale=scale) for scale in scales]
+        mixed: Floats = special.logsumexp(parts, axis=0, b=np.array(LARGEST_WEIGHTS)[:, None])
+        return mixed
     distributions: dict[str, Callable[[], Any]] = {
         "Beta": lambda: stats.beta(prior.concentration1, prior.concentration0),
         "Gamma": lambda: stats.gamma(prior.concentration, scale=1 / prior.rate),
