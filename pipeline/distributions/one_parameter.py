@@ -124,8 +124,9 @@ def log_height(concentration: Floats) -> Floats:
 
 def excess(x: Floats) -> Floats:
     """Return x - log(1 + x)."""
+    near = np.clip(x, -1e-4, 1e-4)
     with np.errstate(divide="ignore"):
-        return np.where(np.abs(x) < 1e-4, x * x * (0.5 - x / 3.0), x - np.log1p(np.maximum(x, -1.0)))
+        return np.where(near == x, near * near * (0.5 - near / 3.0), x - np.log1p(np.maximum(x, -1.0)))
 
 
 def root_over(deviance: Floats, gap: Floats, scale: Floats) -> Floats:

@@ -251,15 +251,25 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
         return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=np.zeros_like(cut))
     known: Any = plain
     own = known.take(np.flatnonzero(cut))
-    ends = own.quantiles(
-        name, [_TAIL, NEGLIGIBLE, 1.0 - NEGLIGIBLE, 1.0 - _TAIL], 0, np.random.default_rng(0)
-    )
-    is_cut = (ends[:, 1] < limits[0]) | (ends[:, 2] > limits[1])
+    ends = _ends(own, name)
+    below = own.cdf(np.clip(np.tile(limits, (len(ends), 1)), ends[:, :1], ends[:, 1:]))
+    is_cut = (limits[0] > ends[:, 0]) & (below[:, 0] > NEGLIGIBLE)
+    is_cut |= (limits[1] < ends[:, 1]) & (below[:, 1] < 1.0 - NEGLIGIBLE)
     cut[cut] = is_cut
     if not cut.any():
         return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=cut)
-    inner = _tabulated(own.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut][:, [0, 3]])
+    inner = _tabulated(own.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut])
     return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut)
+
+
+def _ends(own: Any, name: str) -> Floats:
+    """Return ends beyond which next to nothing lies, (n_cells, 2)."""
+    if isinstance(own, Draws):
+        # Of mixtures, whose quantiles are those of draws: too few lie far out.
+        span: Floats = own.span(_TAIL)  # type: ignore[attr-defined]
+        return span
+    ends: Floats = own.quantiles(name, [_TAIL, 1.0 - _TAIL], 0, np.random.default_rng(0))
+    return ends
 
 
 def _near(plain: Distribution, name: str, limits: tuple[float, float]) -> Mask:

@@ -88,6 +88,19 @@ class PosteriorMixture(Draws):
         parts: Any = self.distributions
         return self._average(np.stack([part.cdf(points) for part in parts]))
 
+    def span(self, level: float) -> Floats:
+        """Ends beyond which at most about this much lies on either side, of one parameter: (n_cells, 2).
+
+        The outermost quantiles of components, but for those whose share is smaller still.
+        """
+        (name,) = self.parameters
+        rng = np.random.default_rng(0)  # quantiles of one parameter rest on no draws
+        ends = np.stack([part.quantiles(name, [level, 1.0 - level], 0, rng) for part in self.distributions])
+        counts = self.share > level
+        low = np.min(np.where(counts, ends[..., 0], np.inf), axis=0)
+        high = np.max(np.where(counts, ends[..., 1], -np.inf), axis=0)
+        return np.stack([low, high], axis=1)
+
     def take(self, cells: Cells) -> Self:
         """Return the distribution of some cells, ascending."""
         parts: Any = self.distributions
