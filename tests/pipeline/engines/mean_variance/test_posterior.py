@@ -12,19 +12,19 @@ from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.posterior import infer
 from suffice.pipeline.posterior.bounded_records import IGNORED
 from suffice.pipeline.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import posterior_of as unrestricted_posterior_of
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
 NAMES = ("mean", "variance")
-posterior_of = partial(infer.posterior_of, clipping=IGNORED)
+posterior_of = partial(unrestricted_posterior_of, clipping=IGNORED)
 """What dense quadrature is compared with: it knows of no bounds."""
 
 
