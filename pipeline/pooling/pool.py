@@ -120,7 +120,6 @@ def pool(
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([cells_of(release.statistic(statistic), where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
-    parts = [rows_alone(part) for part in parts]
     names = tuple(release.named for release in releases)
     if claimed is Relation.DISJOINT:
         found = pooled(
@@ -179,7 +178,7 @@ def pooled(
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
     refuse_within_unit(parts[0], "pooling")
-    parts = [rows_alone(part) for part in parts]
+    with_counts, parts = parts, [rows_alone(part) for part in parts]
     refuse_shared(parts[0])
     family = FAMILIES[parts[0].plan.family]
     predictor_prior_for(parts[0], predictor_prior)
@@ -187,7 +186,7 @@ def pooled(
     posterior: Posterior | None
     try:
         if family.latent is not None:
-            return _of_one_parameter(parts, prior, n_prior, clipping)
+            return _of_one_parameter(with_counts, prior, n_prior, clipping)
         if family.mean_and_variance is None:
             posterior = disjoint_posterior(
                 parts, prior=prior, n_prior=n_prior, predictor_prior=predictor_prior
@@ -195,7 +194,7 @@ def pooled(
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
-            return disjoint_moments_posterior(parts, prior=prior, n_prior=n_prior, clipping=clipping)
+            return disjoint_moments_posterior(with_counts, prior=prior, n_prior=n_prior, clipping=clipping)
     except PriorError:
         # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
         if not is_conjugate:
@@ -217,11 +216,12 @@ def _of_one_parameter(
     parts: Sequence[NoisyStatistic], prior: AnyPrior, n_prior: NPrior | int | str | None, clipping: str
 ) -> Posterior:
     """Multiply the likelihoods of one parameter by quadrature."""
+    where = cells_to_model(parts, clipping)
+    parts = [rows_alone(part) for part in parts]
     first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED)
     n_priors = [n_prior_for(part, n_prior) for part in parts]
     given = cast("Prior | Mixture | Density", first.prior)
     distribution: Distribution
-    where = cells_to_model(parts, clipping)
     modelled = np.zeros(len(where), dtype=bool)
     if where.any() and FAMILIES[first.family].clipped_record is not None:
         from suffice.pipeline.posterior.clipped_cells import pooled_with_clipping  # noqa: PLC0415

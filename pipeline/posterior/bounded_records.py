@@ -7,10 +7,11 @@ before clipping have no such limits.
 Where clipping is modelled by evidence, a release counts the records that clipping moved, and a cell has
 evidence where
 
-.. math:: P(E \ge \hat n_{\mathrm{moved}}) \le \alpha / 2, \qquad \alpha = 10^{-4},
+.. math:: P(E \ge \hat n_{\mathrm{moved}}) \le \alpha / c, \qquad \alpha = 10^{-4},
 
-at a bound, with E the noise of the count: of 10,000 cells in which no record was moved, one is taken for
-clipped. Discrete noise is at most a step above the continuous one of the same scale, whose tail is exact.
+of one of its c counts, with E that count's noise and c = 2 for one release: of 10,000 cells in which no
+record was moved, one is taken for clipped. Discrete noise is at most a step above the continuous one of the
+same scale, whose tail is exact.
 """
 
 from __future__ import annotations
@@ -63,22 +64,28 @@ def cells_to_model(parts: Sequence[NoisyStatistic], clipping: str) -> Mask:
     Parameters
     ----------
     parts : sequence of NoisyStatistic
-        One, or several of disjoint data, cell by cell.
+        One, or several of disjoint data, cell by cell; with their counts of moved records, if they have any.
     clipping : {"by-evidence", "modelled", "ignored"}
     """
     cells = np.full(len(parts[0].values), clipping == MODELLED)
     if clipping == BY_EVIDENCE:
-        for part in parts:
-            for observation in part.observations:
-                cells |= evidence_of_clipping(observation)
+        cells |= evidence_of_clipping(*(observation for part in parts for observation in part.observations))
     return cells
 
 
-def evidence_of_clipping(statistic: NoisyStatistic) -> Mask:
-    """Return in which cells the released counts of moved records are beyond what noise alone does."""
-    counts = [one for one in statistic.plan.quantities if one.name in _MOVED]
-    cells = np.zeros(len(statistic.values), dtype=bool)
-    for count in counts:
+def evidence_of_clipping(*statistics: NoisyStatistic) -> Mask:
+    """Return in which cells a released count of moved records is beyond what noise alone does.
+
+    The chance of a false alarm is that of all counts of a cell together.
+    """
+    counts = [
+        (statistic, quantity)
+        for statistic in statistics
+        for quantity in statistic.plan.quantities
+        if quantity.name in _MOVED
+    ]
+    cells = np.zeros(len(statistics[0].values), dtype=bool)
+    for statistic, count in counts:
         cells |= _noise_alone(statistic, count) <= FALSE_ALARM / len(counts)
     return cells
 

@@ -146,6 +146,7 @@ def noise_aware_posterior(
             return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
         independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
         return _of_units(independent, statistic)
+    where = cells_to_model([statistic], clipping)
     statistic = rows_alone(statistic)  # without counts of moved records, where there are any
     require_whole(statistic)
     family = FAMILIES[statistic.plan.family]
@@ -162,7 +163,6 @@ def noise_aware_posterior(
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             require_range(statistic, component)
     distribution: Distribution
-    where = cells_to_model([statistic], clipping)
     if family.clipped_record is not None and where.any():
         from suffice.pipeline.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
 
@@ -245,6 +245,8 @@ def disjoint_moments_posterior(
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
     from suffice.pipeline.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
 
+    where = cells_to_model(statistics, clipping)
+    statistics = [rows_alone(statistic) for statistic in statistics]
     first = statistics[0]
     chosen = cast("AnyJointPrior", prior_for(first, prior))
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
@@ -252,7 +254,6 @@ def disjoint_moments_posterior(
     plain = dataclasses.replace(
         _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0]), observed=tuple(statistics)
     )
-    where = cells_to_model(statistics, clipping)
     return _of_records(_with_clipped_moments(plain, statistics, n_priors, where), statistics, clipping)
 
 

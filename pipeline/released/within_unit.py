@@ -46,21 +46,18 @@ def rows_alone(statistic: NoisyStatistic) -> NoisyStatistic:
     The noise on them is discrete on a lattice that is finer by their weight, so values are no integers.
     """
     plan = statistic.plan
+    further = tuple(rows_alone(observation) for observation in statistic.further)
     if plan.counted is not None:
-        return dataclasses.replace(
-            statistic,
-            plan=rows_plan(plan),
-            values=statistic.values[:, : plan.counted.sums],
-            further=tuple(rows_alone(observation) for observation in statistic.further),
-        )
+        values = statistic.values[:, : plan.counted.sums]
+        return dataclasses.replace(statistic, plan=rows_plan(plan), values=values, further=further)
     if plan.within_unit is None:
-        return statistic
+        return dataclasses.replace(statistic, further=further) if further else statistic
     rows, weight = plan.within_unit.rows, plan.within_unit.row_weight
     return dataclasses.replace(
         statistic,
         plan=rows_plan(plan),
         values=_divided(statistic.values[:, :rows], weight),
-        further=tuple(rows_alone(observation) for observation in statistic.further),
+        further=further,
     )
 
 
