@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,8 +104,9 @@ def clipping_warnings(posterior: Posterior) -> list[str]:
         return said
     modelled, left = found.is_modelled, found.is_warned & ~found.is_modelled
     if modelled.any():
-        shares = found.share[modelled]
-        most = 100.0 * float(np.max(shares[np.isfinite(shares)], initial=0.0))
+        most = 100.0 * max(
+            (float(share) for share in found.share[modelled] if math.isfinite(share)), default=0.0
+        )
         said.append(
             f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: the model puts up to "
             f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That is the "

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
 from suffice.cli.terminal import in_line, say
-from suffice.pipeline.distributions.shortest_intervals import CENTRAL
 from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def basis_document(
         "prior": str(posterior.prior),
         "n_prior": None if posterior.n_prior is None else str(posterior.n_prior),
         "predictor_prior": posterior.predictor_prior,
-        **({} if mass is None else {"mass": mass, "interval": CENTRAL}),
+        **({} if mass is None else {"mass": mass, "interval": stated.interval}),
         "draws": draws,
         "seed": seed,
         **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
