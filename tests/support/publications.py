@@ -41,6 +41,7 @@ def request_of(**changes: Any) -> dict[str, Any]:
         "priors": [{"name": None, "prior": "Beta(1, 1)"}],
         "n_prior": "Uniform()",
         "predictor_prior": None,
+        "interval": "highest-density",
     }
     request = {
         "algorithm": 1,
@@ -49,7 +50,7 @@ def request_of(**changes: Any) -> dict[str, Any]:
         "statistics": [statistic],
         "where": {},
         "method": "noise-aware",
-        "clipping": "modelled",
+        "clipping": "by-evidence",
         "within_unit": "modelled",
         "mass": "0.95",
         "draws": 1000,
