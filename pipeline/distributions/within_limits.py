@@ -34,6 +34,8 @@ _FAR = 8.0
 """Standard deviations to either side of a mean within which limits matter."""
 _TAIL = 1e-6
 _FIRST, _KNOTS, _ROUNDS = 65, 257, 2
+_ALIKE = 2.0**-40
+"""Of a table's range, the distance of knots that are taken for one."""
 _DRAWN, _KEPT, _FEWEST, _MOST_ROUNDS = 20_000, 8000, 500, 5
 """Draws of a round, of a cell's that are kept at most, and that are enough; and rounds."""
 _NUMBERS = 1 << 22
@@ -173,9 +175,12 @@ class Tabulated:
         """Densities at points (n_cells, n_points), between the middles of steps."""
         found = np.empty(points.shape)
         for cell, at in enumerate(points):
-            knots = self.knots[cell]
-            middle, slope = (knots[1:] + knots[:-1]) / 2.0, np.diff(self.below[cell]) / np.diff(knots)
-            found[cell] = np.where((at < knots[0]) | (at > knots[-1]), 0.0, np.interp(at, middle, slope))
+            low, high = self.knots[cell, 0], self.knots[cell, -1]
+            # Knots that are alike but for rounding have no slope between them.
+            apart = np.append(True, np.diff(self.knots[cell]) > _ALIKE * (high - low))
+            knots, below = self.knots[cell, apart], self.below[cell, apart]
+            middle, slope = (knots[1:] + knots[:-1]) / 2.0, np.diff(below) / np.diff(knots)
+            found[cell] = np.where((at < low) | (at > high), 0.0, np.interp(at, middle, slope))
         return found
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
@@ -300,8 +305,6 @@ def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -
         at = np.stack([np.interp(levels, *pair) for pair in zip(below, knots, strict=True)])
         knots = np.sort(np.concatenate([at, low[:, None] + (high - low)[:, None] * even], axis=1), axis=1)
         below = _scaled(own.cdf(knots), np.linspace(0.0, 1.0, knots.shape[1]))
-    # Equal knots would have no slope between them.
-    knots = np.maximum.accumulate(knots + np.arange(knots.shape[1]) * 1e-15 * (high - low)[:, None], axis=1)
     return Tabulated(name=name, knots=np.clip(knots, *limits), below=below)
 
 
