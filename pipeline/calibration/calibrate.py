@@ -122,7 +122,8 @@ def calibrate(
         ``0..2 N0`` with ``N0`` the median of the cells' noisy numbers of records, at least 1.
     clipping : {"by-evidence", "modelled", "ignored"}
         As in ``Release.posterior``, of the run with clipping: its truths are the parameters of records
-        before clipping where that is modelled, and else those that the records tend to once clipped.
+        before clipping where that is modelled, and else those that the records tend to once clipped. Counts
+        of clipped records are left out of simulations, so that by evidence none is modelled.
     predictor_prior : Prior or str, optional
         As in ``Release.posterior``, of a regression's predictors.
     predictors : optional

@@ -1,9 +1,11 @@
 """What would help a posterior that is not calibrated: tried by simulation, never supposed.
 
 Each remedy is simulated with the very truths, numbers of records and seeds of the posterior as it is, so that
-data sets are compared one by one. It helps where more truths are gained than lost, beyond chance, and
-coverage comes nearer to nominal. A wide prior draws truths whose records the bounds clip, which a user's data
-need not be like: a remedy that helps them and spoils truths whose records the bounds hold is not advised.
+data sets are compared one by one. Each is judged by what its posterior is asked for: the parameters of
+records as its own bounds leave them, or before clipping where that is modelled. It helps where more truths
+are gained than lost, beyond chance, and coverage comes nearer to nominal. A wide prior draws truths whose
+records the bounds clip, which a user's data need not be like: a remedy that helps them and spoils truths
+whose records the bounds hold is not advised.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from suffice.pipeline.statistics.sensitivity import Design
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -94,12 +96,13 @@ def tried_remedies(
     generative_model : GenerativeModel
         Of the posterior that is not calibrated.
     simulations : int, > 0
-        At most ``SIMULATIONS`` or ``SLOW_SIMULATIONS`` of them are done.
+        At most ``SIMULATIONS`` are done, or ``SLOW_SIMULATIONS`` where a remedy's posteriors are slow.
     rng : numpy.random.Generator
     prior_follows_bounds : bool
         Whether posteriors start from the family's default, which other bounds change.
     """
-    number = min(simulations, SLOW_SIMULATIONS if generative_model.is_slow else SIMULATIONS)
+    changed = list(_changed(generative_model, prior_follows_bounds=prior_follows_bounds))
+    number = data_sets([generative_model, *(candidate for _, candidate in changed)], simulations)
     seed = int(rng.integers(2**63))
     draws = np.random.default_rng(seed)
     sizes = generative_model.sizes(number, draws)
@@ -108,7 +111,6 @@ def tried_remedies(
     names, drawn = _held(generative_model, truth, sizes, seed)
     worst = int(np.argmax(np.abs(drawn.mean(axis=0) - _MASS)))
     parameter, category = names[worst]
-    changed = list(_changed(generative_model, prior_follows_bounds=prior_follows_bounds))
     remedies = []
     for change, candidate in changed:
         try:
@@ -134,6 +136,12 @@ def tried_remedies(
             )
         )
     return tuple(remedies)
+
+
+def data_sets(models: Sequence[GenerativeModel], simulations: int) -> int:
+    """Return on how many data sets these are compared: few where posteriors of any are slow."""
+    is_slow = any(generative_model.is_slow for generative_model in models)
+    return min(simulations, SLOW_SIMULATIONS if is_slow else SIMULATIONS)
 
 
 def _within_bounds(generative_model: GenerativeModel, number: int, rng: np.random.Generator) -> Floats | None:
@@ -247,20 +255,21 @@ def _of_one(block: Block) -> int:
 def _held(
     candidate: GenerativeModel, truth: Floats, sizes: Counts, seed: int
 ) -> tuple[tuple[tuple[str, str | None], ...], NDArray[np.bool_]]:
-    """Return the names of parameters, and whether 95 % intervals hold each truth.
+    """Return the names of parameters, and whether 95 % intervals hold what the posterior is asked for.
 
-    Records and noise follow from the seed: a candidate's are those of the posterior as it is, but for what is
-    changed.
+    That is each truth, or what records tend to once clipped, as in ``calibrate``. Records and noise follow
+    from the seed: a candidate's are those of the posterior as it is, but for what is changed.
     """
     out, batch, number = LEFT_OUT[_MASS], batch_of(candidate), len(sizes)
     sums = candidate.sums(truth, sizes, np.random.default_rng(seed)).clipped
+    judged = candidate.judged(truth)
     shape = (number, len(candidate.plan.components))
     noise = discrete_laplace(candidate.scale, shape, np.random.default_rng(seed + 1), candidate.cells_summed)
     names: tuple[tuple[str, str | None], ...] = ()
     ranks: list[Counts] = []
     for start in range(0, number, batch):
         part = slice(start, start + batch)
-        names, of_part, _ = ranks_of(candidate, truth[part], sums[part], noise[part], seed)
+        names, of_part, _ = ranks_of(candidate, judged[part], sums[part], noise[part], seed)
         ranks.append(of_part)
     every = np.concatenate(ranks)
     held: NDArray[np.bool_] = (every >= out) & (every <= DRAWS - out)

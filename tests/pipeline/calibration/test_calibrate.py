@@ -13,7 +13,7 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.calibration.calibrate import calibrate, default_simulations, simulate
 from suffice.pipeline.calibration.simulated_release import default_n_prior
 from suffice.pipeline.calibration.verdict import CANNOT_TELL, NOT_CALIBRATED, judge, simulations_needed
-from suffice.pipeline.posterior.bounded_records import IGNORED
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.priors.record_count import Fixed, Reciprocal, Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
@@ -93,8 +93,12 @@ def test_the_noise_can_be_seen_where_it_matters() -> None:
 def test_the_default_is_what_a_verdict_takes() -> None:
     assert default_simulations(generative_model_for("bernoulli", n=20)) == 5000
     normal = generative_model_for("normal", n=20)
-    assert default_simulations(dataclasses.replace(normal, clipping=IGNORED)) == simulations_needed(2) > 5000
-    assert default_simulations(normal) == 200
+    for quick in (BY_EVIDENCE, IGNORED):
+        assert (
+            default_simulations(dataclasses.replace(normal, clipping=quick)) == simulations_needed(2) > 5000
+        )
+    assert default_simulations(dataclasses.replace(normal, clipping=MODELLED)) == 200
+    assert normal.clipping == BY_EVIDENCE
     assert default_simulations(generative_model_for("multivariate_normal", n=20)) == 200
     assert default_simulations(generative_model_for("multivariate_normal", n=20, method="plug-in")) > 5000
 

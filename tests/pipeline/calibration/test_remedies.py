@@ -5,10 +5,20 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pytest
 
-from suffice.pipeline.calibration.remedies import Remedy, comes_nearer, tried_remedies
+from suffice.pipeline.calibration.rank_of_truth import ranks_of
+from suffice.pipeline.calibration.ranks import DRAWS
+from suffice.pipeline.calibration.remedies import (
+    SIMULATIONS,
+    SLOW_SIMULATIONS,
+    Remedy,
+    comes_nearer,
+    data_sets,
+    tried_remedies,
+)
 from suffice.pipeline.calibration.result import advice
-from suffice.pipeline.posterior.bounded_records import IGNORED
+from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.posterior.posterior import PLUG_IN
 from support.generative_models import generative_model_for
 
@@ -35,28 +45,63 @@ def test_the_noise_aware_method_helps_where_noise_was_ignored() -> None:
     assert epsilon.change == "4 times the epsilon"
 
 
-def test_modelling_the_clipping_helps_where_rates_lie_at_the_bound() -> None:
+@pytest.mark.parametrize("clipping", [BY_EVIDENCE, IGNORED])
+def test_each_is_judged_by_the_records_that_its_posterior_is_of(clipping: str) -> None:
+    """Rates about 3.3 with a bound of 5: an eighth of the records is clipped.
+
+    Asked for rates before clipping, posteriors of clipped records would hold hardly any; nor would those that
+    model clipping, asked for rates of clipped records. Of 40 truths that are held in 95 %, fewer than 28 are
+    held once in 1e7 runs.
+    """
     conditions = ({"upper": "5"}, "Gamma(40, 12)")
     model = dataclasses.replace(
-        generative_model_for("poisson", n=500, conditions=conditions), clipping=IGNORED
+        generative_model_for("poisson", n=5000, conditions=conditions), clipping=clipping
     )
     remedies = tried_remedies(model, 40, np.random.default_rng(), prior_follows_bounds=False)
     by_change = {remedy.change: remedy for remedy in remedies}
     assert set(by_change) == {"clipping modelled", "4 times the epsilon", "upper: 10", "upper: 2"}
-    assert by_change["clipping modelled"].helps
-    assert by_change["upper: 10"].after > 0.7 > by_change["upper: 2"].after
+    for remedy in remedies:
+        assert min(remedy.before, remedy.after) >= 0.7
+        assert not remedy.helps  # what holds all truths cannot be told from 95 % by 40 of them
+    truth, sizes = model.truth(40, np.random.default_rng(1)), np.full(40, 5000)
+    sums = model.sums(truth, sizes, np.random.default_rng(2)).clipped
+    noise = np.zeros((40, len(model.plan.components)), dtype=np.int64)
+    _, before_clipping, _ = ranks_of(model, truth, sums, noise, 3)
+    assert np.mean((before_clipping > 0) & (before_clipping < DRAWS)) < 0.3  # what not judging would find
+
+
+def test_remedies_with_slow_posteriors_are_tried_on_few_data_sets() -> None:
+    model = generative_model_for("normal", n=20)
+    modelled = dataclasses.replace(model, clipping=MODELLED)
+    assert data_sets([model], 1000) == SIMULATIONS
+    assert data_sets([model, modelled], 1000) == SLOW_SIMULATIONS
+    assert data_sets([model, modelled], 3) == 3
 
 
 def test_bounds_that_spoil_truths_within_them_are_not_advised() -> None:
-    """Of bounds twice as wide the noise hides more of the truths that the bounds hold."""
+    """Where noise is ignored, bounds twice as wide clip less, and add noise to truths that the bounds hold.
+
+    In eight runs 95 % intervals held 29 to 35 % of the truths with a bound of 60, and 60 to 66 % with one of
+    120; of those within the bounds 38 to 44 % and 18 to 28 %.
+    """
     model = generative_model_for(
-        "weibull", n=300, conditions=({"shape": "1.7", "upper": "60"}, "Gamma(1, 527)")
+        "weibull", n=300, conditions=({"shape": "1.7", "upper": "60"}, "Gamma(1, 527)"), method=PLUG_IN
     )
-    remedies = tried_remedies(model, 60, np.random.default_rng(), prior_follows_bounds=False)
-    for remedy in remedies:
-        if remedy.before_within is not None and remedy.after_within is not None:
-            assert not remedy.helps or remedy.after_within > remedy.before_within - 0.2
-    assert [remedy.change for remedy in remedies] == ["4 times the epsilon", "upper: 120", "upper: 30"]
+    remedies = tried_remedies(model, 400, np.random.default_rng(), prior_follows_bounds=False)
+    (_, epsilon, wider, narrower) = remedies
+    assert [remedy.change for remedy in remedies] == [
+        "method noise-aware",
+        "4 times the epsilon",
+        "upper: 120",
+        "upper: 30",
+    ]
+    assert wider.after > wider.before + 0.1
+    assert wider.before_within is not None
+    assert wider.after_within is not None
+    assert wider.after_within < wider.before_within
+    assert not wider.helps
+    assert not narrower.helps
+    assert epsilon.before == wider.before
 
 
 def test_advice_names_what_helps_alone() -> None:
