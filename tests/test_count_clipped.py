@@ -74,6 +74,11 @@ def release(workspace: Workspace) -> Release:
     return released(workspace, name="counted")
 
 
+@pytest.fixture(scope="module")
+def without(workspace: Workspace) -> Release:
+    return released(workspace, name="plain", statistics=STATISTICS)
+
+
 def truth(data: dict[str, Any], statistic: str, chosen: Any) -> tuple[int, int]:
     entry = STATISTICS[statistic]
     values = data[entry["column"]][chosen]
@@ -138,13 +143,46 @@ def test_the_quantities_can_be_asked_for_by_name(release: Release) -> None:
     assert merged["n_above"]["noise_sd"] == pytest.approx(np.sqrt(2.0) * noise_sd)
 
 
-def test_a_release_with_counts_is_pooled_with_one_without(workspace: Workspace, release: Release) -> None:
-    without = released(workspace, name="plain", statistics=STATISTICS)
+def test_a_release_with_counts_is_pooled_with_one_without(release: Release, without: Release) -> None:
     pooled = suffice.pool("visits", same_data=[release, without], clipping="ignored")
     alone = release.posterior("visits", clipping="ignored")
     assert (pooled.sd("rate") < alone.sd("rate")).all(), "the second release tells more of the same data"
-    merged = suffice.roll_up(release.statistic("visits"), "half").posterior(rng=1, clipping="ignored")
+    rolled = suffice.roll_up(release.statistic("visits"), "half")
+    merged = rolled.posterior(rng=1, clipping="ignored", assume="one parameter")
     assert merged.sd("rate")[0] < alone.sd("rate").min()
+
+
+def test_clipping_is_modelled_by_default_where_the_release_counts_moved_records(
+    release: Release, without: Release
+) -> None:
+    """Some 640 of 3,000 Poisson counts of 4 are above 5, behind noise of 24; none of the capped column is."""
+    rolled = suffice.roll_up(release.statistic("visits"), "half")
+    for posterior in (
+        release.posterior("visits"),
+        rolled.posterior(assume="one parameter", clipping="by-evidence"),
+    ):
+        assert posterior.models_clipping is not None
+        assert posterior.models_clipping.all()
+        assert (np.abs(posterior.mean("rate") - 4.0) < 6.0 * posterior.sd("rate")).all(), "before clipping"
+        assert "before clipping" in posterior.estimand
+    for posterior in (
+        without.posterior("visits"),
+        release.posterior("visits", clipping="ignored"),
+        rolled.posterior(assume="one parameter", clipping="ignored"),
+        release.posterior("capped"),
+    ):
+        assert posterior.models_clipping is not None
+        assert not posterior.models_clipping.any()
+        assert "as the public bounds leave them" in posterior.estimand
+    cut = release.posterior("visits", clipping="ignored")
+    assert (cut.mean("rate") < 4.0 - 6.0 * cut.sd("rate")).all(), "the bounds hide what the counts tell"
+    for moved in (
+        release.posterior("skewed"),
+        suffice.pool("skewed", same_data=[without, release]),
+        suffice.roll_up(release.statistic("skewed"), "half").posterior(assume="one parameter"),
+    ):
+        assert moved.models_clipping is not None
+        assert moved.models_clipping.all(), "one of two releases that counts them is enough"
 
 
 def test_a_likelihood_takes_the_sums(release: Release) -> None:
@@ -168,7 +206,7 @@ def test_a_wanted_width_says_what_counting_costs(workspace: Workspace) -> None:
     plain, counted = (
         suffice.smallest_epsilon(
             workspace.spec(groups=None, statistics={"waits": {**entry, **more}}),
-            "waits rate width 0.02",
+            "waits rate width 0.1",
             n=500,
             simulations=40,
             rng=3,

@@ -58,11 +58,14 @@ def test_the_rows_are_those_of_the_whole_posterior(family: str) -> None:
 def test_numbers_that_do_not_exist_are_null() -> None:
     # A cell that may have no record has no standard deviation of the variance under this prior.
     statistic = cells("normal", [[1 << 34, 1 << 34, 0]])
-    answer = answer_part(asked(terms={"prior": "NormalInverseGamma(0, 1, 1.5, 100)"}), 0, statistic)
+    terms = {"prior": "NormalInverseGamma(0, 1, 1.5, 100)"}
+    answer = answer_part(asked(terms={**terms, "clipping": "modelled"}), 0, statistic)
     rows = table_of(answer.summaries).to_pylist()
     assert rows[1]["parameter"] == "variance"
     assert rows[1]["sd"] is None
     assert rows[1]["lower"] is not None
+    bounded = table_of(answer_part(asked(terms=terms), 0, statistic).summaries).to_pylist()
+    assert bounded[1]["sd"] is not None, "numbers within bounds have a largest variance"
 
 
 ALIKE = [[100, 20], [60, 10], [100, 20], [100, 20], [60, 10], [5, 5]]

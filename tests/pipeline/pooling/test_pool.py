@@ -16,6 +16,7 @@ from suffice.pipeline.posterior.infer import posterior_of
 from support import releases
 from support.noisy import discrete_laplace
 from support.releases import make_plan, publish
+from support.unrestricted import free
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,19 +229,29 @@ def test_cells_roll_up_with_noise_counted_right(put: Put) -> None:
         suffice.roll_up(release, "month")  # type: ignore[arg-type]
 
 
-def test_a_roll_up_models_clipping_unless_told_not_to(tmp_path: Path) -> None:
-    """Counts of 7 on average behind a bound of 8: clipping hides that more were meant."""
-    visits = {"visits": {"family": "poisson", "column": "v", "upper": "8"}}
-    cells = np.tile(np.array([[700, 100]], dtype=object), (4, 1))
+def test_a_roll_up_models_clipping_on_request_or_by_evidence(tmp_path: Path) -> None:
+    """Counts of 7 on average behind a bound of 8: clipping hides that more were meant.
+
+    In EWR the counts of the second month tell of it, in JFK none does: noise has a standard deviation of 7.
+    """
+    visits = {
+        "visits": {"family": "poisson", "column": "v", "upper": "8", "count_clipped": {"weight": "0.25"}}
+    }
+    sums, moved = [700, 100], [[0, 0], [0, 200], [0, 0], [0, 0]]
+    cells = np.array([[*sums, *counts] for counts in moved], dtype=object)
     groups = {"origin": ["EWR", "JFK"], "month": {"range": ["1", "2"]}}
     plan = make_plan(groups=groups, statistics=visits)
     release = suffice.open_release(publish(tmp_path, plan, {"visits": cells}))
     rolled = suffice.roll_up(release.statistic("visits"), "month")
     terms: Any = {"prior": "Gamma(2, 0.2)", "n_prior": "Uniform(0, 300)", "assume": "one parameter"}
-    modelled = rolled.posterior(**terms)
-    ignored = rolled.posterior(**terms, clipping="ignored")
+    by_evidence = rolled.posterior(**terms)
+    modelled, ignored = (rolled.posterior(**terms, clipping=way) for way in ("modelled", "ignored"))
     assert np.all(np.abs(ignored.mean("rate") - 7.0) < 0.3)
     assert np.all(modelled.mean("rate") > 8.0)
+    expected = [modelled.mean("rate")[0], ignored.mean("rate")[1]]
+    assert by_evidence.mean("rate") == pytest.approx(expected, rel=1e-6)
+    assert by_evidence.models_clipping is not None
+    assert by_evidence.models_clipping.tolist() == [True, False]
     with pytest.raises(UsageError, match="modelled or ignored"):
         rolled.posterior(clipping="sometimes")
 
@@ -284,7 +295,11 @@ def test_means_and_variances_pool_under_a_density(put: Put) -> None:
     further = suffice.pool("delay", same_data=[put(), put()], where=where, prior=prior)
     assert str(apart.prior) == str(further.prior) == prior
     # Noise hides most of the few rows: other rows say more than another look at the same.
-    assert apart.sd("mean")[0] < further.sd("mean")[0] < alone.sd("mean")[0]
+    for other in (apart, further):
+        assert other.sd("mean")[0] < alone.sd("mean")[0]
+    # Numbers within 0..100 have a mean there, whatever was released: the order is that of the whole prior.
+    sds = [free(posterior).sd("mean")[0] for posterior in (apart, further, alone)]
+    assert sds[0] < sds[1] < sds[2]
 
 
 def test_moments_weighed_otherwise_are_of_the_same_data_and_another_lattice_is_not(put: Put) -> None:
