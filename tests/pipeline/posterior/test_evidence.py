@@ -141,7 +141,9 @@ def test_where_there_is_nconstantthe_reason_is_said() -> None:
             [bernoulli((7, 5)), bernoulli((9, 2))], prior=None, n_prior=None, rng=np.random.default_rng(1)
         ),
         "models clipping": posterior_of(
-            noisy_statistic(plan_of("poisson", upper="3"), np.array([[200, 40]])), prior="Gamma(2, 1)"
+            noisy_statistic(plan_of("poisson", upper="3"), np.array([[200, 40]])),
+            prior="Gamma(2, 1)",
+            clipping="modelled",
         ),
     }
     plan = statistic_plan(
