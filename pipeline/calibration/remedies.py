@@ -205,7 +205,7 @@ def _scaled_bounds(entry: StatisticSpec, times: Fraction) -> dict[str, Fraction]
     )
     if half_range is not None:
         return {"half_range": half_range * times}
-    if upper is None:
+    if upper is None or entry.family == "rows_per_unit":  # whose shares are of the first `upper` rows
         return {}
     if minimum is not None:
         return {"upper": minimum + (upper - minimum) * times}
