@@ -10,11 +10,13 @@ from scipy import stats
 
 import suffice
 from suffice.errors import UsageError
+from suffice.pipeline.pooling.pool import observed_again
 from suffice.pipeline.pooling.relation import Relation, relation_of
+from suffice.pipeline.posterior.bounded_records import cells_to_model
 from suffice.pipeline.posterior.contrasts import contrast_between
 from suffice.pipeline.posterior.infer import posterior_of
 from support import releases
-from support.noisy import discrete_laplace
+from support.noisy import discrete_laplace, noisy_statistic
 from support.releases import make_plan, publish
 from support.unrestricted import free
 
@@ -254,6 +256,21 @@ def test_a_roll_up_models_clipping_on_request_or_by_evidence(tmp_path: Path) -> 
     assert by_evidence.models_clipping.tolist() == [True, False]
     with pytest.raises(UsageError, match="modelled or ignored"):
         rolled.posterior(clipping="sometimes")
+
+
+def test_the_counts_of_all_releases_together_give_one_false_alarm() -> None:
+    """P(E >= k) = exp(-k / 10) / 2 in lattice units: 4e-5 at 95, between 1e-4 / 2 and 1e-4 / 4."""
+    entry = {"family": "poisson", "column": "v", "upper": "8", "count_clipped": {"weight": "0.25"}}
+    plan = make_plan(statistics={"visits": entry}).statistics[0]
+    assert plan.scale == 10.0
+    high, higher, none = (
+        noisy_statistic(plan, np.array([[700, 100, 0, moved]], dtype=object)) for moved in (95, 110, 0)
+    )
+    assert cells_to_model([high], "by-evidence").all()
+    assert not cells_to_model([high, none], "by-evidence").any()
+    assert not cells_to_model([observed_again([none, high])], "by-evidence").any()
+    assert cells_to_model([none, higher], "by-evidence").all()
+    assert cells_to_model([observed_again([none, higher])], "by-evidence").all()
 
 
 def test_the_noise_of_a_roll_up_is_that_of_a_sum_of_noises(put: Put) -> None:
