@@ -1,7 +1,8 @@
 """Distributions given that the parameters lie where those of bounded records can: priors cut off there.
 
 A posterior under a prior that is restricted to a region is the posterior under the whole prior, given that
-region. Cells of which next to nothing lies outside stay as they are; draws that do are moved to the limit.
+region. Cells of which next to nothing lies outside stay as they are, but for those with moments that nothing
+within limits has; draws that lie outside are moved to the limit.
 Of one parameter the distribution function is tabulated within its limits. Of a mean and a variance joint
 draws outside of the region are left out: moments and quantiles are then those of draws.
 """
@@ -260,6 +261,7 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     below = own.cdf(np.clip(np.tile(limits, (len(ends), 1)), ends[:, :1], ends[:, 1:]))
     is_cut = (limits[0] > ends[:, 0]) & (below[:, 0] > NEGLIGIBLE)
     is_cut |= (limits[1] < ends[:, 1]) & (below[:, 1] < 1.0 - NEGLIGIBLE)
+    is_cut |= _impossible(own, name, limits)
     cut[cut] = is_cut
     if not cut.any():
         return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=cut)
@@ -282,6 +284,14 @@ def _near(plain: Distribution, name: str, limits: tuple[float, float]) -> Mask:
     mean, sd = plain.mean(name), plain.sd(name)
     with np.errstate(invalid="ignore"):
         return np.asarray(~((mean - _FAR * sd > limits[0]) & (mean + _FAR * sd < limits[1])))
+
+
+def _impossible(own: Distribution, name: str, limits: tuple[float, float]) -> Mask:
+    """Cells of a heavy tail: little of it is outside of the limits, and it makes their moments infinite.
+
+    Within l..h a standard deviation is at most (h - l) / 2 (Popoviciu's inequality).
+    """
+    return np.asarray(~(own.sd(name) <= (limits[1] - limits[0]) / 2.0))
 
 
 def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -> Tabulated:
@@ -338,7 +348,10 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
             first, last = own.quantiles(of_mean, ends, 0, rng).T
             most = own.quantiles(of_variance, ends[1:], 0, rng)[:, 0]
         nearest = np.minimum(first - low, high - last)
-        cut[cut] = (nearest < 0.0) | (most > nearest * (high - low - nearest))
+        is_cut = (nearest < 0.0) | (most > nearest * (high - low - nearest))
+        for name, each in limits.items():
+            is_cut |= _impossible(own, name, each)
+        cut[cut] = is_cut
     cells = np.flatnonzero(cut)
     if not cells.size or not hasattr(plain, "take"):
         return WithinLimits(plain=plain, limits=limits, inner=None, cut=np.zeros_like(cut))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from suffice.pipeline.distributions.within_limits import WithinLimits, unrestric
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.bounded_records import evidence_of_clipping
 from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.priors.record_count import Fixed
 from suffice.pipeline.statistics.block import Quantity
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -56,6 +58,38 @@ def test_nothing_of_a_noisy_cell_lies_outside_of_what_bounded_records_can_have(f
         assert abs(below - 0.3) < 6.0 * np.sqrt(0.21 / 2000)
 
 
+@pytest.mark.parametrize(
+    ("prior", "is_cut"),
+    [
+        ("Mixture(0.3, Gamma(1, 0.3), 0.7, Gamma(90, 10))", [True, True]),
+        ("Mixture(1, Gamma(1, 0.001), 1, Gamma(1, 1000))", [True, True]),
+        ("Mixture(0.9, Gamma(50, 10), 0.1, Gamma(200, 50))", [True, True]),
+        ("Mixture(0.9, Gamma(400, 400), 0.1, Gamma(400, 200))", [False, False]),
+    ],
+)
+def test_mixtures_are_restricted_by_their_distribution_function(prior: str, is_cut: list[bool]) -> None:
+    """F(x) / F(6) below a bound of 6, whose steps on a grid are the mean's too; nothing rests on draws."""
+    plan = statistic_plan({"family": "poisson", "upper": "6"}, epsilon="0.2", public_n=False)
+    statistic = noisy_statistic(plan, np.array([[50, 10], [300, -10]]))
+    posterior = noise_aware_posterior(statistic, prior=prior, n_prior=Fixed(10))
+    restricted = posterior.distribution
+    assert isinstance(restricted, WithinLimits)
+    assert restricted.cut.tolist() == is_cut
+    if not any(is_cut):
+        return
+    whole: Any = restricted.plain
+    grid = np.geomspace(1e-9, 6.0, 40_001)
+    below = whole.cdf(np.tile(grid, (2, 1)))
+    assert np.all(below[:, -1] < 1.0 - 1e-4)
+    below /= below[:, -1:]
+    levels = np.array([0.025, 0.3, 0.5, 0.9, 0.975])
+    at = restricted.quantiles("rate", [*levels], 10, np.random.default_rng(0))
+    for cell in range(2):
+        assert np.interp(at[cell], grid, below[cell]) == pytest.approx(levels, abs=5e-4)
+        mean = np.diff(below[cell]) @ (grid[1:] + grid[:-1]) / 2.0
+        assert posterior.mean("rate")[cell] == pytest.approx(mean, rel=0.005)
+
+
 def test_a_mean_and_a_variance_are_those_of_bounded_records() -> None:
     plan = statistic_plan({"family": "normal", "lower": "0", "upper": "8"}, epsilon="0.1", public_n=False)
     unit = 4 * (1 << 32)
@@ -68,6 +102,23 @@ def test_a_mean_and_a_variance_are_those_of_bounded_records() -> None:
     assert "as the public bounds leave them" in posterior.estimand
     plain = unrestricted(posterior.distribution).sample(1000, np.random.default_rng(0))
     assert np.any(plain["mean"] < 0.0)
+
+
+def test_heavy_tails_of_which_little_lies_outside_leave_moments_that_bounded_records_can_have() -> None:
+    """No rows: a prior of infinite moments, of which less than a 10,000th lies outside."""
+    normal = statistic_plan({"family": "normal", "lower": "-10", "upper": "10"}, epsilon="1", public_n=False)
+    laplace = statistic_plan({"family": "laplace", **ENTRIES["laplace"]}, epsilon="1", public_n=False)
+    for plan, prior, (name, most) in (
+        (normal, "Independent(mean=Normal(0, 0.1), sd=HalfCauchy(0.0005))", ("variance", 100.0)),
+        (laplace, "InverseGamma(1, 0.0005)", ("scale", 8.0)),
+    ):
+        statistic = noisy_statistic(plan, np.zeros((1, len(plan.components)), dtype=object))
+        posterior = noise_aware_posterior(statistic, prior=prior, n_prior=Fixed(0))
+        plain = unrestricted(posterior.distribution)
+        assert np.isinf(plain.sd(name)[0])
+        assert plain.quantiles(name, [0.9999], 0, np.random.default_rng(0))[0, 0] < most
+        assert 0.0 < posterior.mean(name)[0] < most
+        assert 0.0 < posterior.sd(name)[0] <= most / 2.0
 
 
 def test_clipping_is_modelled_where_counts_of_moved_records_exceed_their_noise() -> None:
