@@ -138,9 +138,8 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     known_names = {*CONJUGATE, *NAMES, *mixtures, "Independent"}
     if name and name not in known_names:
         message = (
-            f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))} with its "
-            "numbers, as in Beta(1, 1). Distributions of scipy.stats and suffice.Density have no text: give "
-            "them in Python"
+            f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))}, as in "
+            "Beta(1, 1). Others have no text: give them in Python"
         )
         raise PriorError(message)
     if call is None or name != "Independent":

@@ -104,8 +104,17 @@ def test_an_unknown_key_or_prior_is_answered_with_the_known_ones(release: str, s
     message = suffice.json(*words, "--where", "origin=BOS", status=2)["error"]["message"]
     assert "its keys are EWR, JFK, LGA" in message
     message = suffice.json(*words, "--prior", "Betta(1, 1)", status=2)["error"]["message"]
-    for name in ("Beta", "NormalInverseWishart", "HalfCauchy", "Uniform", "Mixture", "Independent"):
-        assert f" {name}," in message or f" {name} with" in message
+    for name in (
+        "Beta",
+        "NormalInverseWishart",
+        "SpreadGamma",
+        "HalfCauchy",
+        "Uniform",
+        "Mixture",
+        "Independent",
+    ):
+        assert f" {name}," in message
+    assert message.endswith("Others have no text: give them in Python")
 
 
 @pytest.mark.parametrize("words", [("--beside", "plug-in"), ("--plot-kind", "forest")])
@@ -283,12 +292,15 @@ def months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_pooled_posterior_warns_of_clipping_and_says_what_it_is(months: list[str], suffice: Runner) -> None:
     first, second, store = months
     options = ("--disjoint", first, "--disjoint", second, "--store", store)
-    told = suffice.json("pool", "delay", *options)["clipping"]
+    assert not suffice.json("pool", "delay", *options)["clipping"]["is_warned"]
+    assert "clipping" not in suffice.text("pool", "delay", *options)
+    modelled = (*options, "--clipping", "modelled")
+    told = suffice.json("pool", "delay", *modelled)["clipping"]
     assert told["is_warned"]
     assert [cell["origin"] for cell in told["cells"] if cell["is_warned"]] == ["EWR", "JFK", "LGA"]
-    text = suffice.text("pool", "delay", *options)
+    text = suffice.text("pool", "delay", *modelled)
     for line in (
-        "clipping matters in 3 of 3 cells",
+        "clipping was to be modelled and is not in 3 of 3 cells",
         "method: noise-aware",
         f"disjoint: {first}, {second}",
     ):
@@ -305,28 +317,35 @@ def test_clipping_is_modelled_or_ignored_as_asked(months: list[str], suffice: Ru
     pool = ("pool", "stops", "--disjoint", first, "--disjoint", second, "--store", store)
     compare = ("compare", first, second, "stops", "--store", store, "--draws", "200")
     modelled, ignored = (suffice.json(*pool, "--clipping", way) for way in ("modelled", "ignored"))
-    assert modelled == suffice.json(*pool)
-    assert all(cell["is_modelled"] for cell in modelled["clipping"]["cells"])
-    assert all(cell["is_warned"] for cell in ignored["clipping"]["cells"])
+    assert {**ignored, "source": suffice.json(*pool)["source"]} == suffice.json(*pool)
+    assert modelled["estimand"] == "of records before clipping in 3 of 3 cells, where clipping is modelled"
+    assert ignored["estimand"].startswith("of the records as the public bounds leave them")
+    for document, is_modelled in ((modelled, True), (ignored, False)):
+        for cell in document["clipping"]["cells"]:
+            assert (cell["is_modelled"], cell["is_warned"]) == (is_modelled, is_modelled)
+            assert (cell["share"] is not None) == is_modelled
     for one, other in zip(modelled["rows"], ignored["rows"], strict=True):
         assert one["mean"] > 1.15 * other["mean"]
     both = [suffice.json(*compare, "--clipping", way) for way in ("modelled", "ignored")]
     for which in ("first", "second"):
-        assert [document["clipping"][which]["is_warned"] for document in both] == [False, True]
+        assert [document["clipping"][which]["is_warned"] for document in both] == [True, False]
     assert suffice.text(*pool, "--clipping", "never", status=2)
 
 
 def test_a_comparison_warns_of_clipping_and_says_what_it_is(months: list[str], suffice: Runner) -> None:
     first, second, store = months
     words = ("compare", first, second, "delay", "--store", store, "--mass", "0.8", "--n-prior", "2000")
+    plain = suffice.json(*words)["clipping"]
+    assert [plain[which]["is_warned"] for which in ("first", "second")] == [False, False]
+    words = (*words, "--clipping", "modelled")
     document = suffice.json(*words)
     assert document["method"] == "noise-aware"
     assert [document["clipping"][which]["is_warned"] for which in ("first", "second")] == [True, True]
     assert "diagnostics" not in document
     text = suffice.text(*words)
     for line in (
-        f"{first}: clipping matters in 3 of 3 cells",
-        f"{second}: clipping matters in 3 of 3 cells",
+        f"{first}: clipping was to be modelled and is not in 3 of 3 cells",
+        f"{second}: clipping was to be modelled and is not in 3 of 3 cells",
         "method: noise-aware",
         f"prior: {document['prior']}",
         "prior of N: 2000",
@@ -342,9 +361,15 @@ def test_clipping_that_cannot_be_judged_is_said_to_be_unknown(tmp_path: Path, su
     plan = make_plan(statistics={"delay": laplace})
     release = str(publish(tmp_path / "store", plan, {"delay": np.zeros((3, 2), dtype=object)}))
     words = ("posterior", release, "delay", "--method", "plug-in", "--prior")
-    told = suffice.json(*words, "InverseGamma(0.5, 1)")["clipping"]
-    assert (told["is_known"], told["is_warned"]) == (False, False)
-    assert not any(cell["is_known"] for cell in told["cells"])
-    assert "clipping could not be judged in 3 of 3 cells" in suffice.text(*words, "InverseGamma(0.5, 1)")
-    assert suffice.json(*words, "InverseGamma(1.5, 1)")["clipping"]["is_known"]
-    assert "judged" not in suffice.text(*words, "InverseGamma(1.5, 1)")
+    told = suffice.json(*words, "InverseGamma(0.5, 1)", "--clipping", "modelled")["clipping"]
+    assert not told["is_warned"]
+    for cell in told["cells"]:
+        assert (cell["share"], cell["bias"], cell["is_modelled"], cell["is_warned"]) == (
+            None,
+            None,
+            False,
+            False,
+        )
+    text = suffice.text(*words, "InverseGamma(0.5, 1)", "--clipping", "modelled")
+    assert "clipping" not in text
+    assert "of the records as the public bounds leave them" in text
