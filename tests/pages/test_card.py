@@ -30,7 +30,7 @@ HOSTILE = [
     "<img src=x onerror=\"document.title = 'owned'\">",
     "</text></svg><style>*{display:none}</style>",
     "'\"><a href=javascript:alert(1)>&amp;&lt;",
-    "zero\u200bwidth\u00ad",
+    "\u03bd\u200d\u03b9",
     "-->]]>{{7*7}}${7*7}",
 ]
 

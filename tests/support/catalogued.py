@@ -28,7 +28,7 @@ HOSTILE = [
     "<img src=x onerror=\"document.title = 'owned'\">",
     "</script></svg><style>*{display:none}</style>",
     "'\"><a href=javascript:alert(1)>&amp;&lt;",
-    "zero\u200bwidth\u00ad",
+    "\u03bd\u200d\u03b9",
     "-->]]>{{7*7}}=cmd|' /C calc'!A0",
 ]
 WINDOWS = ("2013-01", "2013-02", "2013-03")
@@ -129,7 +129,7 @@ def publish_answer(store: Path, place: str, *, page: str | None = None) -> str:
         releases=[{"release_id": RELEASE_ID, "manifest_sha256": sha256, "label": release.label}],
         **({"seed": 9} if page else {}),
     )
-    rows = [{"origin": HOSTILE[0], "parameter": "probability", "mean": 0.25}]
+    rows = [{"origin": f"{HOSTILE[0]}\u200b", "parameter": "probability", "mean": 0.25}]
     publications, publication_id = PublicationStore.open(str(store)), id_of(request)
     files = [
         publications.put_file(publication_id, "summaries.csv-metadata.json", b"{}").entry(
