@@ -231,7 +231,8 @@ def test_conjugate_priors_work_up_to_the_ends_of_their_range(
     posterior = one_parameter.posterior(family, prior=f"{kind}({first!r}, {ends[end]!r})")
     (parameter,) = posterior.parameters
     # Narrow priors, and those that put everything beside the end of a range, expect no such sum; the least
-    # concentrations spread over all decades. Of 500 Bernoulli records 50 are 1: not far out of Beta(1e-3, 1e9).
+    # concentrations spread over all decades. The 50 Bernoulli
+    # records that are 1 are five scales of the noise: not so far out of none.
     contradicts = first == 1e9 or (end == 1 and family != "bernoulli")
     with pytest.warns(ConflictWarning, match="disagree") if contradicts else nullcontext():
         lower, upper = posterior.credible_interval(parameter).T
