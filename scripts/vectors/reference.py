@@ -18,6 +18,7 @@ from suffice.pipeline.distributions.beta import BetaDistribution
 from suffice.pipeline.distributions.gamma import GammaDistribution
 from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.distributions.normal import NormalDistribution
+from suffice.pipeline.distributions.within_limits import NEGLIGIBLE
 from suffice.pipeline.engines.one_sum.marginals import Support
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.priors.mixtures import Mixture
@@ -58,6 +59,7 @@ def sum_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | None) ->
         raise TypeError(message)
     components = prior.components if isinstance(prior, Mixture) else (prior,)
     shares = np.array(prior.weights if isinstance(prior, Mixture) else (1.0,))
+    limits = None if family.limits is None else family.limits(statistic.plan.parameters)
     latent = [family.latent(statistic, one, n_prior_of(statistic, n_prior)) for one in components]
     found = []
     for cell in range(len(statistic.values)):
@@ -69,8 +71,74 @@ def sum_marginals(statistic: NoisyStatistic, prior: Any, n_prior: str | None) ->
         log_weight = np.concatenate(weights)
         weight = np.exp(log_weight - log_weight.max())
         kept = np.flatnonzero(weight > np.exp(-_NATS))
-        found.append(_mixture(_joined(laws).at(kept), weight[kept]))
+        found.append(_within(_joined(laws).at(kept), weight[kept], limits))
     return found
+
+
+def _within(law: Any, weight: Floats, limits: tuple[float, float] | None) -> Marginal:
+    r"""Return a mixture given that its parameter lies within what records within the bounds can have.
+
+    With F and f of a component, and its moments :math:`m_k(x) = \int_{-\infty}^x t^k f(t) \, dt`,
+
+    .. math:: E(t^k \mid l < t < u) = \frac{\sum_j w_j (m_{jk}(u) - m_{jk}(l))}{\sum_j w_j (F_j(u) - F_j(l))}.
+
+    Cells stay as they are where less than ``NEGLIGIBLE`` lies outside, on either side.
+    """
+    plain = _mixture(law, weight)
+    if limits is None:
+        return plain
+    weight = weight / weight.sum()
+    below, _ = _functions(law, law.parameters[0])
+    low, high = (float(weight @ below(end)) for end in limits)
+    if low <= NEGLIGIBLE and high >= 1 - NEGLIGIBLE:
+        return plain
+    inside = high - low
+    first, second = (
+        float(weight @ (_moment(law, power, limits[1]) - _moment(law, power, limits[0]))) / inside
+        for power in (1, 2)
+    )
+    ends = (
+        max(limits[0], float(np.min(_functions(law, law.parameters[0])[1](1e-12)))),
+        min(limits[1], float(np.max(_functions(law, law.parameters[0])[1](1 - 1e-12)))),
+    )
+    quantiles = tuple(
+        float(
+            optimize.brentq(
+                lambda x, q=q: float(weight @ below(x)) - (low + q * inside), *ends, xtol=1e-15, rtol=1e-14
+            )
+        )
+        for q in LEVELS
+    )
+    return Marginal(first, float(np.sqrt(second - first**2)), quantiles)
+
+
+def _moment(law: Any, power: int, end: float) -> Floats:
+    """Return the integrals of a power times each component's density up to an end.
+
+    Of gamma, inverse gamma and beta densities the power leads to another of the family.
+    """
+    name = law.parameters[0]
+    if isinstance(law, NormalDistribution):
+        mean, sd = law.mean(name), law.sd(name)
+        z = (end - mean) / sd
+        below, density = stats.norm.cdf(z), stats.norm.pdf(z)
+        if power == 1:
+            return np.asarray(mean * below - sd * density)
+        return np.asarray((mean**2 + sd**2) * below - sd * (mean + end) * density)
+    if isinstance(law, GammaDistribution):
+        a, rate = law.concentration, law.rate
+        factor = special.poch(a, power) / rate**power
+        return np.asarray(factor * stats.gamma.cdf(end, a + power, scale=1 / rate))
+    if isinstance(law, InverseGammaDistribution):
+        a, scale = law.concentration, law.scale
+        if np.any(a <= power):
+            message = "a component without this moment: no reference yet"
+            raise ValueError(message)
+        factor = scale**power / special.poch(a - power, power)
+        return np.asarray(factor * stats.invgamma.cdf(end, a - power, scale=scale))
+    a, b = law.concentration1, law.concentration0
+    factor = special.poch(a, power) / special.poch(a + b, power)
+    return np.asarray(factor * stats.beta.cdf(end, a + power, b))
 
 
 def _joined(laws: list[Any]) -> Any:

@@ -7,6 +7,8 @@ import { parseRational, toNumber } from "./exact.js";
 
 /** @typedef {{lower: number, upper: number, constants: Record<string, number>}} Known Public constants, in T's unit. */
 
+/** `limits` are those of the parameter where T's mean lies within T's bounds: what bounded records can have. */
+
 const beta = (a, b) => `Beta(${a}, ${b})`;
 
 const failures = (successes) => ({
@@ -15,6 +17,7 @@ const failures = (successes) => ({
   defaultPrior: () => beta(1, 1),
   total: (known) => new NegativeBinomialTotal(successes(known)),
   update: ([a, b], n, total, known) => [a + successes(known) * n, b + total],
+  limits: (known) => [successes(known) / (successes(known) + known.upper), 1],
   clippingShift: (value, known) => failuresShift(value, known.upper, successes(known)),
   clippedRecord: (known) => clippedFailures(known.upper, successes(known)),
 });
@@ -25,6 +28,7 @@ const rate = (parameter, shape = () => 1) => ({
   defaultPrior: (known) => `SpreadGamma(${known.upper / shape(known)})`,
   total: (known, step) => new GammaTotal(shape(known), step),
   update: ([a, b], n, total, known) => [a + shape(known) * n, b + total],
+  limits: (known) => [shape(known) / known.upper, Infinity],
 });
 
 const scale = (parameter, share = 1) => ({
@@ -34,6 +38,7 @@ const scale = (parameter, share = 1) => ({
   // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
   total: (_known, step) => new ReversedGammaTotal(share, step),
   update: ([a, b], n, total) => [a + share * n, b + share * total],
+  limits: (known) => [0, known.upper],
 });
 
 /** A gamma total of a scale s given by its logarithm: of the rate w / s. */
@@ -61,6 +66,7 @@ export const ONE_SUM = {
     defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
     total: () => new PoissonTotal(),
     update: ([a, b], n, total) => [a + total, b + n],
+    limits: (known) => [0, known.upper],
     clippingShift: (value, known) => poissonShift(value, known.upper),
     clippedRecord: (known) => clippedPoisson(known.upper),
   },
@@ -77,6 +83,7 @@ export const ONE_SUM = {
     prior: "Normal",
     defaultPrior: ({ lower, upper }) => `Normal(${(lower + upper) / 2}, ${(upper - lower) / 4})`,
     total: (known, step) => new NormalTotal(known.constants.variance, known.lower, step),
+    limits: ({ lower, upper }) => [lower, upper],
     update: ([loc, sd], n, total, known) => {
       const { variance } = known.constants;
       const rows = variance / sd / sd;

@@ -62,8 +62,11 @@ export interface PosteriorOptions {
   nPrior?: string | number;
   where?: Keys;
   method?: "noise-aware" | "plug-in";
-  /** Whether parameters are of counts before clipping, modelled where that matters, or, by default, as it left them. */
-  clipping?: "modelled" | "ignored";
+  /**
+   * Whether parameters are of counts before clipping, modelled where that matters, or, by default, of records as the
+   * bounds leave them: `by-evidence` and `ignored` are the same here.
+   */
+  clipping?: "by-evidence" | "modelled" | "ignored";
 }
 
 /** What is known of the parameters of one cell. A parameter may be left out where there is one. */

@@ -7,6 +7,12 @@ const NODES = 16;
 const LEFT_OUT = 28;
 const TOLERANCE = 1e-8;
 const MOST_PANELS = 3000;
+/** What may lie outside of limits, on either side, without being cut off: as in Python. */
+const NEGLIGIBLE = 1e-4;
+/** Where less than this lies within limits, the density there is not known well enough. */
+const LEAST_WITHIN = 1e-6;
+/** The longest first panel where moments need more of a tail than the density does. */
+const LONGEST_OF_TAIL = 2;
 
 /** How a parameter lies on its line. */
 export const LINES = {
@@ -38,11 +44,15 @@ export const LINES = {
 
 /** A distribution along a line; made by `LineDistribution.of`. */
 export class LineDistribution {
-  constructor(line, panels, total, logMass) {
+  constructor({ line, log, top, panels, ends }) {
     this.line = line;
+    this.log = log;
+    this.top = top;
     this.panels = panels;
-    this.total = total;
-    this.logMass = logMass;
+    this.ends = ends;
+    this.total = panels.reduce((sum, one) => sum + one.mass, 0);
+    this.logMass = top + Math.log(this.total);
+    [this.mean, this.sd] = [Infinity, Infinity];
   }
 
   /**
@@ -67,11 +77,42 @@ export class LineDistribution {
       for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
     }
     const panels = resolve(log, [...breaks].sort((a, b) => a - b), top);
-    const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-    const found = new LineDistribution(line, panels, mass, top + Math.log(mass));
-    [found.mean, found.sd] = [Infinity, Infinity];
-    if (moments[0] < Infinity) found.mean = found.average((value) => value);
-    if (moments[1] < Infinity) found.sd = Math.sqrt(found.average((value) => (value - found.mean) ** 2));
+    const found = new LineDistribution({ line, log, top, panels, ends: line.ends });
+    found.setMoments(moments[0] < Infinity, moments[1] < Infinity);
+    return found;
+  }
+
+  setMoments(hasMean, hasSd) {
+    if (hasMean) this.mean = this.average((value) => value);
+    if (hasSd) this.sd = Math.sqrt(this.average((value) => (value - this.mean) ** 2));
+  }
+
+  /** This distribution given that the parameter lies within limits; itself where next to nothing lies outside. */
+  within([low, high]) {
+    const { line, log, panels } = this;
+    const inside = this.below(high) - this.below(low);
+    if (this.below(low) <= NEGLIGIBLE && 1 - this.below(high) <= NEGLIGIBLE) return this;
+    if (!(inside > LEAST_WITHIN)) {
+      throw new ReleaseError("resolution", "prior and released values contradict what records within the bounds can have");
+    }
+    const last = panels[panels.length - 1];
+    const start = line.contains(low) ? Math.max(line.position(low), panels[0].start) : panels[0].start;
+    let end = last.start + last.length;
+    const breaks = [...panels.map((one) => one.start), end];
+    if (line.contains(high)) {
+      const limit = line.position(high);
+      // A moment that does not exist without the limit rests on all of the tail up to there.
+      if (this.sd === Infinity) for (; end < limit; end += LONGEST_OF_TAIL) breaks.push(end);
+      end = this.sd === Infinity ? limit : Math.min(limit, end);
+    }
+    const kept = [start, ...breaks.filter((t) => t > start && t < end), end].sort((a, b) => a - b);
+    const top = Math.max(...kept.map(log), this.top + Math.log(LEAST_WITHIN));
+    const found = new LineDistribution({
+      line, log, top, panels: resolve(log, [...new Set(kept)], top),
+      ends: [Math.max(low, line.ends[0]), Math.min(high, line.ends[1])],
+    });
+    const isClosed = line.contains(high);
+    found.setMoments(isClosed || this.mean < Infinity, isClosed || this.sd < Infinity);
     return found;
   }
 

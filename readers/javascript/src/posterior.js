@@ -13,6 +13,7 @@ import { TabulatedLikelihood } from "./tabulated.js";
 
 export const NOISE_AWARE = "noise-aware";
 export const PLUG_IN = "plug-in";
+const BY_EVIDENCE = "by-evidence";
 
 /** The least share of the posterior that an N = 0 must have to be kept. */
 const LEAST_SHARE = 1e-11;
@@ -45,7 +46,7 @@ export function oneSumPosterior(statistic, values, release, options) {
     ? withClipping(line, prior, { exact, starts }, known.upper, shown(statistic.name), () =>
       options.kept.of(`clipped ${nPrior.text}`, () =>
         new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width)))
-    : plain;
+    : restricted(family, known, plain, { method: options.method, clipping });
   return new Posterior({
     parameters: [family.parameter],
     prior: prior.text,
@@ -87,14 +88,24 @@ function plugIn(line, prior, updated, starts) {
  * How records beyond the public bounds are treated: null where none can be, `negligible` where they do not matter
  * and are left out, as in Python, else `modelled`; `ignored` where that was asked for, or is all that there is.
  */
-function clippingOf(family, known, distribution, { method, clipping = "ignored" }) {
-  if (clipping !== "modelled" && clipping !== "ignored") {
-    throw new ReleaseError("usage", "clipping is modelled or ignored");
+function clippingOf(family, known, distribution, { method, clipping = BY_EVIDENCE }) {
+  if (![BY_EVIDENCE, "modelled", "ignored"].includes(clipping)) {
+    throw new ReleaseError("usage", `clipping is ${BY_EVIDENCE}, modelled or ignored`);
   }
   if (family.isBounded) return null;
-  if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
+  // Releases with counts of what clipping moved are refused: of others there is no evidence.
+  if (!family.clippingShift || clipping !== "modelled" || method === PLUG_IN) return "ignored";
   const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
   return shift <= NEGLIGIBLE * distribution.sd ? "negligible" : "modelled";
+}
+
+/**
+ * Given that parameters are those of records within the public bounds, as in Python; but for plug-in answers, and for
+ * records before clipping.
+ */
+function restricted(family, known, distribution, { method, clipping }) {
+  const isWhole = method === PLUG_IN || clipping === "negligible" || !family.limits;
+  return isWhole ? distribution : distribution.within(family.limits(known));
 }
 
 function withClipping(line, prior, { exact, starts }, upper, name, likelihoodOf) {
@@ -186,8 +197,8 @@ export class Posterior {
 
   /** The ends of the interval of a mass, 0 < mass < 1: `central` or `highest-density`, by default `defaultInterval`. */
   interval(mass, parameter, kind = this.defaultInterval) {
-    const { distribution, line } = this.marginal(parameter);
-    return intervalOf((p) => distribution.quantile(p), mass, kind, line.ends);
+    const { distribution } = this.marginal(parameter);
+    return intervalOf((p) => distribution.quantile(p), mass, kind, distribution.ends);
   }
 
   /** The probability below a value. */
