@@ -12,6 +12,7 @@ import pytest
 
 import suffice
 from suffice.errors import SpecError
+from suffice.pipeline.pooling.pool import observed_again
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.released.within_unit import rows_alone
 from suffice.pipeline.spec.plan import compile_plan
@@ -146,7 +147,11 @@ def test_the_quantities_can_be_asked_for_by_name(release: Release) -> None:
 def test_a_release_with_counts_is_pooled_with_one_without(release: Release, without: Release) -> None:
     pooled = suffice.pool("visits", same_data=[release, without], clipping="ignored")
     alone = release.posterior("visits", clipping="ignored")
-    assert (pooled.sd("rate") < alone.sd("rate")).all(), "the second release tells more of the same data"
+    sums = observed_again([rows_alone(release.statistic("visits")), without.statistic("visits")])
+    expected = posterior_of(sums, clipping="ignored")
+    assert (pooled.mean("rate") == expected.mean("rate")).all()
+    assert (pooled.sd("rate") == expected.sd("rate")).all()
+    assert (pooled.mean("rate") != alone.mean("rate")).all(), "the second release tells of the same data too"
     rolled = suffice.roll_up(release.statistic("visits"), "half")
     merged = rolled.posterior(rng=1, clipping="ignored", assume="one parameter")
     assert merged.sd("rate")[0] < alone.sd("rate").min()
