@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 6050fa1243ca1395dde9a33ca79cb2bcb3c6155910959e128ff55b7d869f9de1
+// sha256: 7bdffcdab6f2dac3017b364d0c3d39904fb28ba34c0e7ff92364872a3dc964f3
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2176,6 +2176,7 @@
     defaultPrior: () => beta(1, 1),
     total: (known) => new NegativeBinomialTotal(successes2(known)),
     update: ([a, b], n, total, known) => [a + successes2(known) * n, b + total],
+    limits: (known) => [successes2(known) / (successes2(known) + known.upper), 1],
     clippingShift: (value, known) => failuresShift(value, known.upper, successes2(known)),
     clippedRecord: (known) => clippedFailures(known.upper, successes2(known))
   });
@@ -2184,7 +2185,8 @@
     prior: "Gamma",
     defaultPrior: (known) => `SpreadGamma(${known.upper / shape(known)})`,
     total: (known, step) => new GammaTotal(shape(known), step),
-    update: ([a, b], n, total, known) => [a + shape(known) * n, b + total]
+    update: ([a, b], n, total, known) => [a + shape(known) * n, b + total],
+    limits: (known) => [shape(known) / known.upper, Infinity]
   });
   var scale = (parameter, share3 = 1) => ({
     parameter,
@@ -2192,7 +2194,8 @@
     defaultPrior: (known) => `SpreadInverseGamma(${known.upper})`,
     // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
     total: (_known, step) => new ReversedGammaTotal(share3, step),
-    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total]
+    update: ([a, b], n, total) => [a + share3 * n, b + share3 * total],
+    limits: (known) => [0, known.upper]
   });
   var ReversedGammaTotal = class extends GammaTotal {
     given(logScale) {
@@ -2216,6 +2219,7 @@
       defaultPrior: (known) => `Gamma(1, ${2 / known.upper})`,
       total: () => new PoissonTotal(),
       update: ([a, b], n, total) => [a + total, b + n],
+      limits: (known) => [0, known.upper],
       clippingShift: (value, known) => poissonShift(value, known.upper),
       clippedRecord: (known) => clippedPoisson(known.upper)
     },
@@ -2232,6 +2236,7 @@
       prior: "Normal",
       defaultPrior: ({ lower, upper }) => `Normal(${(lower + upper) / 2}, ${(upper - lower) / 4})`,
       total: (known, step) => new NormalTotal(known.constants.variance, known.lower, step),
+      limits: ({ lower, upper }) => [lower, upper],
       update: ([loc, sd], n, total, known) => {
         const { variance } = known.constants;
         const rows = variance / sd / sd;
@@ -2578,6 +2583,9 @@
   var LEFT_OUT3 = 28;
   var TOLERANCE3 = 1e-8;
   var MOST_PANELS = 3e3;
+  var NEGLIGIBLE2 = 1e-4;
+  var LEAST_WITHIN = 1e-6;
+  var LONGEST_OF_TAIL = 2;
   var LINES = {
     probability: {
       value: (t) => 1 / (1 + Math.exp(-t)),
@@ -2605,11 +2613,15 @@
     }
   };
   var LineDistribution = class _LineDistribution {
-    constructor(line2, panels, total, logMass) {
+    constructor({ line: line2, log, top, panels, ends: ends2 }) {
       this.line = line2;
+      this.log = log;
+      this.top = top;
       this.panels = panels;
-      this.total = total;
-      this.logMass = logMass;
+      this.ends = ends2;
+      this.total = panels.reduce((sum, one) => sum + one.mass, 0);
+      this.logMass = top + Math.log(this.total);
+      [this.mean, this.sd] = [Infinity, Infinity];
     }
     /**
      * @param {object} line One of `LINES`.
@@ -2632,11 +2644,42 @@
         for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
       }
       const panels = resolve(log, [...breaks].sort((a, b) => a - b), top);
-      const mass = panels.reduce((sum, one) => sum + one.mass, 0);
-      const found = new _LineDistribution(line2, panels, mass, top + Math.log(mass));
-      [found.mean, found.sd] = [Infinity, Infinity];
-      if (moments2[0] < Infinity) found.mean = found.average((value) => value);
-      if (moments2[1] < Infinity) found.sd = Math.sqrt(found.average((value) => (value - found.mean) ** 2));
+      const found = new _LineDistribution({ line: line2, log, top, panels, ends: line2.ends });
+      found.setMoments(moments2[0] < Infinity, moments2[1] < Infinity);
+      return found;
+    }
+    setMoments(hasMean, hasSd) {
+      if (hasMean) this.mean = this.average((value) => value);
+      if (hasSd) this.sd = Math.sqrt(this.average((value) => (value - this.mean) ** 2));
+    }
+    /** This distribution given that the parameter lies within limits; itself where next to nothing lies outside. */
+    within([low, high]) {
+      const { line: line2, log, panels } = this;
+      const inside2 = this.below(high) - this.below(low);
+      if (this.below(low) <= NEGLIGIBLE2 && 1 - this.below(high) <= NEGLIGIBLE2) return this;
+      if (!(inside2 > LEAST_WITHIN)) {
+        throw new ReleaseError("resolution", "prior and released values contradict what records within the bounds can have");
+      }
+      const last = panels[panels.length - 1];
+      const start2 = line2.contains(low) ? Math.max(line2.position(low), panels[0].start) : panels[0].start;
+      let end = last.start + last.length;
+      const breaks = [...panels.map((one) => one.start), end];
+      if (line2.contains(high)) {
+        const limit = line2.position(high);
+        if (this.sd === Infinity) for (; end < limit; end += LONGEST_OF_TAIL) breaks.push(end);
+        end = this.sd === Infinity ? limit : Math.min(limit, end);
+      }
+      const kept2 = [start2, ...breaks.filter((t) => t > start2 && t < end), end].sort((a, b) => a - b);
+      const top = Math.max(...kept2.map(log), this.top + Math.log(LEAST_WITHIN));
+      const found = new _LineDistribution({
+        line: line2,
+        log,
+        top,
+        panels: resolve(log, [...new Set(kept2)], top),
+        ends: [Math.max(low, line2.ends[0]), Math.min(high, line2.ends[1])]
+      });
+      const isClosed = line2.contains(high);
+      found.setMoments(isClosed || this.mean < Infinity, isClosed || this.sd < Infinity);
       return found;
     }
     /** The average of a function of the parameter. */
@@ -3001,6 +3044,7 @@
   // src/posterior.js
   var NOISE_AWARE = "noise-aware";
   var PLUG_IN = "plug-in";
+  var BY_EVIDENCE = "by-evidence";
   var LEAST_SHARE = 1e-11;
   function oneSumPosterior(statistic, values, release, options) {
     const family = ONE_SUM[statistic.family];
@@ -3015,7 +3059,7 @@
     const likelihoodOf2 = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
     const plain = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
     const clipping = clippingOf(family, known, plain, options);
-    const distribution = clipping === "modelled" ? withClipping(line2, prior, { exact, starts }, known.upper, shown(statistic.name), () => options.kept.of(`clipped ${nPrior.text}`, () => new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width))) : plain;
+    const distribution = clipping === "modelled" ? withClipping(line2, prior, { exact, starts }, known.upper, shown(statistic.name), () => options.kept.of(`clipped ${nPrior.text}`, () => new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width))) : restricted(family, known, plain, { method: options.method, clipping });
     return new Posterior({
       parameters: [family.parameter],
       prior: prior.text,
@@ -3045,14 +3089,18 @@
     const log = prior.components.length === 1 ? updated[0].log : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
     return LineDistribution.of(line2, log, starts);
   }
-  function clippingOf(family, known, distribution, { method, clipping = "ignored" }) {
-    if (clipping !== "modelled" && clipping !== "ignored") {
-      throw new ReleaseError("usage", "clipping is modelled or ignored");
+  function clippingOf(family, known, distribution, { method, clipping = BY_EVIDENCE }) {
+    if (![BY_EVIDENCE, "modelled", "ignored"].includes(clipping)) {
+      throw new ReleaseError("usage", `clipping is ${BY_EVIDENCE}, modelled or ignored`);
     }
     if (family.isBounded) return null;
-    if (!family.clippingShift || clipping === "ignored" || method === PLUG_IN) return "ignored";
+    if (!family.clippingShift || clipping !== "modelled" || method === PLUG_IN) return "ignored";
     const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
     return shift <= NEGLIGIBLE * distribution.sd ? "negligible" : "modelled";
+  }
+  function restricted(family, known, distribution, { method, clipping }) {
+    const isWhole = method === PLUG_IN || clipping === "negligible" || !family.limits;
+    return isWhole ? distribution : distribution.within(family.limits(known));
   }
   function withClipping(line2, prior, { exact, starts }, upper, name, likelihoodOf2) {
     const why = (text) => new ReleaseError("clipping", `${name}: clipped records matter here, and ${text}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
@@ -3129,8 +3177,8 @@
     }
     /** The ends of the interval of a mass, 0 < mass < 1: `central` or `highest-density`, by default `defaultInterval`. */
     interval(mass, parameter, kind = this.defaultInterval) {
-      const { distribution, line: line2 } = this.marginal(parameter);
-      return intervalOf((p) => distribution.quantile(p), mass, kind, line2.ends);
+      const { distribution } = this.marginal(parameter);
+      return intervalOf((p) => distribution.quantile(p), mass, kind, distribution.ends);
     }
     /** The probability below a value. */
     probabilityBelow(value, parameter) {
