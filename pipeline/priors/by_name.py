@@ -139,7 +139,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     if name and name not in known_names:
         message = (
             f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))}, as in "
-            "Beta(1, 1). Others have no text: give them in Python"
+            "Beta(1, 1). Others: suffice.Density, in Python"
         )
         raise PriorError(message)
     if call is None or name != "Independent":

@@ -114,7 +114,7 @@ def test_an_unknown_key_or_prior_is_answered_with_the_known_ones(release: str, s
         "Independent",
     ):
         assert f" {name}," in message
-    assert message.endswith("Others have no text: give them in Python")
+    assert message.endswith("Others: suffice.Density, in Python")
 
 
 @pytest.mark.parametrize("words", [("--beside", "plug-in"), ("--plot-kind", "forest")])
