@@ -337,12 +337,12 @@ def test_a_comparison_warns_of_clipping_and_says_what_it_is(months: list[str], s
     words = ("compare", first, second, "delay", "--store", store, "--mass", "0.8", "--n-prior", "2000")
     plain = suffice.json(*words)["clipping"]
     assert [plain[which]["is_warned"] for which in ("first", "second")] == [False, False]
-    words = (*words, "--clipping", "modelled")
-    document = suffice.json(*words)
+    modelled = (*words, "--clipping", "modelled")
+    document = suffice.json(*modelled)
     assert document["method"] == "noise-aware"
     assert [document["clipping"][which]["is_warned"] for which in ("first", "second")] == [True, True]
     assert "diagnostics" not in document
-    text = suffice.text(*words)
+    text = suffice.text(*modelled)
     for line in (
         f"{first}: clipping was to be modelled and is not in 3 of 3 cells",
         f"{second}: clipping was to be modelled and is not in 3 of 3 cells",
