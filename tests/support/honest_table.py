@@ -137,7 +137,7 @@ def section(rows: Sequence[Covered]) -> str:
             "that is not the model, and flights of 2013. A truth is what the family's parameter is of a",
             "population as the public bounds leave it. N is private, uniform on N0/2 to 3 N0/2. The oracle",
             "is the plug-in posterior of the exact sums: what the model says without noise. Width is the",
-            "median width of 95 % intervals over the oracle's.",
+            "median width of 95 % intervals over the oracle's. Families that are missing were not measured.",
             "",
             "    .venv/bin/python tests/support/honest_table.py --out build/honest.jsonl",
             "    .venv/bin/python tests/support/honest_table.py --out build/honest.jsonl --table",
