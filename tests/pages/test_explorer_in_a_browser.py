@@ -254,9 +254,18 @@ def test_a_page_whose_data_were_changed_shows_no_number(site: Path, browser: Bro
 def _numbers_are_those_of_python(visit: Visit, release: suffice.Release) -> None:
     for name in ("wait", "level", "cancelled"):
         visit.choose("Statistic", name)
-        assert visit.column("noise-aware")[:2] == _summary(release, name, {"origin": "JFK"})[:2]
+        expected = _summary(release, name, {"origin": "JFK"})
+        if name == "wait":
+            # Moments of a rate under a default spread over scales rest on its far tail: in posterior sds.
+            assert visit.column("noise-aware")[0] == pytest.approx(expected[0], abs=1e-5 * expected[1])
+            assert visit.column("noise-aware")[1] == pytest.approx(expected[1], rel=2e-4)
+        else:
+            assert visit.column("noise-aware")[:2] == expected[:2]
         plug_in = _summary(release, name, {"origin": "JFK"}, method="plug-in")
-        assert visit.column("plug-in") == pytest.approx(plug_in, rel=2e-6)
+        assert visit.column("plug-in")[:2] == pytest.approx(plug_in[:2], rel=2e-6)
+        # Under a mixture Python's ends are those of 4,000 draws: six standard errors of a normal's.
+        near = {"abs": 0.26 * plug_in[1]} if name == "wait" else {"rel": 2e-6}
+        assert visit.column("plug-in")[2:] == pytest.approx(plug_in[2:], **near)
         _interval_is_near(visit.column("noise-aware"), _summary(release, name, {"origin": "JFK"}))
 
 
