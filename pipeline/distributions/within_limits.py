@@ -4,8 +4,8 @@ A posterior under a prior that is restricted to a region is the posterior under 
 region. Cells of which next to nothing lies outside stay as they are, but for those with moments that nothing
 within limits has; draws that lie outside are moved to the limit.
 Of one parameter the distribution function is tabulated within its limits, from merged distributions: means
-and standard deviations agree with dense sums to .002 posterior standard deviations. Of a mean and a variance joint
-draws outside of the region are left out: moments and quantiles are then those of draws.
+and standard deviations agree with dense sums to .002 posterior standard deviations. Of a mean and a variance
+joint draws outside of the region are left out: moments and quantiles are then those of draws.
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
