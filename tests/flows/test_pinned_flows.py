@@ -79,6 +79,7 @@ NO_PLACES = {
     *(
         "roll_up",
         "assume",
+        "interval",
         "vouched",
         "mass",
         "draws",

@@ -114,7 +114,8 @@ def test_parameters_far_from_the_moments_of_clipped_records_are_found(mean: floa
 def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> None:
     rng = np.random.default_rng()
     statistic = released([0.0, 8.5, -1.0], 1.0, 2000, rng)
-    prior = NormalInverseGamma(0, 0.01, 2, 2)
+    # Concentration 3: without a finite deviation of the variance, cells are restricted by draws.
+    prior = NormalInverseGamma(0, 0.01, 3, 4)
     posterior = noise_aware_posterior(statistic, prior=prior)
     plain = noise_aware_posterior(statistic, prior=prior, clipping=IGNORED)
     assert posterior.models_clipping is not None
@@ -206,7 +207,8 @@ def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPat
     assert posterior.models_clipping.tolist() == [True, False, True]
     assert posterior.clipping is not None
     assert posterior.clipping.is_warned.tolist() == [True, True, True]
-    changed = posterior.mean("mean") != plain.mean("mean")
+    # The second may be restricted by 8,000 draws each time: 6 standard errors of a difference are .1 sds.
+    changed = np.abs(posterior.mean("mean") - plain.mean("mean")) > 0.1 * plain.sd("mean")
     assert changed.tolist() == [True, False, True]
 
 
