@@ -66,7 +66,7 @@ _OF_ONE_SCALE = {
     "distances": "InverseGamma(3, 50)",
     "squares": "InverseGamma(3, 4050)",
 }
-"""Stated where the default is spread over scales: its moments rest on tails that no reader resolves."""
+"""Stated where the default is spread over scales: of its far tails Python's engine still loses a part."""
 
 
 def _noise_aware(*statistics: str) -> Iterator[Asked]:
