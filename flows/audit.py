@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefect import flow
-
 from suffice.errors import SufficeError
 from suffice.flows import endings
+from suffice.flows.declaring import flow
 from suffice.flows.parameters import AuditParameters
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _LEDGER = Subject(kind="ledger")
 
 
-@flow(name="audit-ledger", persist_result=False, log_prints=False, retries=0)
+@flow(name="audit-ledger")
 def audit_ledger(audit: AuditParameters | None = None) -> str:
     """Examine the ledger's chain and accounts, and compare each of its stores with it, both ways.
 

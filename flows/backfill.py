@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from prefect import flow
-
 from suffice.backfilling import FAILED, LEFT, carry_out_backfill
 from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.cancellation import say_again
+from suffice.flows.declaring import flow
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.release import show_account
 from suffice.flows.reporting import Subject
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _UNREAD = Subject(kind="backfill")
 
 
-@flow(name="backfill", persist_result=False, log_prints=False, retries=0, on_cancellation=[say_again])
+@flow(name="backfill", on_cancellation=[say_again])
 def backfill_windows(windows: BackfillParameters) -> str:
     """Release every window from the first to the last, each for a charge of its own.
 

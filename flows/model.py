@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefect import flow
-
 from suffice.data_files.source import fit_source
 from suffice.errors import SufficeError
 from suffice.flows import endings
+from suffice.flows.declaring import flow
 from suffice.flows.parameters import PublicUrl, Reference, refuse_passwords
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 _UNREAD = Subject(kind="model")
 
 
-@flow(name="fit-hidden-markov", persist_result=False, log_prints=False, retries=0)
+@flow(name="fit-hidden-markov")
 def fit_hidden_markov(
     release: Reference | list[Reference],
     chain: list[str],

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefect import flow
-
 from suffice.errors import SufficeError
 from suffice.flows import endings
 from suffice.flows.artifacts import publication_text
+from suffice.flows.declaring import flow
 from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _UNREAD = Subject(kind="publication")
 
 
-@flow(name="publish-posterior", persist_result=False, log_prints=False, retries=0)
+@flow(name="publish-posterior")
 def publish_posterior(publication: PublicationParameters) -> str:
     """Publish posteriors from releases. It reads no data and no ledger, and charges nothing.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prefect import flow
-
 from suffice.errors import SufficeError
 from suffice.flows import endings
+from suffice.flows.declaring import flow
 from suffice.flows.parameters import RecoverParameters
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _LEDGER = Subject(kind="ledger")
 
 
-@flow(name="recover", persist_result=False, log_prints=False, retries=0)
+@flow(name="recover")
 def recover_charges(recovery: RecoverParameters | None = None) -> str:
     """Publish what is staged or complete in this host's spool, and abandon what its run has left otherwise.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from prefect import flow
-
 from suffice.errors import UsageError
 from suffice.flows import endings
+from suffice.flows.declaring import flow
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out, scheduled_time
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _UNREAD = Subject(kind="rehearsal")
 
 
-@flow(name="rehearse", persist_result=False, log_prints=False, retries=0)
+@flow(name="rehearse")
 def rehearse_release(release: ReleaseParameters) -> str:
     """Try every stage of a release on generated rows; read no row, charge nothing.
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from prefect import flow
-
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.artifacts import account_rows, release_text
 from suffice.flows.cancellation import say_again
+from suffice.flows.declaring import flow
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Reporter, Subject
 from suffice.flows.running import Run, Verdict, carried_out, read_again, scheduled_time
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
     from suffice.releasing import Outcome
 
 
-@flow(
-    name="release-statistics", persist_result=False, log_prints=False, retries=0, on_cancellation=[say_again]
-)
+@flow(name="release-statistics", on_cancellation=[say_again])
 def release_statistics(release: ReleaseParameters) -> str:
     """Publish one release, or find it published; return its URI.
 

@@ -1,0 +1,73 @@
+"""Flows whose modules a run cannot import by name, as ``FLOW.serve()`` may send them."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+import prefect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLOWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "audit": ("audit_ledger", {"audit": {}}),
+    "backfill": ("backfill_windows", {"windows": {"spec": "s.yaml", "first": "2013-01", "last": "2013-02"}}),
+    "model": (
+        "fit_hidden_markov",
+        {
+            "release": "r",
+            "chain": ["a"],
+            "time": ["t"],
+            "statistics": None,
+            "states": 2,
+            "out": "m",
+            "store": None,
+        },
+    ),
+    "posterior": ("publish_posterior", {"publication": {"release": "r", "statistics": ["s"]}}),
+    "recover": ("recover_charges", {"recovery": {}}),
+    "rehearsal": ("rehearse_release", {"release": {"spec": "s.yaml"}}),
+    "release": ("release_statistics", {"release": {"spec": "s.yaml"}}),
+}
+
+VALIDATED = """
+import pickle, sys
+for module, sent in pickle.load(sys.stdin.buffer).items():
+    flow, parameters = pickle.loads(sent)
+    imported = "suffice.flows." + module in sys.modules
+    print(module, *sorted(flow.validate_parameters(parameters)), imported)
+"""
+
+
+def test_a_flow_without_its_module_knows_its_parameters() -> None:
+    sent = {}
+    for module, (name, parameters) in FLOWS.items():
+        flow = getattr(import_module(f"suffice.flows.{module}"), name)
+        assert isinstance(flow, prefect.Flow)
+        sent[module] = pickled_by_value(module, (flow, parameters))
+    command = [sys.executable, "-c", VALIDATED]
+    done = subprocess.run(command, input=pickle.dumps(sent), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().splitlines() == [
+        " ".join([module, *sorted(parameters), "False"]) for module, (_, parameters) in FLOWS.items()
+    ]
+
+
+def test_every_flow_is_in_the_table(repository: Path) -> None:
+    modules = (repository / "src/suffice/flows").glob("*.py")
+    assert {path.stem for path in modules if "\n@flow(" in path.read_text(encoding="utf-8")} == set(FLOWS)
+
+
+def pickled_by_value(module: str, what: object) -> bytes:
+    """Pickle as Prefect does what belongs to a module that it takes for the user's own script."""
+    owner = import_module(f"suffice.flows.{module}")
+    cloudpickle.register_pickle_by_value(owner)
+    try:
+        return bytes(cloudpickle.dumps(what))
+    finally:
+        cloudpickle.unregister_pickle_by_value(owner)
