@@ -10,7 +10,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "mounts": ("network_file_system",),
     "object_store": ("ObjectStore",),
     "patience": ("ONCE", "Patience", "patiently"),
-    "probe": ("check_create_only",),
+    "probe": ("check_create_only", "is_left_probe"),
     "reasons": ("of_system_error",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

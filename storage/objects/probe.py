@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 PREFIX = "probe-"
 """Of the probe's key, at the top of the store, where no release is looked for."""
+LENGTH = 16
+"""Of what is put, in bytes."""
+
+_NAME = re.compile(rf"{PREFIX}[0-9a-f]{{32}}", re.ASCII)
 
 
 def check_create_only(objects: ObjectStore, uri: str) -> None:
@@ -34,7 +39,7 @@ def check_create_only(objects: ObjectStore, uri: str) -> None:
         Where the store replaces objects, does not show what was put, or cannot be written.
     """
     key = PREFIX + secrets.token_hex(16)
-    first, second = secrets.token_bytes(16), secrets.token_bytes(16)
+    first, second = secrets.token_bytes(LENGTH), secrets.token_bytes(LENGTH)
     objects.put_new(key, first)
     try:
         try:
@@ -54,3 +59,26 @@ def check_create_only(objects: ObjectStore, uri: str) -> None:
             "only once (S3 servers: one that honours If-None-Match)"
         )
         raise StoreError(message)
+
+
+def is_left_probe(objects: ObjectStore, key: str, *, folder: str) -> bool:
+    """Tell whether an object is what is left of a probe: its name and length are a probe's.
+
+    A run that was killed leaves one, and so does a role that may not delete.
+
+    Parameters
+    ----------
+    objects : ObjectStore
+    key : str
+    folder : str
+        Another place than the top of the store where probes are put.
+
+    Raises
+    ------
+    StoreError
+        Where the object cannot be read.
+    """
+    if not _NAME.fullmatch(key.removeprefix(f"{folder}/")):
+        return False
+    content = objects.get(key, at_most=LENGTH + 1)
+    return content is not None and len(content) == LENGTH

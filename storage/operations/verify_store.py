@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.declaration.wording import counted
+from suffice.storage.objects.probe import is_left_probe
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_publication import verify_publication
 from suffice.storage.operations.verify_release import verify_release
-from suffice.storage.publications.layout import PUBLICATIONS, is_probe, publication_of
+from suffice.storage.publications.layout import PUBLICATIONS, publication_of
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.layout import is_rehearsed, marker_sequence, read_place
 from suffice.storage.releases.location import MANIFEST
@@ -43,8 +44,9 @@ class StoreVerification:
     withdrawn : int
         How many of the releases were withdrawn.
     publications, left_files : int
-        Published posteriors, and whole files in their folders that no manifest names: writers of the same
-        request that were not first leave them.
+        Published posteriors; and files that belong to nothing and harm nothing: whole files in the folders
+        of publications that no manifest names, as writers of the same request that were not first leave
+        them, and probes of runs that were killed or may not delete.
     ledger_checked : bool
         Whether a ledger was compared, both ways.
     """
@@ -169,7 +171,10 @@ class _Tally:
 
     def stray_or_marker(self, key: str) -> None:
         """Check a marker, and name what belongs to nothing."""
-        if key == KEY or is_rehearsed(key) or is_probe(key):
+        if key == KEY or is_rehearsed(key):
+            return
+        if is_left_probe(self.store.objects, key, folder=PUBLICATIONS):
+            self.left_files += 1
             return
         if marker_sequence(key) is None:
             self.note([f"{key}: it belongs to no release, and is no marker"])

@@ -6,7 +6,7 @@ May import: releases and below.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "layout": ("MANIFEST", "PUBLICATIONS", "RECEIPT", "is_probe", "publication_of", "read_path"),
+    "layout": ("MANIFEST", "PUBLICATIONS", "RECEIPT", "publication_of", "read_path"),
     "manifest": ("compose_publication",),
     "manifest_model": ("LONGEST_DIAGNOSTIC", "MOST_FILES", "PublishedEntry", "RestsOn"),
     "presence": ("check_is_there", "holds_publications", "holds_store"),

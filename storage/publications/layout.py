@@ -16,7 +16,6 @@ RECEIPT = "receipt.json"
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,99}", re.ASCII)
 _PATH = re.compile(rf"([0-9a-f]{{32}})-({_NAME.pattern})", re.ASCII)
-_PROBE = re.compile(rf"{PUBLICATIONS}/probe-[0-9a-f]{{32}}", re.ASCII)
 _INSIDE = re.compile(rf"{PUBLICATIONS}/([0-9a-f]{{32}})/.+", re.ASCII)
 
 
@@ -48,11 +47,6 @@ def read_path(path: str) -> tuple[str, str] | None:
     """Return the beginning of the SHA-256 and the name of a file by its path; None where it is none."""
     found = _PATH.fullmatch(path)
     return (found[1], found[2]) if found else None
-
-
-def is_probe(key: str) -> bool:
-    """Tell whether a key of a store is what was left of asking whether it creates objects once."""
-    return _PROBE.fullmatch(key) is not None
 
 
 def publication_of(key: str) -> str | None:

@@ -79,7 +79,7 @@ def verify(
             f"{'ok' if found.ok else 'not ok'} - {counted(found.releases, 'release')} with "
             f"{counted(found.files, 'file')}, {counted(found.tombstones, 'tombstone')}, "
             f"{counted(found.markers, 'marker')}, {counted(found.publications, 'publication')}; "
-            f"{found.withdrawn} withdrawn, {counted(found.left_files, 'file')} left by other writers; "
+            f"{found.withdrawn} withdrawn, {counted(found.left_files, 'file')} left over; "
             f"ledger {compared.replace('_', ' ')}"
         )
     if not found.ok:

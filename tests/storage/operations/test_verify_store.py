@@ -46,6 +46,33 @@ def test_a_whole_store_is_ok_and_counted(books: Books) -> None:
         assert (found.releases, found.files, found.tombstones, found.markers) == (3, n_files, 1, 4)
 
 
+def test_probes_of_runs_that_were_killed_are_left_over_and_no_problem(books: Books) -> None:
+    pay(books, "a")
+    for key in (f"probe-{'0' * 32}", f"publications/probe-{'1' * 32}"):
+        books.store.objects.put_new(key, bytes(16))
+    found = verify_store(books.store, ledger=books.ledger)
+    assert (found.problems, found.left_files) == ((), 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "size"),
+    [
+        (f"probe-{'0' * 32}", 15),
+        (f"probe-{'0' * 32}", 17),
+        (f"probe-{'0' * 31}", 16),
+        (f"probe-{'0' * 31}g", 16),
+        (f"other/probe-{'0' * 32}", 16),
+        (f"publications/publications/probe-{'0' * 32}", 16),
+    ],
+)
+def test_what_is_like_a_probe_is_named(books: Books, key: str, size: int) -> None:
+    books.store.objects.put_new(key, bytes(size))
+    found = verify_store(books.store)
+    assert found.left_files == 0
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith(key)
+
+
 def test_every_damage_is_named(books: Books) -> None:
     root = books.directory / "releases"
     first, second, third = (pay(books, name) for name in ("a", "b", "c"))
