@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 KIND = DeltaSpec.kind
 
 _PLACE = f"source.{KIND}"
-_UNDERSTOOD = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features that change neither which rows a listed file has nor what its columns are."""
+_DELETION_VECTORS = "deletionVectors"
+_UNDERSTOOD = frozenset(
+    {_DELETION_VECTORS, "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType"}
+)
+"""Reader features that are obeyed, or change neither the rows of a file nor columns of types that we read."""
 
 read = read_files
 check = check_table
@@ -120,6 +123,7 @@ def _listed(
     days = window_days(spec, window)
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=False)).read_all()
     partitions = table.metadata().partition_columns
+    kept = _kept_rows(table, address)
     values = {name: _partition_column(actions, name) for name in partitions}
     for number, path in enumerate(actions["path"].to_pylist()):
         constants = tuple((name, values[name][number]) for name in partitions)
@@ -130,7 +134,26 @@ def _listed(
         yield ListedFile(
             address=_file_address(address, path),
             columns=TableColumns(columns=columns, partition=constants),
+            kept=kept.get(path),
         )
+
+
+def _kept_rows(table: Any, address: str) -> dict[str, pa.BooleanArray]:
+    """Return which rows the table still has of each file that lost rows, by the file's escaped path."""
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
+
+    if _DELETION_VECTORS not in (table.protocol().reader_features or ()):
+        return {}
+    try:
+        vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()
+    except (DeltaError, OSError, ValueError, pa.ArrowException):
+        message = (
+            f"{_PLACE}: a deletion vector of the table {address} is gone or cannot be read: name a later "
+            "version, or none, and keep files as long as releases need them"
+        )
+        raise UsageError(message) from None
+    paths = [path.removeprefix(table.table_uri) for path in vectors["filepath"].to_pylist()]
+    return {path: kept.values for path, kept in zip(paths, vectors["selection_vector"], strict=True)}
 
 
 def _partition_column(actions: pa.Table, name: str) -> pa.ChunkedArray:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from suffice.errors import UsageError
 from suffice.pipeline.sources.contract import PartSchema, Split, split_rows
 from suffice.pipeline.sources.exact_data import Kept, exact_data
@@ -18,8 +20,6 @@ from suffice.pipeline.sources.surveying import surveyed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    import pyarrow as pa
 
     from suffice.pipeline.sources.file_access import PinnedFile
     from suffice.pipeline.sources.parquet_footers import ColumnsOf
@@ -42,12 +42,15 @@ class PinnedFiles:
         What messages name in place of a file, where paths hold values.
     n_columns : int
         Columns that the spec reads.
+    kept : tuple of (pyarrow.BooleanArray or None)
+        Of each file, which of its rows its table still has; None where it has all of them.
     """
 
     files: tuple[PinnedFile, ...]
     footers: tuple[Footer, ...]
     root: str | None
     n_columns: int
+    kept: tuple[pa.BooleanArray | None, ...]
 
     def called(self, file: PinnedFile) -> str:
         """Return what messages call a file."""
@@ -60,6 +63,7 @@ def pin_files(
     *,
     place: str,
     root: str | None = None,
+    kept: Sequence[pa.BooleanArray | None] | None = None,
 ) -> PinnedFiles:
     """Read the footers of files that were listed.
 
@@ -73,6 +77,8 @@ def pin_files(
         What messages name: ``source.parquet``, say.
     root : str, optional
         What messages name in place of a file, where paths hold values; files are named otherwise.
+    kept : sequence, optional
+        Of each file, which of its rows its table still has; None where it has all of them.
 
     Raises
     ------
@@ -86,6 +92,7 @@ def pin_files(
         footers=tuple(_within_memory(footers)),
         root=root,
         n_columns=len(wanted),
+        kept=tuple(kept) if kept is not None else (None,) * len(files),
     )
     for file, footer in zip(pinned.files, footers, strict=True):
         if footer is None:
@@ -153,7 +160,8 @@ def _within_memory(footers: Iterable[Footer | None]) -> Iterator[Footer]:
 
 
 def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
-    for file, footer in zip(pinned.files, pinned.footers, strict=True):
+    for file, footer, kept in zip(pinned.files, pinned.footers, pinned.kept, strict=True):
+        first = 0
         for number, group in enumerate(footer.row_groups):
             yield RowGroups(
                 file=file,
@@ -163,7 +171,15 @@ def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
                 n_rows=group.n_rows,
                 columns=footer.columns,
                 metadata=footer.metadata,
+                kept=None if kept is None else _kept(kept, first, group.n_rows),
             )
+            first += group.n_rows
+
+
+def _kept(kept: pa.BooleanArray, first: int, n_rows: int) -> pa.BooleanArray:
+    """Return which of some rows are kept: what says nothing of the last ones keeps them."""
+    part = kept.slice(first, n_rows)
+    return pa.concat_arrays([part, pa.repeat(True, n_rows - len(part))])  # noqa: FBT003 - a value
 
 
 def _splits(kind: str, groups: Iterable[RowGroups], enough: int) -> Iterator[Split]:
@@ -189,6 +205,7 @@ def _joined(groups: Iterable[RowGroups]) -> list[RowGroups]:
 
 def _piece(groups: Sequence[RowGroups]) -> RowGroups:
     first = groups[0]
+    kept = [group.kept for group in groups if group.kept is not None]
     return RowGroups(
         file=first.file,
         called=first.called,
@@ -197,4 +214,5 @@ def _piece(groups: Sequence[RowGroups]) -> RowGroups:
         n_rows=sum(group.n_rows for group in groups),
         columns=first.columns,
         metadata=first.metadata,
+        kept=pa.concat_arrays(kept) if kept else None,
     )

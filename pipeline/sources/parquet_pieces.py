@@ -45,6 +45,8 @@ class RowGroups:
         How its columns become the source's.
     metadata : Kept
         Its footer, where this process has read it.
+    kept : pyarrow.BooleanArray or None
+        Which of the rows the table still has; None where it has all of them.
     """
 
     file: PinnedFile
@@ -54,6 +56,7 @@ class RowGroups:
     n_rows: int
     columns: FileColumns = AS_STORED
     metadata: Kept = Kept()
+    kept: pa.BooleanArray | None = None
 
 
 def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
@@ -69,8 +72,10 @@ def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Ite
     try:
         with opened(piece.file) as stored:
             for batch in _batches(stored, piece, columns, block_rows):
+                stored_rows = piece.columns.batch(batch, columns)
+                kept = None if piece.kept is None else piece.kept.slice(n_rows, batch.num_rows)
                 n_rows += batch.num_rows
-                yield piece.columns.batch(batch, columns)
+                yield stored_rows if kept is None else stored_rows.filter(kept)
     except (pa.ArrowException, OSError):
         # Arrow's texts may quote what it failed to read.
         check_file(piece.file, piece.called)

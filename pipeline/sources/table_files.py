@@ -117,10 +117,13 @@ class ListedFile:
         Its path or URL.
     columns : TableColumns
         How its columns become the table's.
+    kept : pyarrow.BooleanArray or None
+        Which of its rows the table still has; None where it has all of them.
     """
 
     address: str
     columns: TableColumns
+    kept: pa.BooleanArray | None = None
 
 
 @exact_data(travels=False)
@@ -165,7 +168,13 @@ def pin_table(
             "snapshot, or none, and keep files as long as releases need them"
         )
         raise UsageError(message)
-    pinned = pin_files(files, spec_columns(spec), place=f"source.{kind}", root=address)
+    pinned = pin_files(
+        files,
+        spec_columns(spec),
+        place=f"source.{kind}",
+        root=address,
+        kept=[file.kept for file in ordered],
+    )
     schema = pa.schema([(column.name, column.type) for column in columns])
     return Pin(
         kind=kind,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
+import string
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.sources.delta import check, pin, read, schema, splits
@@ -17,6 +21,8 @@ from suffice.pipeline.spec.spec import load_spec
 from support.hostile import normal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from suffice.pipeline.sources.contract import Pin
     from suffice.pipeline.spec.spec import Spec
 
@@ -145,8 +151,8 @@ def test_a_version_that_never_was_is_refused(table: Path) -> None:
 @pytest.mark.parametrize(
     ("configuration", "feature"),
     [
-        ({"delta.enableDeletionVectors": "true"}, "deletionVectors"),
         ({"delta.columnMapping.mode": "name"}, "columnMapping"),
+        ({}, "rowsOfTomorrow"),
     ],
 )
 def test_features_that_are_not_understood_are_refused(
@@ -158,6 +164,107 @@ def test_features_that_are_not_understood_are_refused(
     _declare(log / "00000000000000000000.json", configuration, feature)
     with pytest.raises(UsageError, match=rf"^source\.delta: .*({feature}|not understood)"):
         pin(spec_of(root))
+
+
+CITIES = ["a b/%=ü", "b", None]
+DELETABLE = {"delta.enableDeletionVectors": "true"}
+
+
+def _cities(root: Path) -> pa.Table:
+    """Write 90 rows into a table of three partitions, a file of ten row groups each; deletion is allowed."""
+    rows = pa.table({"x": pa.array(range(90), pa.float64()), "city": [CITIES[row % 3] for row in range(90)]})
+    properties = WriterProperties(max_row_group_size=3)
+    write_deltalake(root, rows, partition_by=["city"], configuration=DELETABLE, writer_properties=properties)
+    return rows
+
+
+def test_a_table_whose_rows_could_be_deleted_is_read(tmp_path: Path) -> None:
+    _cities(tmp_path / "table")
+    assert "deletionVectors" in DeltaTable(tmp_path / "table").protocol().reader_features
+    pinned = pin(spec_without_days(tmp_path / "table"))
+    assert sorted(x for x, _ in rows_read(pinned, "x", "city")) == list(range(90))
+
+
+@pytest.mark.parametrize("deleted", [(0,), (29,), (2, 3, 4, 5, 6, 28), tuple(range(30))])
+def test_rows_that_deletion_vectors_name_are_gone(tmp_path: Path, deleted: tuple[int, ...]) -> None:
+    root = tmp_path / "table"
+    rows = _cities(root).to_pylist()
+    delete_rows(root, {f"city={_folder('b')}": deleted, f"city={_folder(CITIES[0])}": (7,)})
+    left = {city: [row["x"] for row in rows if row["city"] == city] for city in CITIES}
+    left["b"] = [x for position, x in enumerate(left["b"]) if position not in deleted]
+    del left[CITIES[0]][7]
+    for version, expected in ((0, 90), (1, sum(map(len, left.values())))):
+        pinned = pin(spec_without_days(root, version=str(version)))
+        assert len(rows_read(pinned, "x", "city")) == expected
+    assert rows_read(pinned, "x", "city") == sorted(
+        ((x, city) for city, xs in left.items() for x in xs), key=repr
+    )
+
+
+def test_a_deletion_vector_that_is_gone_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    _cities(root)
+    delete_rows(root, {f"city={_folder('b')}": (1,)})
+    log = root / "_delta_log" / "00000000000000000001.json"
+    gone = log.read_text().replace('"storageType": "i"', '"storageType": "p"')
+    log.write_text(
+        re.sub(r'"pathOrInlineDv": "[^"]*"', f'"pathOrInlineDv": "{(root / "x.bin").as_uri()}"', gone)
+    )
+    with pytest.raises(UsageError, match=r"^source\.delta: a deletion vector of the table .* is gone"):
+        pin(spec_without_days(root))
+
+
+def spec_without_days(root: Path, **source: Any) -> Spec:
+    document = {
+        "name": "test",
+        "dataset": "test",
+        "source": {"delta": str(root), **source},
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+        "groups": {"city": CITIES[:2]},
+        "statistics": {"x": normal("x", "0", "90")},
+    }
+    return load_spec(document)
+
+
+def _folder(city: str | None) -> str:
+    return "__HIVE_DEFAULT_PARTITION__" if city is None else quote(quote(city, safe=""), safe="")
+
+
+def delete_rows(root: Path, deleted: Mapping[str, Sequence[int]]) -> None:
+    """Delete rows of files by deletion vectors in the log, as Spark does: the files stay as they are.
+
+    The format is that of the Delta protocol: a magic number, one 32-bit roaring bitmap, in Z85.
+    """
+    log = root / "_delta_log"
+    first = map(json.loads, (log / "00000000000000000000.json").read_text().splitlines())
+    entries: list[dict[str, Any]] = []
+    for add in (entry["add"] for entry in first if "add" in entry):
+        positions = deleted.get(add["path"].partition("/")[0], ())
+        if not positions:
+            continue
+        container = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16)
+        bitmap = container + struct.pack(f"<{len(positions)}H", *positions)
+        data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+        vector = {
+            "storageType": "i",
+            "pathOrInlineDv": _z85(data + bytes(-len(data) % 4)),
+            "sizeInBytes": len(data),
+            "cardinality": len(positions),
+        }
+        stats = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
+        removed = {name: add[name] for name in ("path", "partitionValues", "size")}
+        entries += [
+            {"remove": {**removed, "deletionTimestamp": 1, "dataChange": True, "extendedFileMetadata": True}},
+            {"add": {**add, "stats": stats, "deletionVector": vector}},
+        ]
+    assert len(entries) == 2 * len(deleted)
+    (log / "00000000000000000001.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+
+
+def _z85(data: bytes) -> str:
+    digits = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+    words = struct.unpack(f">{len(data) // 4}I", data)
+    return "".join(digits[word // 85**power % 85] for word in words for power in (4, 3, 2, 1, 0))
 
 
 def _declare(entry: Path, configuration: dict[str, str], feature: str) -> None:
