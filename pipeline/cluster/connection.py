@@ -59,8 +59,16 @@ _WITHOUT_WORKERS_SECONDS = 60
 _LOCAL_SETTINGS = {
     **{f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")},
     **{f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")},
+    "distributed.nanny.pre-spawn-environ": {
+        **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 1),
+        "MALLOC_TRIM_THRESHOLD_": 1 << 30,
+        "MALLOC_MMAP_THRESHOLD_": 1 << 25,
+    },
 }
-"""Nothing spills, and the HTTP servers that Dask always starts show nothing."""
+"""Nothing spills, the HTTP servers that Dask always starts show nothing, and workers keep freed memory.
+
+Dask lets workers give memory back after every block, and the next one pays for its pages again: 20 million
+rows took 2.7 s of processor time instead of 1.9 (threads: 1.3)."""
 
 
 @dataclass(frozen=True, slots=True)
