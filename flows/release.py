@@ -26,7 +26,7 @@ from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.settings import settings
 from suffice.release_run import ALREADY_PUBLISHED
 from suffice.releasing import carry_out
-from suffice.storage.ledger.charge import label
+from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.opening import open_ledger
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def _release(asked: ReleaseParameters, run: Run) -> Verdict:
     )
     run.reporter.name_run(subject.title, [spec.dataset, spec.name])
     run.about(**subject.names, amendment=0)
-    run.hold(spec.dataset)
+    charge = newest_charge(places.ledger, spec.dataset, spec.name, window)
+    if charge is None or charge.state is not ChargeState.PUBLISHED:
+        run.hold(spec.dataset)  # to find a release published, nobody needs to wait for others
     verdict = _released(asked, spec, places, subject, as_of, run.reporter)
     run.settled(lambda: newest_charge(places.ledger, spec.dataset, spec.name, window))
     return verdict

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 RECOVER_EVERY = timedelta(minutes=15)
 AUDIT = "0 5 * * 1"
+PROCESSES = 4
+"""A run takes a process and its memory, also while it waits for its dataset."""
 
 
 def deployments(specs: Sequence[str], *, cron: str, time_zone: str) -> list[RunnerDeployment]:
@@ -114,6 +116,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("specs", nargs="+", metavar="SPEC")
     parser.add_argument("--cron", required=True, metavar="TIMES", help='As "30 2 * * *": 02:30 every night.')
     parser.add_argument("--time-zone", required=True, metavar="ZONE", help="Of the times, as Europe/Berlin.")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        choices=range(1, 65),
+        default=PROCESSES,
+        metavar="N",
+        help=f"How many runs there are at once, 1 to 64; others wait for them. {PROCESSES} where left out.",
+    )
     asked = parser.parse_args(arguments)
     try:
         if not os.environ.get("PREFECT_API_URL"):
@@ -126,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SufficeError as error:
         sys.stderr.write(f"error: {escaped(str(error))}\n")
         sys.exit(error.exit_status)
-    serve(*made)
+    serve(*made, limit=asked.processes)
 
 
 if __name__ == "__main__":

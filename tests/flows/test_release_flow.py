@@ -38,6 +38,7 @@ def test_the_flow_publishes_and_returns_the_uri(runs: dict[str, Any]) -> None:
     uri = runs["outcomes"]["good"]["uri"]
     release = suffice.open_release(uri)
     assert release.name == "flights"
+    # Another run holds the dataset meanwhile: what is published is found without it.
     assert runs["outcomes"]["again"]["uri"] == uri
     assert list(release.statistics) == ["carrier", "cancelled", "stops", "arr_delay"]
     sample = release.samples("drawn")

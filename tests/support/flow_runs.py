@@ -12,7 +12,7 @@ import json
 import sys
 import types
 import uuid
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ PUBLISHED_ALL_THE_SAME = {
     "message": "interrupted after the draw: the charge is published; epsilon 1 is spent",
 }
 """The own state of a cancelled run."""
+MEANWHILE = {"staging": "staging", "again": "dataset held"}
+"""What breaks, or is held by another run, while a release is asked for."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +42,7 @@ def released(asked: dict[str, Any]) -> dict[str, Any]:
     sought.add_noise(noise)
     outcomes: dict[str, Any] = {}
     for name, parameters in asked.items():
-        with broken("staging" if name == "staging" else "", parameters):
+        with broken(MEANWHILE.get(name, ""), parameters):
             try:
                 outcomes[name] = {"uri": release_statistics(parameters)}
             except Exception as error:  # noqa: BLE001 - what it is, the tests ask
@@ -100,7 +102,13 @@ def broken(what: str, parameters: dict[str, Any]) -> Iterator[None]:
             store.rename(away)
         if what == "manifest":
             next(store.rglob("manifest.json")).unlink()
-        yield
+        held: AbstractContextManager[None] = nullcontext()
+        if what == "dataset held":
+            from prefect.concurrency.sync import concurrency
+
+            held = concurrency("suffice-passengers", occupy=1, strict=True, timeout_seconds=60)
+        with held:
+            yield
         if what == "store":
             away.rename(store)
 
