@@ -11,6 +11,8 @@ from enum import StrEnum
 import numpy as np
 
 MOST_CELLS = 10**7
+MOST_PERIODS = 10**5
+"""Of all date ranges of a spec: a manifest names each, and they are listed where a spec or manifest is read."""
 
 
 class DomainKind(StrEnum):
@@ -179,11 +181,11 @@ def period_labels(first: str, last: str, every: Every) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        Where a label is not canonical, `last` lies before `first`, or there are more than cells may be.
+        Where a label is not canonical, `last` lies before `first`, or there are more than `MOST_PERIODS`.
     """
     count = period_count(first, last, every)
-    if count > MOST_CELLS:
-        raise ValueError(too_many_cells(count))
+    if count > MOST_PERIODS:
+        raise ValueError(too_many_periods(count))
     if every is Every.WEEK:
         start = period_start(first, every)
         return tuple(period_label(start + dt.timedelta(days=7 * week), every) for week in range(count))
@@ -195,6 +197,11 @@ def period_labels(first: str, last: str, every: Every) -> tuple[str, ...]:
 def too_many_cells(count: int) -> str:
     """Return the text that refuses so many cells."""
     return f"{count} cells are declared, at most {MOST_CELLS} are released"
+
+
+def too_many_periods(count: int) -> str:
+    """Return the text that refuses so many periods."""
+    return f"{count} periods are declared, at most {MOST_PERIODS} are released together"
 
 
 def duplicate(keys: Sequence[str]) -> tuple[int, int] | None:

@@ -11,7 +11,12 @@ from suffice.errors import SpecError
 from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.declaration.derived_column import DerivedColumn
 from suffice.pipeline.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
-from suffice.pipeline.declaration.domains import MOST_CELLS, too_many_cells
+from suffice.pipeline.declaration.domains import (
+    MOST_CELLS,
+    MOST_PERIODS,
+    too_many_cells,
+    too_many_periods,
+)
 from suffice.pipeline.declaration.fields import RowsOf, SpecModel, statistic_name
 from suffice.pipeline.declaration.sample_entry import sample_entry
 from suffice.pipeline.declaration.source_specs import source_model
@@ -32,8 +37,6 @@ _MOST_TOTAL_ROWS = 10**15
 _MOST_STATISTICS = 1000
 MOST_COMPONENTS = 2**16
 """Of all statistics in a cell: each is named in the manifest, which anyone has to be able to read."""
-MOST_PERIODS = 100_000
-"""Of all groups by period: each is named in the manifest too."""
 LARGEST_PLAN = 4 * 2**20
 """In bytes."""
 
@@ -151,8 +154,7 @@ def check_terms(document: Document, terms: Terms) -> None:
     _check_cells(document.location(("groups",)), _group_cells(terms))
     periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
     if periods > MOST_PERIODS:
-        rule = f"{periods} periods are declared, at most {MOST_PERIODS} are released together"
-        raise SpecError(document.location(("groups",)), rule, "group by longer periods")
+        raise SpecError(document.location(("groups",)), too_many_periods(periods), "group by longer periods")
 
 
 def _check_physical(document: Document, terms: Terms) -> None:

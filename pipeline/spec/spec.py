@@ -12,7 +12,7 @@ from pydantic import PlainValidator, ValidationError
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.declaration.document import Document, read_file, read_mapping
 from suffice.pipeline.declaration.domain_entries import domain_size
-from suffice.pipeline.declaration.domains import MOST_CELLS
+from suffice.pipeline.declaration.domains import MOST_PERIODS, too_many_periods
 from suffice.pipeline.declaration.source_spec import SourceSpec
 from suffice.pipeline.declaration.source_specs import parse_source
 from suffice.pipeline.spec.checking import (
@@ -150,9 +150,8 @@ def _check_periods(document: Document, content: dict[str, Any]) -> None:
             left += entry.values()
         elif isinstance(entry, list):
             left += entry
-    if count > MOST_CELLS:
-        rule = f"its date ranges hold {count} periods in all; at most {MOST_CELLS} cells are released"
-        raise SpecError(document.origin, rule, "coarsen one: every: month, say")
+    if count > MOST_PERIODS:
+        raise SpecError(document.origin, too_many_periods(count), "coarsen a range: every: month, say")
 
 
 def _statistics(document: Document, content: dict[str, Any], directory: Path) -> dict[str, StatisticSpec]:
