@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import statistics
@@ -75,7 +74,10 @@ def processor_seconds() -> float:
     dead = resource.getrusage(resource.RUSAGE_CHILDREN)
     living = (child.cpu_times() for child in psutil.Process().children(recursive=True))
     return (
-        time.process_time() + dead.ru_utime + dead.ru_stime + sum(times.user + times.system for times in living)
+        time.process_time()
+        + dead.ru_utime
+        + dead.ru_stime
+        + sum(times.user + times.system for times in living)
     )
 
 

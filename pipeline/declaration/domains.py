@@ -12,7 +12,7 @@ import numpy as np
 
 MOST_CELLS = 10**7
 MOST_PERIODS = 10**5
-"""Of all date ranges of a spec: a manifest names each, and they are listed where a spec or manifest is read."""
+"""Of all date ranges of a spec: each is listed wherever the spec or a manifest is read."""
 
 
 class DomainKind(StrEnum):

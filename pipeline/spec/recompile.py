@@ -16,12 +16,12 @@ from pydantic import ValidationError
 from suffice.errors import SpecError
 from suffice.pipeline.declaration.document import Document, read_mapping
 from suffice.pipeline.declaration.domain_entries import domain_size
+from suffice.pipeline.declaration.domains import MOST_PERIODS
 from suffice.pipeline.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.declaration.fields import LARGEST_SHARE, SMALLEST_SHARE
 from suffice.pipeline.spec.checking import (
     LARGEST_PLAN,
     MOST_COMPONENTS,
-    MOST_PERIODS,
     check_statistic,
     check_terms,
     check_unit,
