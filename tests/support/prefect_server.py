@@ -117,7 +117,7 @@ class PrefectServer:
         asked = urllib.request.Request(f"{self.url}{path}", data=body, headers=headers)  # noqa: S310 - our own server
         for pause in (1, 2, 4, 8, 0):
             try:
-                with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
+                with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:  # noqa: S310
                     content = answer.read()
                 return json.loads(content) if content else None
             except urllib.error.HTTPError as error:
