@@ -10,8 +10,7 @@ normal one parts follow from each other. Tails are those of the nearer end, so t
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -72,56 +71,54 @@ def _raw(distribution: Distribution, limits: tuple[float, float]) -> list[Floats
 
     if isinstance(distribution, GammaDistribution):
         a, rate = distribution.concentration, distribution.rate
-        factors = 1.0, a / rate, a * (a + 1.0) / rate**2
-        tails: list[tuple[Tail, Tail]] = [
-            (
-                partial(_at_multiple, gammainc, a + power, rate),
-                partial(_at_multiple, gammaincc, a + power, rate),
+        shares = [
+            _between(
+                _at_multiple(gammainc, a + k, rate), _at_multiple(gammaincc, a + k, rate), limits, np.inf
             )
-            for power in range(3)
+            for k in range(3)
         ]
-        return [factor * _between(*each, limits, np.inf) for factor, each in zip(factors, tails, strict=True)]
+        return [shares[0], a / rate * shares[1], a * (a + 1.0) / rate**2 * shares[2]]
     if isinstance(distribution, InverseGammaDistribution):
         a, scale = distribution.concentration, distribution.scale
-        with np.errstate(divide="ignore"):
-            factors = 1.0, scale / (a - 1.0), scale**2 / ((a - 1.0) * (a - 2.0))
-        tails = [
-            (
-                partial(_at_fraction, gammaincc, a - power, scale),
-                partial(_at_fraction, gammainc, a - power, scale),
+        shares = [
+            _between(
+                _at_fraction(gammaincc, a - k, scale), _at_fraction(gammainc, a - k, scale), limits, np.inf
             )
-            for power in range(3)
+            for k in range(3)
         ]
-        parts = [
-            factor * _between(*each, limits, np.inf) for factor, each in zip(factors, tails, strict=True)
-        ]
-        return [np.where(a > power, part, np.inf) for power, part in enumerate(parts)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first = scale / (a - 1.0) * shares[1]
+            second = scale**2 / ((a - 1.0) * (a - 2.0)) * shares[2]
+        return [shares[0], np.where(a > 1.0, first, np.inf), np.where(a > 2.0, second, np.inf)]
     if isinstance(distribution, BetaDistribution):
         a, b = distribution.concentration1, distribution.concentration0
+        shares = [_between(_at(betainc, a + k, b), _at(betaincc, a + k, b), limits, 1.0) for k in range(3)]
         whole = a + b
-        factors = 1.0, a / whole, a * (a + 1.0) / (whole * (whole + 1.0))
-        tails = [(partial(betainc, a + power, b), partial(betaincc, a + power, b)) for power in range(3)]
-        return [factor * _between(*each, limits, 1.0) for factor, each in zip(factors, tails, strict=True)]
+        return [shares[0], a / whole * shares[1], a * (a + 1.0) / (whole * (whole + 1.0)) * shares[2]]
     raise TypeError(type(distribution).__name__)
 
 
-def _at_multiple(function: Callable[[Floats, Floats], Floats], a: Floats, rate: Floats, x: float) -> Floats:
-    return function(a, rate * x)
+def _at(function: Any, a: Floats, b: Floats) -> Tail:
+    return lambda x: np.asarray(function(a, b, x))
 
 
-def _at_fraction(function: Callable[[Floats, Floats], Floats], a: Floats, scale: Floats, x: float) -> Floats:
-    return function(a, scale / x)
+def _at_multiple(function: Any, a: Floats, rate: Floats) -> Tail:
+    return lambda x: np.asarray(function(a, rate * x))
+
+
+def _at_fraction(function: Any, a: Floats, scale: Floats) -> Tail:
+    return lambda x: np.asarray(function(a, scale / x))
 
 
 def _between(below: Tail, above: Tail, limits: tuple[float, float], end: float) -> Floats:
-    """Return probabilities between limits, of distributions from 0 to an end, by the tails that are smaller."""
+    """Return probabilities between limits, of distributions from 0 to an end, by the smaller tails."""
     low, high = limits
     if low <= 0.0:
         return np.ones(()) if high >= end else below(high)
     if high >= end:
         return above(low)
     below_low = below(low)
-    found = np.where(below_low > _HALF, above(low) - above(high), below(high) - below_low)
+    found: Floats = np.where(below_low > _HALF, above(low) - above(high), below(high) - below_low)
     return np.maximum(found, 0.0)
 
 
@@ -130,7 +127,8 @@ def _of_normal(
 ) -> tuple[Floats, Floats, Floats]:
     r"""Return the parts of a normal's moments about a centre.
 
-    With :math:`z = (t - \mu) / \sigma`, :math:`\int z \phi = -[\phi]` and :math:`\int z^2 \phi = [\Phi] - [z \phi]`.
+    With :math:`z = (t - \mu) / \sigma`, :math:`\int z \phi = -[\phi]` and
+    :math:`\int z^2 \phi = [\Phi] - [z \phi]`.
     """
     from scipy.special import ndtr  # noqa: PLC0415 - slow to import
 

@@ -88,7 +88,8 @@ def spread_moments(
     cells = sums.n_cells
     square = Square(update=update, marginal=marginal, centre=np.zeros(cells))
     first, _ = square.moments(nodes.cell, nodes.n, nodes.total)
-    square = replace(square, centre=np.bincount(nodes.cell, nodes.weight * first, cells))
+    centre = np.bincount(nodes.cell, nodes.weight * first, cells).astype(np.float64, copy=False)
+    square = replace(square, centre=centre)
     means, sds = _summed(square, nodes, np.ones(cells))
     far = np.flatnonzero(_left_out(sums, update, nodes, sds) > _NEGLIGIBLE)
     if far.size:

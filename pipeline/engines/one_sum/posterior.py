@@ -121,10 +121,10 @@ class LatentSumPosterior:
         for batch in batches(self.sums):
             nodes, centre = _resolved(self.sums.take(batch), self.update), self.means[batch]
             parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
-            mass, first, second = (np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts)
+            sums = np.stack([np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts])
             if not is_bounded:
-                mass, first, second = 1.0 - mass, -first, self.sds[batch] ** 2 - second
-            mass = np.where(mass > _LEAST_WITHIN, mass, np.nan)
+                sums = np.stack([np.ones(len(batch)), np.zeros(len(batch)), self.sds[batch] ** 2]) - sums
+            mass, first, second = np.where(sums[0] > _LEAST_WITHIN, sums, np.nan)
             with np.errstate(invalid="ignore"):
                 means[batch] = centre + first / mass
                 sds[batch] = np.sqrt(second / mass - (first / mass) ** 2)
