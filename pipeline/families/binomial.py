@@ -14,6 +14,7 @@ import numpy as np
 
 from suffice.pipeline.declaration.fields import Count
 from suffice.pipeline.distributions.beta import Beta
+from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
@@ -108,6 +109,7 @@ FAMILY = one_sum_family(
         log_likelihood=log_likelihood,
         natural=natural,
         in_jax=in_jax,
+        interval=HIGHEST_DENSITY,
     ),
     draw=draw,
     example={"trials": "12"},

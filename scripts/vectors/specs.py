@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 ROW = {"epsilon": "2", "neighboring": "add_or_remove_one", "unit": "row"}
 PERSON = {
@@ -58,28 +55,10 @@ class VectorSpec:
     asked: tuple[Asked, ...] = ()
 
 
-_OF_ONE_SCALE = {
-    "waits": "Gamma(1, 25)",
-    "waits_by_shape": "Gamma(1, 12.5)",
-    "waits_weibull": "Gamma(1, 176.7766952966369)",
-    "weights": "Gamma(1, 1.1512925465358421)",
-    "distances": "InverseGamma(3, 50)",
-    "squares": "InverseGamma(3, 4050)",
-}
-"""Stated where the default is spread over scales: of its far tails Python's engine still loses a part."""
-
-
-def _noise_aware(*statistics: str) -> Iterator[Asked]:
-    """Ask for the default posterior, or one under a stated prior where the default has no sharp moments."""
-    for name in statistics:
-        prior = _OF_ONE_SCALE.get(name)
-        yield Asked(statistic=name, arguments={} if prior is None else {"prior": prior})
-
-
 def _both(*statistics: str, **priors: str) -> tuple[Asked, ...]:
-    """Ask for a noise-aware posterior, one without the noise, and one under a prior of one's own."""
+    """Ask for the default posterior, one without the noise, and one under a prior of one's own."""
     return (
-        *_noise_aware(*statistics),
+        *(Asked(statistic=name) for name in statistics),
         *(Asked(statistic=name, arguments={"method": "plug-in"}) for name in statistics),
         *(
             Asked(statistic=name, arguments={"prior": prior, "n_prior": "Uniform(0, 400)"})
@@ -252,7 +231,7 @@ VALID: dict[str, VectorSpec] = {
             },
         },
         asked=(
-            *_noise_aware("cancelled", "waits", "delay"),
+            *(Asked(statistic=name) for name in ("cancelled", "waits", "delay")),
             *(Asked(statistic=name, arguments={"method": "plug-in"}) for name in ("cancelled", "delay")),
             Asked(statistic="cancelled", arguments={"prior": "Beta(1, 9)"}),
             Asked(statistic="stops", arguments={"clipping": "ignored"}),

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 import numpy as np
 
 from suffice.pipeline.distributions.merged import FINE, Components
+from suffice.pipeline.distributions.partial_moments import moments_between
 from suffice.pipeline.engines.one_sum.marginals import SpreadGammaGamma
+from suffice.pipeline.engines.one_sum.moments import spread_moments
 from suffice.pipeline.engines.one_sum.nodes import Nodes, batches, resolve
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
 
@@ -18,12 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.distributions.distribution import ConjugateDistribution, Distribution
+    from suffice.pipeline.distributions.merged import WeighedPairs
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.typing import Cells, Floats
 
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
 
 _NEXT_TO_NOTHING = 1e-9
+_LEAST_WITHIN = 1e-4
+"""Of a posterior, for what is left of its moments within limits to be known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +69,14 @@ class LatentSumPosterior:
         merged = []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         for batch in batches(sums):
-            nodes = _resolved(sums.take(batch), update)
-            distribution = update(nodes.n, nodes.total)
-            mean, sd = distribution.mean(name), distribution.sd(name)
-            cell, weight = nodes.cell, nodes.weight
-            centre = np.bincount(cell, weight * mean, len(batch))
-            with np.errstate(invalid="ignore"):
-                squares = sd**2 + (mean - centre[cell]) ** 2
-            squares[np.isnan(squares)] = np.inf
-            means[batch] = centre
-            sds[batch] = np.sqrt(np.bincount(cell, weight * squares, len(batch)))
-            log_evidence[batch] = nodes.log_evidence
+            own = sums.take(batch)
+            pairs = resolve(own)
+            nodes = _split(pairs, own, update)
+            if isinstance(own.marginal, SpreadGammaGamma):
+                means[batch], sds[batch] = spread_moments(own, update, own.marginal, pairs)
+            else:
+                means[batch], sds[batch] = _moments(pairs, update(pairs.n, pairs.total), len(batch))
+            log_evidence[batch] = pairs.log_evidence
             merged.append(Components.of(nodes, update, len(batch)))
         return cls(
             sums=sums,
@@ -100,15 +102,33 @@ class LatentSumPosterior:
         N and S stay as likely as they were: N rows then count as N / d, and their sum as S / d.
         """
         merged = self.merged.tempered(levels)
-        cell = merged.cell
-        given = self._conjugate(merged.n, merged.total)
-        mean, sd = given.mean(self.name), given.sd(self.name)
-        means = np.bincount(cell, merged.weight * mean, len(self.means)).astype(np.float64, copy=False)
-        with np.errstate(invalid="ignore"):
-            squares = sd**2 + (mean - means[cell]) ** 2
-        squares[np.isnan(squares)] = np.inf
-        sds = np.sqrt(np.bincount(cell, merged.weight * squares, len(self.means)))
+        means, sds = _moments(merged, self._conjugate(merged.n, merged.total), len(self.means))
         return replace(self, merged=merged, means=means, sds=sds, levels=levels)
+
+    def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
+        """Means and standard deviations given that the parameter is within limits; None of tempered cells.
+
+        Between two limits the pairs hold all of it. On a side without a limit others may hold most of a
+        moment: what lies beyond the other limit is taken from the moments that there are without limits.
+        NaN where next to nothing is within.
+        """
+        if self.levels is not None:
+            return None
+        is_bounded = bool(np.isfinite(limits).all())
+        low, high = limits
+        side = limits if is_bounded else ((-np.inf, low) if np.isfinite(low) else (high, np.inf))
+        means, sds = np.empty((2, len(self.means)))
+        for batch in batches(self.sums):
+            nodes, centre = _resolved(self.sums.take(batch), self.update), self.means[batch]
+            parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
+            sums = np.stack([np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts])
+            if not is_bounded:
+                sums = np.stack([np.ones(len(batch)), np.zeros(len(batch)), self.sds[batch] ** 2]) - sums
+            mass, first, second = np.where(sums[0] > _LEAST_WITHIN, sums, np.nan)
+            with np.errstate(invalid="ignore"):
+                means[batch] = centre + first / mass
+                sds[batch] = np.sqrt(second / mass - (first / mass) ** 2)
+        return means, sds
 
     def take(self, cells: Cells) -> Self:
         """Return the distribution of some cells, ascending."""
@@ -191,13 +211,28 @@ class LatentSumPosterior:
         return cast("ConjugateDistribution", self.update(n, total))
 
 
+def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, (n_cells,), of the distributions given pairs."""
+    (name,) = given.parameters
+    cell, weight, mean, sd = pairs.cell, pairs.weight, given.mean(name), given.sd(name)
+    centre = np.bincount(cell, weight * mean, cells).astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):
+        squares = sd**2 + (mean - centre[cell]) ** 2
+    squares[np.isnan(squares)] = np.inf
+    return centre, np.sqrt(np.bincount(cell, weight * squares, cells))
+
+
 def _resolved(sums: NoisySums, update: Update) -> Nodes:
-    """Latent pairs with their weights; under a spread prior one for each of its components that matters.
+    """Return latent pairs with their weights, split."""
+    return _split(resolve(sums), sums, update)
+
+
+def _split(nodes: Nodes, sums: NoisySums, update: Update) -> Nodes:
+    """Split pairs, under a spread prior, into one for each of its components that matters.
 
     Those are shifted so that its first component leads to their posteriors. Pairs are merged, much less than
     for quantiles, before they are split.
     """
-    nodes = resolve(sums)
     marginal = sums.marginal
     if not isinstance(marginal, SpreadGammaGamma):
         return nodes

@@ -191,6 +191,7 @@ def one_sum_family(
         clipping_bounds=clipping_bounds,
         clipped_record=model.clipped_record,
         limits=model.limits,
+        interval=model.interval,
         of_units=of_units,
         sampled=SampledParameter(
             natural=model.natural,

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.distributions.shortest_intervals import CENTRAL
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -60,6 +62,8 @@ class SumModel:
         a record adds to the total is counted from T's lower bound.
     outside, clipped_record, limits : callable or None
         As in ``Family``.
+    interval : {"central", "highest-density"}
+        As in ``Family``.
     """
 
     parameter: ParameterSpace
@@ -73,6 +77,7 @@ class SumModel:
     outside: Callable[[Floats, Parameters], Outside] | None = None
     clipped_record: Callable[[Floats, Parameters], Floats] | None = None
     limits: Callable[[Parameters], tuple[float, float]] | None = None
+    interval: str = CENTRAL
 
 
 def bounds(parameters: Parameters) -> tuple[float, float]:

@@ -4,10 +4,14 @@ import { BinomialTotal, GammaTotal, NegativeBinomialTotal, NormalTotal, PoissonT
 import { clippedFailures, clippedPoisson } from "./clipped.js";
 import { failuresShift, poissonShift } from "./clipping.js";
 import { parseRational, toNumber } from "./exact.js";
+import { HIGHEST_DENSITY } from "./intervals.js";
 
 /** @typedef {{lower: number, upper: number, constants: Record<string, number>}} Known Public constants, in T's unit. */
 
-/** `limits` are those of the parameter where T's mean lies within T's bounds: what bounded records can have. */
+/**
+ * `limits` are those of the parameter where T's mean lies within T's bounds: what bounded records can have; `interval` is
+ * the kind of intervals where none is asked for, central by default.
+ */
 
 const beta = (a, b) => `Beta(${a}, ${b})`;
 
@@ -58,8 +62,8 @@ const successes = (trials) => ({
 });
 
 export const ONE_SUM = {
-  bernoulli: successes(() => 1),
-  binomial: successes((known) => known.upper),
+  bernoulli: { ...successes(() => 1), interval: HIGHEST_DENSITY },
+  binomial: { ...successes((known) => known.upper), interval: HIGHEST_DENSITY },
   poisson: {
     parameter: "rate",
     prior: "Gamma",
@@ -67,6 +71,7 @@ export const ONE_SUM = {
     total: () => new PoissonTotal(),
     update: ([a, b], n, total) => [a + total, b + n],
     limits: (known) => [0, known.upper],
+    interval: HIGHEST_DENSITY,
     clippingShift: (value, known) => poissonShift(value, known.upper),
     clippedRecord: (known) => clippedPoisson(known.upper),
   },

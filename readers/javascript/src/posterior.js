@@ -5,7 +5,7 @@ import { NEGLIGIBLE } from "./clipping.js";
 import { ReleaseError, shown } from "./errors.js";
 import { ONE_SUM, knownOf, noisySums } from "./families.js";
 import { judged, worldsOf } from "./conflict.js";
-import { CENTRAL, HIGHEST_DENSITY, intervalOf } from "./intervals.js";
+import { CENTRAL, intervalOf } from "./intervals.js";
 import { Likelihood } from "./likelihood.js";
 import { LINES, LineDistribution } from "./line.js";
 import { conjugate, fixed, parseNPrior, parsePrior, reciprocal } from "./priors.js";
@@ -53,7 +53,7 @@ export function oneSumPosterior(statistic, values, release, options) {
     nPrior: nPrior?.text ?? null,
     method: options.method,
     clipping,
-    defaultInterval: statistic.family === "bernoulli" ? HIGHEST_DENSITY : CENTRAL,
+    defaultInterval: family.interval ?? CENTRAL,
     marginals: [{ line, distribution, prior }],
     judge: () => conflictOf(statistic, values, release, { line, prior, clipping }),
   });

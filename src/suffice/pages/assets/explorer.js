@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 7bdffcdab6f2dac3017b364d0c3d39904fb28ba34c0e7ff92364872a3dc964f3
+// sha256: b0e36cf762c46d49e06d178cdaeb88b4eae355677690ffc766b5aa86cec8b3d2
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2168,6 +2168,29 @@
     return isLow ? sum : mean - upper + sum;
   }
 
+  // src/intervals.js
+  var CENTRAL = "central";
+  var HIGHEST_DENSITY = "highest-density";
+  var AT_AN_END = 0.01;
+  var LEVELS2 = 17;
+  function intervalOf(quantile, mass, kind, ends2) {
+    if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+    if (kind === CENTRAL) return [quantile((1 - mass) / 2), quantile((1 + mass) / 2)];
+    if (kind !== HIGHEST_DENSITY) throw new ReleaseError("usage", `an interval is ${CENTRAL} or ${HIGHEST_DENSITY}`);
+    const last = LEVELS2 - 1;
+    const candidates = Array.from({ length: LEVELS2 }, (_, i) => {
+      const below = (1 - mass) * Math.sin(i * Math.PI / (2 * last)) ** 2;
+      return [i === 0 ? ends2[0] : quantile(below), i === last ? ends2[1] : quantile(below + mass)];
+    });
+    const widths = candidates.map(([low, high]) => high - low);
+    const least = Math.min(...widths);
+    const isNear = (i) => widths[i] <= (1 + AT_AN_END) * least;
+    const [first, end] = [Number.isFinite(ends2[0]) && isNear(0), Number.isFinite(ends2[1]) && isNear(last)];
+    if (first && end && isNear(last / 2)) return candidates[last / 2];
+    if (first) return candidates[0];
+    return end ? candidates[last] : candidates[widths.indexOf(least)];
+  }
+
   // src/families.js
   var beta = (a, b) => `Beta(${a}, ${b})`;
   var failures = (successes2) => ({
@@ -2211,8 +2234,8 @@
     update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
   });
   var ONE_SUM = {
-    bernoulli: successes(() => 1),
-    binomial: successes((known) => known.upper),
+    bernoulli: { ...successes(() => 1), interval: HIGHEST_DENSITY },
+    binomial: { ...successes((known) => known.upper), interval: HIGHEST_DENSITY },
     poisson: {
       parameter: "rate",
       prior: "Gamma",
@@ -2220,6 +2243,7 @@
       total: () => new PoissonTotal(),
       update: ([a, b], n, total) => [a + total, b + n],
       limits: (known) => [0, known.upper],
+      interval: HIGHEST_DENSITY,
       clippingShift: (value, known) => poissonShift(value, known.upper),
       clippedRecord: (known) => clippedPoisson(known.upper)
     },
@@ -2553,29 +2577,6 @@
     return [
       `conflict: the prior of the parameters, ${told}, and the released ${shown2} disagree: under that prior the chance of values as far out is ${chance2} where it is least; the intervals rest on both, and one of the two is wrong`
     ];
-  }
-
-  // src/intervals.js
-  var CENTRAL = "central";
-  var HIGHEST_DENSITY = "highest-density";
-  var AT_AN_END = 0.01;
-  var LEVELS2 = 17;
-  function intervalOf(quantile, mass, kind, ends2) {
-    if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
-    if (kind === CENTRAL) return [quantile((1 - mass) / 2), quantile((1 + mass) / 2)];
-    if (kind !== HIGHEST_DENSITY) throw new ReleaseError("usage", `an interval is ${CENTRAL} or ${HIGHEST_DENSITY}`);
-    const last = LEVELS2 - 1;
-    const candidates = Array.from({ length: LEVELS2 }, (_, i) => {
-      const below = (1 - mass) * Math.sin(i * Math.PI / (2 * last)) ** 2;
-      return [i === 0 ? ends2[0] : quantile(below), i === last ? ends2[1] : quantile(below + mass)];
-    });
-    const widths = candidates.map(([low, high]) => high - low);
-    const least = Math.min(...widths);
-    const isNear = (i) => widths[i] <= (1 + AT_AN_END) * least;
-    const [first, end] = [Number.isFinite(ends2[0]) && isNear(0), Number.isFinite(ends2[1]) && isNear(last)];
-    if (first && end && isNear(last / 2)) return candidates[last / 2];
-    if (first) return candidates[0];
-    return end ? candidates[last] : candidates[widths.indexOf(least)];
   }
 
   // src/line.js
@@ -3066,7 +3067,7 @@
       nPrior: nPrior?.text ?? null,
       method: options.method,
       clipping,
-      defaultInterval: statistic.family === "bernoulli" ? HIGHEST_DENSITY : CENTRAL,
+      defaultInterval: family.interval ?? CENTRAL,
       marginals: [{ line: line2, distribution, prior }],
       judge: () => conflictOf(statistic, values, release, { line: line2, prior, clipping })
     });

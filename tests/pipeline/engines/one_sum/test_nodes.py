@@ -20,6 +20,7 @@ from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.one_sum import sampling
 from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.engines.one_sum.sampling import tiles_of
+from suffice.pipeline.priors.mixtures import SpreadGamma, SpreadInverseGamma
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import posterior_of
@@ -418,3 +419,44 @@ def test_any_size_is_resolved(family: str, n: int, epsilon: str) -> None:
     # Seven standard errors of a share: 3e-9 for one of 5 %, by the exact binomial, in each of 33 cases.
     assert abs(np.mean(draws < middle) - 0.5) < 7 * 0.5 / math.sqrt(2000)
     assert abs(np.mean((low < draws) & (draws < high)) - 0.95) < 7 * math.sqrt(0.95 * 0.05 / 2000)
+
+
+@pytest.mark.parametrize(
+    ("family", "prior", "epsilon", "values"),
+    [
+        ("exponential", SpreadGamma(8), "4", [8.0, 4.0]),
+        ("exponential", SpreadGamma(8), "0.5", [0.5, 9.0]),
+        ("laplace", SpreadInverseGamma(8), "4", [2.0, 10.0]),
+    ],
+)
+def test_moments_under_spread_priors_equal_dense_sums(
+    family: str, prior: SpreadGamma | SpreadInverseGamma, epsilon: str, values: list[float]
+) -> None:
+    """Pairs that are e^-22 times as likely as others hold most of the first case's variance."""
+    n_prior = Uniform(0, 12)
+    plan = plan_of(family, epsilon, public_n=False)
+    noisy = np.rint(np.array([values]) * (plan.partition_total or 1)).astype(np.int64)
+    found = posterior_of(noisy_statistic(plan, noisy), prior=prior, n_prior=n_prior, clipping="ignored")
+    distribution = found.distribution
+    assert isinstance(distribution, LatentSumPosterior)
+    dense = [Enumeration(family, plan, noisy[0], one, n_prior) for one in prior.components]
+    log_share = np.log(prior.weights) + np.array([one.log_evidence for one in dense])
+    share = np.exp(log_share - log_share.max())
+    conjugate = [
+        type(one.distribution())(
+            **{
+                first: np.asarray(getattr(one, first) + pairs.n),
+                second: np.asarray(getattr(one, second) + pairs.total),
+            }
+        )
+        for one, pairs in zip(prior.components, dense, strict=True)
+        for first, second in [[field.name for field in dataclasses.fields(one)]]
+    ]
+    weight = np.concatenate([part * pairs.probability for part, pairs in zip(share, dense, strict=True)])
+    weight /= weight.sum()
+    means = np.concatenate([one.mean(one.name) for one in conjugate])
+    sds = np.concatenate([one.sd(one.name) for one in conjugate])
+    mean = weight @ means
+    sd = math.sqrt(weight @ (sds**2 + (means - mean) ** 2))
+    assert abs(distribution.means[0] - mean) < 1e-5 * sd
+    assert distribution.sds[0] == pytest.approx(sd, rel=1e-5)
