@@ -36,8 +36,8 @@ class FixedCoverage:
         Of truths within intervals of ``MASSES``, over cells and coefficients.
     held : int
         Truths of the first coefficient, one a cell, within its 95 % interval.
-    towards_0 : int
-        Intervals of 95 % that end between 0 and the truth.
+    towards_0, away : int
+        Intervals of 95 % that miss the truth: that end on its side of 0, before it or beyond 0; and others.
     width : float
         The median width of those of 95 % over that of least squares without noise, of its covariance.
     """
@@ -45,6 +45,7 @@ class FixedCoverage:
     shares: tuple[float, ...]
     held: int
     towards_0: int
+    away: int
     width: float
 
 
@@ -80,10 +81,12 @@ def fixed_coverage(
         held = (low <= coefficients) & (coefficients <= high)
         shares.append(float(held.mean()))
     towards = np.where(coefficients > 0.0, high < coefficients, low > coefficients)
+    away = np.where(coefficients > 0.0, low > coefficients, high < coefficients)
     least_squares = 2.0 * 1.96 * np.sqrt(np.diag(np.linalg.inv(covariance)) / n)
     return FixedCoverage(
         shares=tuple(shares),
         held=int(held[:, 0].sum()),
         towards_0=int(towards.sum()),
+        away=int(away.sum()),
         width=float(np.median((high - low) / least_squares)),
     )
