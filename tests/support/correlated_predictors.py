@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 COEFFICIENTS = (1.0, -0.5, 0.5)
@@ -49,10 +50,10 @@ class FixedCoverage:
     width: float
 
 
-def fixed_coverage(
-    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator, prior: str | None = None
-) -> FixedCoverage:
-    """Return the coverage under the default prior, or another one of the coefficients; epsilon is 1."""
+def fixed_release(
+    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator
+) -> NoisyStatistic:
+    """Release regressions of n rows on normal predictors at epsilon 1; nothing is clipped."""
     bounds = {"lower": "-5", "upper": "5"}
     entry: dict[str, Any] = {
         "family": "linear_regression",
@@ -62,18 +63,29 @@ def fixed_coverage(
     plan = plan_of(entry, epsilon="1", public_n=False)
     spec = spec_of(entry, epsilon="1", public_n=False).statistics["s"]
     assert isinstance(spec, LinearRegressionSpec)
-    coefficients = np.array(COEFFICIENTS[:size])
-    covariance = np.full((size, size), correlation) + (1.0 - correlation) * np.eye(size)
-    root = np.linalg.cholesky(covariance)
+    root = np.linalg.cholesky(covariance_of(size, correlation))
 
     def world(_n_data_sets: int, rng: np.random.Generator) -> Callable[[NDArray[np.int64]], Floats]:
         return lambda data_set: np.asarray(rng.standard_normal((len(data_set), size)) @ root.T)
 
-    truth = np.tile([*coefficients, 0.0, 1.0], (cells, 1))
+    truth = np.tile([*COEFFICIENTS[:size], 0.0, 1.0], (cells, 1))
     sums = simulate(spec, truth, np.full(cells, n), rng, world)
     totals = FAMILIES["linear_regression"].totals(spec, plan.design, sums.unclipped)
     noise = discrete_laplace(plan.scale, totals.shape, rng).astype(object)
-    posterior = posterior_of(noisy_statistic(plan, totals + noise), prior=prior)
+    return noisy_statistic(plan, totals + noise)
+
+
+def covariance_of(size: int, correlation: float) -> Floats:
+    """Return the covariance of predictors."""
+    return np.full((size, size), correlation) + (1.0 - correlation) * np.eye(size)
+
+
+def fixed_coverage(
+    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator, prior: str | None = None
+) -> FixedCoverage:
+    """Return the coverage under the default prior, or another one of the coefficients; epsilon is 1."""
+    coefficients = np.array(COEFFICIENTS[:size])
+    posterior = posterior_of(fixed_release(size, correlation, n, cells=cells, rng=rng), prior=prior)
     drawn = posterior.distribution.sample(4000, rng)["coefficient"]
     shares = []
     for mass in MASSES:
@@ -82,7 +94,7 @@ def fixed_coverage(
         shares.append(float(held.mean()))
     towards = np.where(coefficients > 0.0, high < coefficients, low > coefficients)
     away = np.where(coefficients > 0.0, low > coefficients, high < coefficients)
-    least_squares = 2.0 * 1.96 * np.sqrt(np.diag(np.linalg.inv(covariance)) / n)
+    least_squares = 2.0 * 1.96 * np.sqrt(np.diag(np.linalg.inv(covariance_of(size, correlation))) / n)
     return FixedCoverage(
         shares=tuple(shares),
         held=int(held[:, 0].sum()),
