@@ -46,7 +46,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spread_regression": ("SpreadNormalInverseGammaRegression",),
     "spread_scales": ("CONCENTRATION", "LARGEST", "LARGEST_WEIGHTS", "VARIANCES", "WEIGHTS"),
     "within_limits": ("unrestricted", "within", "within_region"),
-    "within_several": ("WithinSeveral", "within_several"),
+    "within_several": ("within_several",),
     "student": ("log_student",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

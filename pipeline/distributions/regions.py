@@ -90,8 +90,9 @@ class RegionOfColumns:
         """Return which parameters lie in the region."""
         mean, variance, covariance = self._in_half_ranges(drawn)
         least, most = self._limits(mean)
-        within = np.all(variance <= (1.0 - mean) * (1.0 + mean), axis=-1) & np.all(np.abs(mean) <= 1.0, axis=-1)
-        return np.asarray(within & np.all((covariance >= least) & (covariance <= most), axis=-1))
+        within = (np.abs(mean) <= 1.0) & (variance <= (1.0 - mean) * (1.0 + mean))
+        pairs = (covariance >= least) & (covariance <= most)
+        return np.asarray(np.all(within, axis=-1) & np.all(pairs, axis=-1))
 
     def nearest(self, drawn: Drawn) -> dict[str, Floats]:
         """Move means to the bounds, then shrink deviations, then all correlations alike."""

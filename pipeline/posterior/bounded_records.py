@@ -69,7 +69,7 @@ def refuse_to_model(plan: StatisticPlan, clipping: str) -> None:
     if clipping == MODELLED and FAMILIES[plan.family].region is not None:
         message = (
             f"clipping of {plan.name} cannot be {MODELLED}: of {plan.family} there is no model of clipped "
-            "records; leave clipping out, and its parameters are of the records as the public bounds leave them"
+            "records; leave clipping out, and parameters are of the records as the public bounds leave them"
         )
         raise UsageError(message)
 
