@@ -137,7 +137,7 @@ def main() -> None:
 def print_fixed(cells: int, rng: np.random.Generator) -> None:
     """Print a line for every number of predictors, correlation and number of rows."""
     heading = f"{'predictors':>10}{'correlation':>12}{'n':>6}"
-    print(f"{heading}{'50/80/95 %':>18}{'towards 0':>11}{'width':>7}{'CPU s':>7}")
+    print(f"{heading}{'50/80/95 %':>18}{'towards 0':>11}{'away':>6}{'width':>7}{'CPU s':>7}")
     for n in (300, 5000):
         for size in (2, 3):
             for correlation in (0.0, 0.5, 0.8, 0.95):
@@ -146,7 +146,8 @@ def print_fixed(cells: int, rng: np.random.Generator) -> None:
                 spent = (time.process_time() - started) / cells
                 shares = " / ".join(f"{100 * share:.0f}" for share in one.shares)
                 print(
-                    f"{size:10}{correlation:12}{n:6}{shares:>18}{one.towards_0:11}{one.width:7.1f}{spent:7.2f}",
+                    f"{size:10}{correlation:12}{n:6}{shares:>18}{one.towards_0:11}{one.away:6}"
+                    f"{one.width:7.1f}{spent:7.2f}",
                     flush=True,
                 )
 

@@ -31,6 +31,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "prior": ("Prior", "written"),
     "quadrature": ("POINTS", "integral_rule", "sum_rule"),
     "quantiles": ("find_quantile",),
+    "regions": ("Region", "RegionOfColumns", "RegionOfRegression"),
     "scaling": ("Scaling", "design_of"),
     "shortest_intervals": (
         "CENTRAL",
@@ -45,6 +46,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "spread_regression": ("SpreadNormalInverseGammaRegression",),
     "spread_scales": ("CONCENTRATION", "LARGEST", "LARGEST_WEIGHTS", "VARIANCES", "WEIGHTS"),
     "within_limits": ("unrestricted", "within", "within_region"),
+    "within_several": ("within_several",),
     "student": ("log_student",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.distributions.distribution import DistributionOfCells
-    from suffice.typing import Floats, Rows
+    from suffice.typing import Cells, Floats, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,11 @@ class ConjugateMixture(Draws):
         """What each parameter is of, where it is of several."""
         found: Mapping[str, tuple[str, ...]] = getattr(self.conditional, "components", {})
         return found
+
+    def take(self, cells: Cells) -> Self:
+        """Return the mixture of some cells."""
+        rows = (np.arange(self.n_states)[:, None] * self.n_cells + cells).ravel()
+        return replace(self, conditional=self.conditional.at(rows), n_cells=len(cells))
 
     def mean(self, parameter: str) -> Floats:
         """Means, averaged over the conditional distributions' own."""

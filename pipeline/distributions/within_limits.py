@@ -54,13 +54,24 @@ class OneParameterOfCells(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithinLimits:
-    """A distribution given that its parameters lie within limits; made by ``within`` or ``within_region``.
+class Restricted:
+    """A distribution given that its parameters lie somewhere.
 
     Attributes
     ----------
     plain : Distribution
-        Without limits, of all cells.
+        Wherever they may lie, of all cells.
+    """
+
+    plain: Distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithinLimits(Restricted):
+    """A distribution given that its parameters lie within limits; made by ``within`` or ``within_region``.
+
+    Attributes
+    ----------
     limits : dict of str to (float, float)
         Of each parameter.
     inner : Distribution or None
@@ -69,7 +80,6 @@ class WithinLimits:
         Which they are.
     """
 
-    plain: Distribution
     limits: Limits
     inner: Distribution | None
     cut: Mask
@@ -253,7 +263,7 @@ class DrawnWithin(Draws):
 
 def unrestricted(distribution: Distribution) -> Distribution:
     """Return a distribution as it is without limits."""
-    return distribution.plain if isinstance(distribution, WithinLimits) else distribution
+    return distribution.plain if isinstance(distribution, Restricted) else distribution
 
 
 def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
+    from suffice.pipeline.distributions.regions import Region
     from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
     from suffice.pipeline.engines.multivariate.priors_of_columns import AnyNormalPrior, AnyRegressionPrior
     from suffice.pipeline.families.shared.contract import PredictorWorld
@@ -180,6 +181,13 @@ def n_latent(parameters: Parameters) -> int:
     return moment_columns.n_moments(parameters) + scales
 
 
+def region(parameters: Parameters) -> Region:
+    """Return where the parameters of records within their bounds lie."""
+    from suffice.pipeline.distributions.regions import RegionOfRegression  # noqa: PLC0415 - consumers only
+
+    return RegionOfRegression.of(parameters)
+
+
 def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log v + \sum (y - x^T \beta - \beta_0)^2 / v) / 2`.
 
@@ -290,5 +298,6 @@ FAMILY = Family(
     truth=truth,
     least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,
+    region=region,
     predicts=False,
 )

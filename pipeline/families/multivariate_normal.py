@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.moment_projection import Moments
+    from suffice.pipeline.distributions.regions import Region
     from suffice.pipeline.engines.multivariate.priors_of_columns import AnyNormalPrior
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
@@ -142,6 +143,13 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     return columns(statistic, n_prior, given, latent)
 
 
+def region(parameters: Parameters) -> Region:
+    """Return where the parameters of records within their bounds lie."""
+    from suffice.pipeline.distributions.regions import RegionOfColumns  # noqa: PLC0415 - consumers only
+
+    return RegionOfColumns.of(parameters)
+
+
 def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Parameters) -> Floats:
     r"""Return :math:`-(n \log |\Sigma| + \mathrm{tr}(\Sigma^{-1} \sum (x - \mu)(x - \mu)^T)) / 2`.
 
@@ -211,4 +219,5 @@ FAMILY = Family(
     truth=truth,
     least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,
+    region=region,
 )

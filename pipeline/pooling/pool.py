@@ -22,6 +22,7 @@ from suffice.pipeline.posterior.bounded_records import (
     MODELLED,
     cells_to_model,
     of_bounded_records,
+    refuse_to_model,
     require_way_of_clipping,
 )
 from suffice.pipeline.posterior.cells import cells_of, refuse_shared
@@ -180,6 +181,7 @@ def pooled(
     refuse_within_unit(parts[0], "pooling")
     with_counts, parts = parts, [rows_alone(part) for part in parts]
     refuse_shared(parts[0])
+    refuse_to_model(parts[0].plan, clipping)
     family = FAMILIES[parts[0].plan.family]
     predictor_prior_for(parts[0], predictor_prior)
     is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)

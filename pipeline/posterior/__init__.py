@@ -14,6 +14,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "can_be_of_bounded",
         "cells_to_model",
         "of_bounded_records",
+        "refuse_to_model",
         "require_way_of_clipping",
     ),
     "cells": ("cells_of", "refuse_shared"),

@@ -24,6 +24,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.distributions.laplace_sums import upper_tail
 from suffice.pipeline.distributions.within_limits import within, within_region
+from suffice.pipeline.distributions.within_several import within_several
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.expected_records import Noise
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
@@ -55,6 +56,21 @@ def require_way_of_clipping(clipping: str) -> None:
     """
     if clipping not in WAYS:
         message = f"clipping is {BY_EVIDENCE}, {MODELLED} or {IGNORED}, not {clipping!r}"
+        raise UsageError(message)
+
+
+def refuse_to_model(plan: StatisticPlan, clipping: str) -> None:
+    """Refuse to model the clipping of several columns: there is no such model.
+
+    Raises
+    ------
+    UsageError
+    """
+    if clipping == MODELLED and FAMILIES[plan.family].region is not None:
+        message = (
+            f"clipping of {plan.name} cannot be {MODELLED}: of {plan.family} there is no model of clipped "
+            "records; leave clipping out, and parameters are of the records as the public bounds leave them"
+        )
         raise UsageError(message)
 
 
@@ -113,6 +129,8 @@ def of_bounded_records(distribution: Distribution, plan: StatisticPlan) -> Distr
     if family.mean_and_variance is not None:
         centre, half_range = family.mean_and_variance.interval(plan.parameters)
         return within_region(distribution, (centre - half_range, centre + half_range))
+    if family.region is not None:
+        return within_several(distribution, family.region(plan.parameters))
     return distribution
 
 
@@ -126,4 +144,7 @@ def can_be_of_bounded(parameters: Floats, plan: StatisticPlan) -> Mask:
         centre, half_range = family.mean_and_variance.interval(plan.parameters)
         mean, variance = parameters
         return np.asarray(variance <= (half_range - (mean - centre)) * (half_range + (mean - centre)))
+    if family.region is not None:
+        region = family.region(plan.parameters)
+        return region.inside(region.named(parameters))
     return np.ones(parameters.shape[1], dtype=bool)

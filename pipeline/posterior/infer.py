@@ -18,6 +18,7 @@ from suffice.pipeline.posterior.bounded_records import (
     MODELLED,
     cells_to_model,
     of_bounded_records,
+    refuse_to_model,
     require_way_of_clipping,
 )
 from suffice.pipeline.posterior.cells import require_whole
@@ -79,8 +80,9 @@ def posterior_of(
         model is right about what lies beyond the bounds, in every cell in which that can matter (see
         ``clipped_cells`` and ``clipped_moments``); of Poisson, geometric and negative binomial counts that is
         exact, of normal and lognormal columns as exact as four moments of a clipped record are, and of
-        others it is not done. ``by-evidence``: modelled in cells in which the release counts records that
-        clipping moved, beyond what its noise does alone, and ignored in all others.
+        others it is not done; of several columns it is refused. ``by-evidence``: modelled in cells in which
+        the release counts records that clipping moved, beyond what its noise does alone, and ignored in all
+        others.
     within_unit : {"modelled", "ignored"}
         Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
         design effect that their units tell, which is approximate, and then take no record for clipped; or
@@ -139,6 +141,7 @@ def noise_aware_posterior(
 ) -> Posterior:
     """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
     require_way_of_clipping(clipping)
+    refuse_to_model(statistic.plan, clipping)
     require_way_of_units(within_unit)
     if statistic.plan.within_unit is not None:
         rows = rows_alone(statistic)
@@ -231,7 +234,8 @@ def disjoint_posterior(
     n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
     further = () if predictors is None else (predictors,)
     distribution = update(statistics, chosen, n_priors, *further)
-    shared = _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0], predictors)
+    bounded = of_bounded_records(distribution, first.plan)
+    shared = _posterior(first, NOISE_AWARE, chosen, bounded, n_priors[0], predictors)
     return dataclasses.replace(shared, observed=tuple(statistics))
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 COEFFICIENTS = (1.0, -0.5, 0.5)
@@ -36,8 +37,8 @@ class FixedCoverage:
         Of truths within intervals of ``MASSES``, over cells and coefficients.
     held : int
         Truths of the first coefficient, one a cell, within its 95 % interval.
-    towards_0 : int
-        Intervals of 95 % that end between 0 and the truth.
+    towards_0, away : int
+        Intervals of 95 % that miss the truth: that end on its side of 0, before it or beyond 0; and others.
     width : float
         The median width of those of 95 % over that of least squares without noise, of its covariance.
     """
@@ -45,13 +46,14 @@ class FixedCoverage:
     shares: tuple[float, ...]
     held: int
     towards_0: int
+    away: int
     width: float
 
 
-def fixed_coverage(
-    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator, prior: str | None = None
-) -> FixedCoverage:
-    """Return the coverage under the default prior, or another one of the coefficients; epsilon is 1."""
+def fixed_release(
+    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator
+) -> NoisyStatistic:
+    """Release regressions of n rows on normal predictors at epsilon 1; nothing is clipped."""
     bounds = {"lower": "-5", "upper": "5"}
     entry: dict[str, Any] = {
         "family": "linear_regression",
@@ -61,18 +63,29 @@ def fixed_coverage(
     plan = plan_of(entry, epsilon="1", public_n=False)
     spec = spec_of(entry, epsilon="1", public_n=False).statistics["s"]
     assert isinstance(spec, LinearRegressionSpec)
-    coefficients = np.array(COEFFICIENTS[:size])
-    covariance = np.full((size, size), correlation) + (1.0 - correlation) * np.eye(size)
-    root = np.linalg.cholesky(covariance)
+    root = np.linalg.cholesky(covariance_of(size, correlation))
 
     def world(_n_data_sets: int, rng: np.random.Generator) -> Callable[[NDArray[np.int64]], Floats]:
         return lambda data_set: np.asarray(rng.standard_normal((len(data_set), size)) @ root.T)
 
-    truth = np.tile([*coefficients, 0.0, 1.0], (cells, 1))
+    truth = np.tile([*COEFFICIENTS[:size], 0.0, 1.0], (cells, 1))
     sums = simulate(spec, truth, np.full(cells, n), rng, world)
     totals = FAMILIES["linear_regression"].totals(spec, plan.design, sums.unclipped)
     noise = discrete_laplace(plan.scale, totals.shape, rng).astype(object)
-    posterior = posterior_of(noisy_statistic(plan, totals + noise), prior=prior)
+    return noisy_statistic(plan, totals + noise)
+
+
+def covariance_of(size: int, correlation: float) -> Floats:
+    """Return the covariance of predictors."""
+    return np.full((size, size), correlation) + (1.0 - correlation) * np.eye(size)
+
+
+def fixed_coverage(
+    size: int, correlation: float, n: int, *, cells: int, rng: np.random.Generator, prior: str | None = None
+) -> FixedCoverage:
+    """Return the coverage under the default prior, or another one of the coefficients; epsilon is 1."""
+    coefficients = np.array(COEFFICIENTS[:size])
+    posterior = posterior_of(fixed_release(size, correlation, n, cells=cells, rng=rng), prior=prior)
     drawn = posterior.distribution.sample(4000, rng)["coefficient"]
     shares = []
     for mass in MASSES:
@@ -80,10 +93,12 @@ def fixed_coverage(
         held = (low <= coefficients) & (coefficients <= high)
         shares.append(float(held.mean()))
     towards = np.where(coefficients > 0.0, high < coefficients, low > coefficients)
-    least_squares = 2.0 * 1.96 * np.sqrt(np.diag(np.linalg.inv(covariance)) / n)
+    away = np.where(coefficients > 0.0, low > coefficients, high < coefficients)
+    least_squares = 2.0 * 1.96 * np.sqrt(np.diag(np.linalg.inv(covariance_of(size, correlation))) / n)
     return FixedCoverage(
         shares=tuple(shares),
         held=int(held[:, 0].sum()),
         towards_0=int(towards.sum()),
+        away=int(away.sum()),
         width=float(np.median((high - low) / least_squares)),
     )

@@ -24,7 +24,7 @@ from suffice.pipeline.statistics.measure import TransitionCounts
 from suffice.pipeline.statistics.simulated_sums import discrete_laplace
 from suffice.pipeline.statistics.unit_measures import RowCounts
 from support.entries import entry_of
-from support.honest_populations import WORLDS, Populations, populations
+from support.honest_populations import WORLDS, Populations, populations, worlds_of
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def settings(
 ) -> Iterator[Setting]:
     """All settings, those of one family after the other."""
     for family, world, n, epsilon in product(families or FAMILIES, worlds, rows, epsilons):
-        yield Setting(family=family, world=world, n=n, epsilon=epsilon)
+        if world in worlds_of(family):
+            yield Setting(family=family, world=world, n=n, epsilon=epsilon)
 
 
 def is_slow(family: str) -> bool:

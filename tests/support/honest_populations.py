@@ -1,5 +1,7 @@
 """Populations that cells of a release are drawn from: the model, a world that it is not, and real columns.
 
+Real columns are flights, and, of some families and where their files are at hand, adults and crashes.
+
 A population is a pool of records, and its truth is that of the pool: nothing is drawn from a prior. Each
 family has an entry and some five pools in every world, so that truths form a grid.
 """
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from support import honest_people
 from support.honest_flights import (
     both_delays,
     by_group,
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 
     from support.honest_flights import Column
 
-MODEL, SKEWED, FLIGHTS = "model", "wrong", "flights"
-WORLDS = (MODEL, SKEWED, FLIGHTS)
+MODEL, SKEWED, FLIGHTS, PEOPLE = "model", "wrong", "flights", "people"
+WORLDS = (MODEL, SKEWED, FLIGHTS, PEOPLE)
 SIZE = 50_000
 """Records of a pool that is generated."""
 MOST_TRANSITIONS = 4
@@ -57,9 +60,18 @@ class Populations:
 
 
 def populations(family: str, world: str) -> Populations:
-    """Return the populations of a family in a world."""
+    """Return the populations of a family in a world, one of its ``worlds_of``."""
+    if world == PEOPLE:
+        entry, pools, says = _PEOPLE[family]
+        return Populations(entry=entry, pools=tuple(pools()), says=says)
     rng = np.random.default_rng(0)  # pools are public and fixed: chance is in what is drawn from them
     return _OF[family](world, rng)
+
+
+def worlds_of(family: str) -> tuple[str, ...]:
+    """Return the worlds that there are of a family, on this machine."""
+    is_there = family in _PEOPLE and honest_people.are_at_hand()
+    return WORLDS if is_there else tuple(world for world in WORLDS if world != PEOPLE)
 
 
 # One column of numbers.
@@ -357,4 +369,21 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
     ),
     "multivariate_normal": _multivariate_normal,
     "linear_regression": _linear_regression,
+}
+
+_PEOPLE: dict[str, tuple[dict[str, Any], Callable[[], list[Column]], str]] = {
+    "bernoulli": ({"column": "x"}, honest_people.incomes, "more than 50,000, by education"),
+    "categorical": (
+        {"column": "x", "categories": honest_people.RACES},
+        honest_people.races,
+        "races of adults, by sex",
+    ),
+    "poisson": ({**_X, "upper": "40"}, honest_people.persons, "persons in a fatal crash, by weekday"),
+    "exponential": ({**_X, "upper": "100000"}, honest_people.gains, "capital gains, nine in ten 0, by sex"),
+    "normal": ({**_X, "lower": "0", "upper": "100"}, honest_people.ages, "ages, by marital status"),
+    "lognormal": (
+        {**_X, "lower": "10000", "upper": "2000000"},
+        honest_people.weights,
+        "weights of a census, by race",
+    ),
 }

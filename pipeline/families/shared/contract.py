@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.distributions.regions import Region
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
@@ -203,6 +204,9 @@ class Family:
     limits : callable or None
         The constants -> the least and the largest value that its one parameter can have where each record's T
         is within its bounds: the mean of T is. None where every value can be.
+    region : callable or None
+        The constants -> the region that its parameters lie in where every record is within its bounds, of
+        several columns; None of others.
     mean_and_variance : MeanAndVariance or None
         Where the parameters are a mean and a variance: what posteriors under any prior of both take.
     unit_moments : UnitMoments or None
@@ -268,6 +272,7 @@ class Family:
     clipping_bounds: Callable[[Any], tuple[Fraction, Fraction]] | None = None
     clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
     limits: Callable[[Parameters], tuple[float, float]] | None = None
+    region: Callable[[Parameters], Region] | None = None
     mean_and_variance: MeanAndVariance | None = None
     unit_moments: UnitMoments | None = None
     of_units: OfUnits | None = None

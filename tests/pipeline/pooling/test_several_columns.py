@@ -13,12 +13,12 @@ from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, Regre
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.engines.multivariate.pooled import SharedTarget
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.pooling.pool import pooled
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.posterior.infer import plug_in_posterior
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.sensitivity import Design
 from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
+from support.unrestricted import noise_aware_posterior, pooled
 
 if TYPE_CHECKING:
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic

@@ -17,11 +17,12 @@ from suffice.pipeline.engines.multivariate import posterior as posteriors
 from suffice.pipeline.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior, posterior_of
+from suffice.pipeline.posterior.infer import plug_in_posterior, posterior_of
 from suffice.pipeline.priors.record_count import Fixed, Uniform
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from support.joint import STEPS, plan_of, simulate, spec_of, true_regression
 from support.noisy import noisy_statistic
+from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
