@@ -29,7 +29,7 @@ from suffice.errors import (
     SufficeWarning,
 )
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
-from suffice.profile.settings import pinned_certificates
+from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.patience import Patience
@@ -128,7 +128,7 @@ class ReleaseRun:
         with uncharged():
             self.store.check_create_only()
         with (
-            open_cluster_for_sums(address, pinned_certificates()) as cluster,
+            open_cluster_for_sums(address, pinned_certificates(), stall_seconds(), self.notice) as cluster,
             contextlib.ExitStack() as pinned,
         ):
             with surveyed_on(cluster):
