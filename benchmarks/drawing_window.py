@@ -1,10 +1,9 @@
-"""Time the window from `drawing` to `staged`, in which a kill loses epsilon, beside the sampler.
+"""Time the window from `drawing` to `staged`, in which a kill loses epsilon, and the whole release.
 
 python benchmarks/drawing_window.py [--values 20000 400000 2000000]
 
 Whole releases over one small file are timed by the ledger's own steps; the sampler draws as many times, by
-as many threads, right before and right after each release. What is not the sampler's own is what the window
-takes where every draw is zero at once.
+as many threads, right before and after each release. Noise that is drawn in the window would show in it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from fractions import Fraction
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +24,7 @@ import pyarrow.parquet as pq
 from measuring import versions
 from workloads import make_spec, n_threads
 
-from suffice.pipeline.mechanism.noise import Sampler, discrete_laplace
+from suffice.pipeline.mechanism.noise import discrete_laplace
 from suffice.releasing import carry_out
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 Times = tuple[float, float]
 
 GOAL = 1.0
-"""Seconds, at two million values, that a window may take without its sampler."""
+"""Seconds that a window may take, at two million values."""
 
 
 def main() -> None:
@@ -46,23 +44,22 @@ def main() -> None:
     parser.add_argument("--values", type=int, nargs="+", default=[20_000, 400_000, 2_000_000])
     sizes = parser.parse_args().values
     print(f"from drawing to staged; {n_threads()} threads\n{versions()}\n")
-    print(f"{'':12}{'window':>18}{'sampler alone':>18}{'window, no sampler':>20}")
-    print(f"{'values':>12}" + f"{'wall s':>9}{'CPU s':>9}" * 2 + f"{'wall s':>11}{'CPU s':>9}")
+    print(f"{'':12}{'window':>18}{'release':>18}{'sampler alone':>18}")
+    print(f"{'values':>12}" + f"{'wall s':>9}{'CPU s':>9}" * 3)
     with tempfile.TemporaryDirectory() as directory:
-        window(Path(directory), 1_000)  # imports and kernels
+        window_and_release(Path(directory), 1_000)  # imports and kernels
         for values in sizes:
             before = sampler_times(values)
-            whole = window(Path(directory), values)
+            window, release = window_and_release(Path(directory), values)
             sampler = [(one + other) / 2 for one, other in zip(before, sampler_times(values), strict=True)]
-            with patch.object(Sampler, "draw_into", lambda _, out: out.fill(0)):
-                rest = window(Path(directory), values)
-            shown = "".join(f"{wall:9.2f}{processor:9.2f}" for wall, processor in (whole, sampler))
-            print(f"{values:12,}{shown}{rest[0]:11.2f}{rest[1]:9.2f}", flush=True)
-    print(f"goal: {GOAL:.0f} s without the sampler: {'met' if rest[0] <= GOAL else 'MISSED'}")
+            times = (window, release, sampler)
+            shown = "".join(f"{wall:9.2f}{processor:9.2f}" for wall, processor in times)
+            print(f"{values:12,}{shown}", flush=True)
+    print(f"goal: a window of {GOAL:.0f} s: {'met' if window[0] <= GOAL else 'MISSED'}")
 
 
-def window(directory: Path, values: int) -> Times:
-    """Return the window of one release of so many values."""
+def window_and_release(directory: Path, values: int) -> tuple[Times, Times]:
+    """Return what the window of one release of so many values takes, and the whole release."""
     directory = Path(tempfile.mkdtemp(dir=directory))
     data = pa.table({"g": pa.array([1, 2]), "x": pa.array([True, False])})
     pq.write_table(data, directory / "data.parquet")
@@ -75,8 +72,10 @@ def window(directory: Path, values: int) -> Times:
     with create_ledger(url) as ledger:
         ledger.grant(spec.dataset, epsilon=Fraction(100), reason="benchmark")
     with timed_steps() as moments:
+        began = now()
         carry_out(spec, store=str(directory / "releases"), ledger=url)
-    return since(moments["stage"], moments["enter_drawing"])
+        release = since(now(), began)
+    return since(moments["stage"], moments["enter_drawing"]), release
 
 
 def now() -> Times:

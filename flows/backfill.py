@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from suffice.backfilling import FAILED, LEFT, carry_out_backfill
+from suffice.backfilling import FAILED, LEFT, carry_out_backfill, is_anything_left
 from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.cancellation import say_again
@@ -17,7 +17,7 @@ from suffice.flows.running import Verdict, carried_out, read_again, scheduled_ti
 from suffice.monitoring.charges import newest_charge
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
-from suffice.pipeline.spec.calendar import moment, windows_between
+from suffice.pipeline.spec.calendar import first_window, moment, windows_between
 from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.settings import settings
 from suffice.release_run import ALREADY_PUBLISHED, PUBLISHED
@@ -59,7 +59,8 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
         places = settings(store=asked.store, ledger=asked.ledger, cluster=asked.cluster, spec_path=asked.spec)
         spec = load_spec(asked.spec)
         as_of = moment(scheduled_time(), datetime.now(UTC))
-        labels = windows_between(spec, asked.first, asked.last, as_of=as_of, allow_open=asked.allow_open)
+        first = asked.first or first_window(spec)
+        labels = windows_between(spec, first, asked.last, as_of=as_of, allow_open=asked.allow_open)
     except UsageError as error:
         return Verdict(
             ending=endings.BACKFILL_REFUSED_SPEC, message=endings.error_text(error), subject=_UNREAD
@@ -69,8 +70,12 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
     subject = Subject(kind="backfill", names=names, title=f"{spec.name}@{span}")
     run.reporter.name_run(subject.title, [spec.dataset, spec.name])
     run.about(dataset=spec.dataset, name=spec.name)
-    run.hold(spec.dataset)
     try:
+        if is_anything_left(spec, labels, ledger=places.ledger, as_of=as_of):
+            why = run.skips(spec.dataset, lambda _: True)
+            if why is not None:
+                return Verdict(ending=endings.BACKFILL_SKIPPED, message=why, subject=subject)
+            run.hold(spec.dataset)  # to find all published, nobody needs to wait for others
         done = carry_out_backfill(
             spec,
             labels[0],

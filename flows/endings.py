@@ -51,6 +51,7 @@ PUBLISHED = Ending(name="Published", kind=COMPLETED, event="suffice.release.publ
 ALREADY_PUBLISHED = Ending(
     name="Already published", kind=COMPLETED, event="suffice.release.already-published"
 )
+SKIPPED = Ending(name="Skipped", kind=COMPLETED, event="suffice.release.skipped")
 REFUSED_BUDGET = Ending(name="Refused: budget", kind=FAILED, event="suffice.release.refused-budget")
 REFUSED_ACCOUNT = Ending(name="Refused: account", kind=FAILED, event="suffice.release.refused-account")
 REFUSED_SPEC = Ending(name="Refused: spec", kind=FAILED, event="suffice.release.refused-spec")
@@ -64,6 +65,7 @@ SPENT = Ending(name="Spent, not published", kind=FAILED, event="suffice.release.
 INTERRUPTED_SPENT = Ending(name=SPENT.name, kind=CANCELLED, event=SPENT.event)
 NOT_RELEASED = Ending(name="Failed", kind=FAILED, event="suffice.release.failed")
 BACKFILLED = Ending(name="Backfilled", kind=COMPLETED, event="suffice.backfill.completed")
+BACKFILL_SKIPPED = Ending(name=SKIPPED.name, kind=COMPLETED, event="suffice.backfill.skipped")
 BACKFILL_REFUSED_BUDGET = Ending(
     name=REFUSED_BUDGET.name, kind=FAILED, event="suffice.backfill.refused-budget"
 )

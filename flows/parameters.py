@@ -188,11 +188,14 @@ class ReleaseParameters(Releasing):
 class BackfillParameters(Releasing):
     """Which windows, and where."""
 
-    first: str = Field(
+    first: str | None = Field(
+        default=None,
         pattern=f"^{_PERIOD}$",
         title="First window",
         json_schema_extra={"position": 1},
-        description="The oldest window, as 2013, 2013-01, 2013-W05 or 2013-01-31.",
+        description=(
+            "The oldest window, as 2013, 2013-01, 2013-W05 or 2013-01-31. Left out: window.first of the spec."
+        ),
         examples=["2013-01"],
     )
     last: str = Field(

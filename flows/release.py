@@ -77,10 +77,21 @@ def _release(asked: ReleaseParameters, run: Run) -> Verdict:
     run.about(**subject.names, amendment=0)
     charge = newest_charge(places.ledger, spec.dataset, spec.name, window)
     if charge is None or charge.state is not ChargeState.PUBLISHED:
+        why = run.skips(spec.dataset, lambda time: _window(asked, spec, time) == window)
+        if why is not None:
+            return Verdict(ending=endings.SKIPPED, message=why, subject=subject)
         run.hold(spec.dataset)  # to find a release published, nobody needs to wait for others
     verdict = _released(asked, spec, places, subject, as_of, run.reporter)
     run.settled(lambda: newest_charge(places.ledger, spec.dataset, spec.name, window))
     return verdict
+
+
+def _window(asked: ReleaseParameters, spec: Spec, as_of: datetime) -> str | None:
+    """Return which window a run that was scheduled then is about; None where there was none."""
+    try:
+        return resolve_window(spec, asked.window, as_of=as_of, allow_open=asked.allow_open)
+    except UsageError:
+        return None
 
 
 def _released(

@@ -21,6 +21,7 @@ from prefect.concurrency.sync import concurrency
 
 from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
 from suffice.flows.endings import COMPLETED, error_text, refused_kind
+from suffice.flows.going import earlier_run
 from suffice.flows.reporting import Reporter, Subject
 from suffice.monitoring import log_lines
 from suffice.monitoring.charges import charge_fields
@@ -96,7 +97,7 @@ class Run:
         answer, or another run holds the dataset for too long, the run goes on without it, and where the lease
         cannot be renewed nothing is broken off.
         """
-        name = f"suffice-{dataset}"
+        name = limit_name(dataset)
         try:
             with get_client(sync_client=True) as client:
                 client.upsert_global_concurrency_limit_by_name(name, 1)
@@ -113,10 +114,20 @@ class Run:
         except Exception as error:  # noqa: BLE001 - whatever it is, the ledger is enough
             self.reporter.notice(f"the concurrency limit {name} is not held: {type(error).__name__}")
 
+    def skips(self, dataset: str, does_same: Callable[[datetime], bool]) -> str | None:
+        """Return why nothing is to be done, where an earlier run of the same deployment does it; or None."""
+        other = earlier_run(limit_name(dataset), does_same)
+        return None if other is None else f"an earlier run of this deployment still goes on: {other}"
+
     def let_go(self) -> None:
         """Let go what is held, as far as that goes: leases pass."""
         with suppress(Exception):
             self._held.close()
+
+
+def limit_name(dataset: str) -> str:
+    """Return the name of the concurrency limit that runs of a dataset hold."""
+    return f"suffice-{dataset}"
 
 
 def carried_out(work: Callable[[Run], Verdict], *, unread: Subject, failed: Ending) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import zoneinfo
 from datetime import timedelta
@@ -20,6 +21,7 @@ from prefect.types.entrypoint import EntrypointType
 
 from suffice.errors import SufficeError, UsageError
 from suffice.flows.audit import audit_ledger
+from suffice.flows.backfill import backfill_windows
 from suffice.flows.recover import recover_charges
 from suffice.flows.release import release_statistics
 from suffice.pipeline.declaration.safe_text import escaped
@@ -28,7 +30,7 @@ from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from prefect import Flow
     from prefect.deployments.runner import RunnerDeployment
@@ -40,18 +42,24 @@ PROCESSES = 4
 """A run takes a process and its memory, also while it waits for its dataset."""
 
 
-def deployments(specs: Sequence[str], *, cron: str, time_zone: str) -> list[RunnerDeployment]:
-    """Return the deployments of one machine: a release for each spec, ``recover`` and ``audit``.
+def deployments(
+    specs: Sequence[str], *, times: str, time_zone: str, own_times: Mapping[str, str] | None = None
+) -> list[RunnerDeployment]:
+    """Return the deployments of one machine: one for each spec, ``recover`` and ``audit``.
 
     Parameters
     ----------
     specs : sequence of str
-        Paths. A spec with a window is released for the newest one that was complete when its run was
-        scheduled, a spec without one once.
-    cron : str
-        When: minute, hour, day of the month, month, day of the week.
+        Paths. Of a spec whose window has a ``first``, every run releases all windows from there to the newest
+        that was complete when the run was scheduled, oldest first, and amendments that are due: what is
+        published is skipped, what was missed is caught up on. Of a spec with a window that states no
+        ``first`` only that newest window is released; one without a window is released once.
+    times : str
+        When: minute, hour, day of the month, month, day of the week; or a number of seconds between runs.
     time_zone : str
-        That `cron` is in, as ``Europe/Berlin``.
+        That times are in, as ``Europe/Berlin``.
+    own_times : mapping of str to str, optional
+        Other times of a spec, by its name.
 
     Returns
     -------
@@ -66,19 +74,34 @@ def deployments(specs: Sequence[str], *, cron: str, time_zone: str) -> list[Runn
         message = "--time-zone: this is no time zone: write Europe/Berlin, or UTC"
         raise UsageError(message)
     asked = _asked(specs)
-    try:
-        nightly = Cron(cron, timezone=time_zone)
-        releases = [
-            _deployment(release_statistics, name, nightly, {"release": {"spec": path, "window": window}})
-            for name, (path, window) in asked.items()
-        ]
-    except ValueError:
-        message = '--cron: write minute, hour, day, month and day of the week, as "30 2 * * *"'
-        raise UsageError(message) from None
+    own = dict(own_times or {})
+    if unknown := own.keys() - asked.keys():
+        message = f"--times: no spec here is called {min(unknown)}"
+        raise UsageError(message)
+    releases = [
+        _deployment(flow, name, _schedule(own.get(name, times), time_zone), parameters)
+        for name, (flow, parameters) in asked.items()
+    ]
     recover = _deployment(recover_charges, "recover", Interval(RECOVER_EVERY), {})
     weekly = Cron(AUDIT, timezone=time_zone)
     audit = _deployment(audit_ledger, "audit", weekly, {"audit": {"full": True}})
     return [*releases, recover, audit]
+
+
+def _schedule(times: str, time_zone: str) -> Schedule:
+    """Return a schedule by seconds or by the calendar.
+
+    Raises
+    ------
+    UsageError
+    """
+    if re.fullmatch("[1-9][0-9]{0,7}", times, re.ASCII):
+        return Interval(timedelta(seconds=int(times)), timezone=time_zone)
+    try:
+        return Cron(times, timezone=time_zone)
+    except ValueError:
+        message = 'write minute, hour, day, month and day of the week, as --cron "30 2 * * *", or seconds'
+        raise UsageError(message) from None
 
 
 def _deployment(
@@ -94,17 +117,40 @@ def _deployment(
     return cast("RunnerDeployment", made)  # a coroutine only where an event loop runs
 
 
-def _asked(specs: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return each spec's absolute path and its window, by its name."""
-    asked: dict[str, tuple[str, str]] = {}
+def _asked(specs: Sequence[str]) -> dict[str, tuple[Flow[..., Any], dict[str, Any]]]:
+    """Return the flow that releases each spec, and its parameters, by the spec's name."""
+    asked: dict[str, tuple[Flow[..., Any], dict[str, Any]]] = {}
     for given in specs:
         settings(spec_path=given)
         spec = load_spec(given)
         if spec.name in asked:
             message = f"{given}: another spec here is called {spec.name} too"
             raise UsageError(message)
-        asked[spec.name] = str(Path(given).resolve()), "all" if spec.window is None else LATEST_COMPLETE
+        path = str(Path(given).resolve())
+        if spec.window is not None and spec.window.first is not None:
+            asked[spec.name] = backfill_windows, {"windows": {"spec": path}}
+        elif spec.window is not None and spec.window.amend:
+            message = (
+                f"{given}: amendments are released from the first window on, and the spec states none: state "
+                "window.first"
+            )
+            raise UsageError(message)
+        else:
+            window = "all" if spec.window is None else LATEST_COMPLETE
+            asked[spec.name] = release_statistics, {"release": {"spec": path, "window": window}}
     return asked
+
+
+def _own_times(given: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME=TIMES``, as often as it is given."""
+    own: dict[str, str] = {}
+    for each in given:
+        name, equals, times = each.partition("=")
+        if not equals or not name or name in own:
+            message = '--times: write NAME=TIMES, once for a name, as --times flights="0 4 * * *"'
+            raise UsageError(message)
+        own[name] = times
+    return own
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,7 +160,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Release specs by schedule, on one machine: needs PREFECT_API_URL and a running server.",
     )
     parser.add_argument("specs", nargs="+", metavar="SPEC")
-    parser.add_argument("--cron", required=True, metavar="TIMES", help='As "30 2 * * *": 02:30 every night.')
+    parser.add_argument(
+        "--cron",
+        required=True,
+        metavar="TIMES",
+        help='When, as "30 2 * * *" for 02:30 every night; or a number of seconds from one run to the next.',
+    )
+    parser.add_argument(
+        "--times",
+        action="append",
+        default=[],
+        metavar="NAME=TIMES",
+        help="Other times of the spec of this name; may be given for several.",
+    )
     parser.add_argument("--time-zone", required=True, metavar="ZONE", help="Of the times, as Europe/Berlin.")
     parser.add_argument(
         "--processes",
@@ -132,7 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "http://127.0.0.1:4200/api"
             )
             raise UsageError(message)
-        made = deployments(asked.specs, cron=asked.cron, time_zone=asked.time_zone)
+        made = deployments(
+            asked.specs, times=asked.cron, time_zone=asked.time_zone, own_times=_own_times(asked.times)
+        )
     except SufficeError as error:
         sys.stderr.write(f"error: {escaped(str(error))}\n")
         sys.exit(error.exit_status)

@@ -11,6 +11,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "Cluster",
         "LOCAL",
         "MAY_SPILL",
+        "Notice",
         "Progress",
         "THREADS",
         "Watched",
@@ -21,6 +22,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "require_dask",
         "this_worker_may_spill",
     ),
+    "stalls": ("STALL_SECONDS",),
     "stream": ("stream",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

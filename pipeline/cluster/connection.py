@@ -24,11 +24,15 @@ from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.cluster.fitness import Objection, is_loopback, is_open, may_spill, objection
+from suffice.pipeline.cluster.stalls import STALL_SECONDS, Stalls, replace_workers, standings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from suffice.pipeline.cluster.stalls import Standing
+
     Progress = Callable[[int, int], None]
+    Notice = Callable[[str], None]
 
 THREADS, LOCAL = "threads", "local"
 
@@ -53,7 +57,17 @@ _WORKERS_DIED = (
     "the workers that read one partition died repeatedly: they may lack memory, or somebody stops them"
 )
 
+_NO_ANSWER = "a worker of the cluster does not answer: stop it, or start another in its place; then run again"
+_STALLED = (
+    "no worker of the cluster ended a task within the deadline, and none is left to take over: look at its "
+    "machines, network and disks, then run again; where its tasks are slow by nature, raise "
+    "SUFFICE_STALL_SECONDS"
+)
+_REPLACED = "the worker {} does not go on: it is replaced or left out, and others get its tasks"
+_MOST_GATHERINGS = 3
+
 _CONNECT_SECONDS = 30
+_ANSWER_SECONDS = 60
 _POLL_SECONDS = 5
 _WITHOUT_WORKERS_SECONDS = 60
 _LOCAL_SETTINGS = {
@@ -98,6 +112,8 @@ class DistributedCluster:
     """A Dask cluster of processes, here or elsewhere."""
 
     client: Any
+    stall_seconds: float = STALL_SECONDS
+    notice: Notice = lambda _: None
     is_distributed: ClassVar[bool] = True
 
     @property
@@ -113,12 +129,14 @@ class DistributedCluster:
     ) -> list[Any]:
         """Return the results of some keys of a Dask graph, in their order.
 
+        A worker that ends no task for too long is replaced or left out, and others take over what it had.
+
         Raises
         ------
         StageFailedError
             Where the workers that run one task die again and again.
         ClusterError
-            Where the cluster is lost.
+            Where the cluster is lost, or no worker goes on.
         """
         dask = import_distributed()
         futures: list[Any] = []
@@ -127,8 +145,7 @@ class DistributedCluster:
             if watched is not None:
                 self.client.subscribe_topic(watched.topic, lambda event: watched.finished(event[1]))
             futures = self.client.get(dict(graph), list(keys), sync=False)
-            self.wait(futures)
-            return list(self.client.gather(futures))
+            return self._gathered(futures, Stalls(self.stall_seconds))
         except dask.KilledWorker:
             failure = StageFailedError("reading", _WORKERS_DIED)
         except ClusterError as error:
@@ -142,19 +159,70 @@ class DistributedCluster:
                 future.release()
         raise failure
 
-    def wait(self, futures: Collection[Any], return_when: str = "ALL_COMPLETED") -> None:
-        """Wait until all are done, or the first is, but not for a cluster that stays without workers.
+    def _gathered(self, futures: Collection[Any], stalls: Stalls) -> list[Any]:
+        """Wait for results and fetch them; those that a silent worker has are computed again by others."""
+        for _ in range(_MOST_GATHERINGS):
+            self.wait(futures, stalls=stalls)
+            try:
+                gather = self.client._gather  # noqa: SLF001 - what is public waits for ever
+                return list(self.client.sync(gather, futures, callback_timeout=stalls.deadline))
+            except TimeoutError:
+                self._replace(stalls.silent(self._standings(stalls)))
+        raise ClusterError(_STALLED)
+
+    def _standings(self, stalls: Stalls) -> Mapping[str, Standing]:
+        try:
+            return standings(self.client, stalls.deadline)
+        except TimeoutError:
+            raise ClusterError(LOST) from None
+
+    def _replace(self, stalled: Collection[str]) -> None:
+        for address in stalled:
+            self.notice(_REPLACED.format(address))
+        replace_workers(self.client, stalled)
+
+    def _replace_stalled(self, stalls: Stalls) -> None:
+        """Replace workers that ended no task for too long.
 
         Raises
         ------
         ClusterError
-            Where the connection is lost, or no worker has been there for a minute.
+            Where no other could take over.
+        """
+        now = self._standings(stalls)
+        stalled = stalls.look(now)
+        if stalled and not stalls.is_left(now, stalled):
+            raise ClusterError(_STALLED)
+        if stalled:
+            self._replace(stalled)
+
+    def wait(
+        self,
+        futures: Collection[Any],
+        return_when: str = "ALL_COMPLETED",
+        *,
+        stalls: Stalls | None = None,
+    ) -> None:
+        """Wait until all are done, or the first is, but not for a cluster that stays without workers.
+
+        Parameters
+        ----------
+        futures, return_when
+            As for Dask.
+        stalls : Stalls, optional
+            By which workers are told that stand still, and then replaced; without it they are waited for.
+
+        Raises
+        ------
+        ClusterError
+            Where the connection is lost, no worker has been there for a minute, or none goes on.
         """
         last_seen = time.monotonic()
+        pause = _POLL_SECONDS if stalls is None else min(_POLL_SECONDS, stalls.pause)
         while True:
             try:
                 with self.client.as_current():
-                    import_distributed().wait(futures, timeout=_POLL_SECONDS, return_when=return_when)
+                    import_distributed().wait(futures, timeout=pause, return_when=return_when)
             except TimeoutError:
                 if self.client.status != "running":
                     raise ClusterError(LOST) from None
@@ -162,6 +230,8 @@ class DistributedCluster:
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
                     raise ClusterError(_NO_WORKER) from None
+                if stalls is not None:
+                    self._replace_stalled(stalls)
             except CancelledError:  # a client that loses its scheduler cancels what it waits for
                 raise ClusterError(LOST) from None
             else:
@@ -205,7 +275,12 @@ class Watched:
 
 @contextmanager
 def open_cluster(
-    cluster: str, *, certificates: str | None = None, prepare: Callable[[], None] | None = None
+    cluster: str,
+    *,
+    certificates: str | None = None,
+    prepare: Callable[[], None] | None = None,
+    stall_seconds: float = STALL_SECONDS,
+    notice: Notice = lambda _: None,
 ) -> Iterator[Cluster]:
     """Open what `cluster` names, check it, and close it at the end.
 
@@ -220,6 +295,10 @@ def open_cluster(
     prepare : callable, optional
         Called on every worker of a distributed cluster before it hears of a task, those that join later too:
         a function that can be imported there.
+    stall_seconds : float
+        How long a worker of a distributed cluster may end no task before others get what it has.
+    notice : callable
+        Called with a sentence about every worker that is replaced or left out.
 
     Raises
     ------
@@ -237,12 +316,15 @@ def open_cluster(
             yield ThreadCluster(pool, n_threads)
     elif cluster == LOCAL:
         require_dask("a cluster of processes")
-        with _local_client() as client, _checked(client, prepare) as checked:
+        with _local_client() as client, _checked(client, prepare, stall_seconds, notice) as checked:
             yield checked
     else:
         check_cluster(cluster)
         require_dask("a cluster of processes")
-        with _remote_client(cluster, certificates) as client, _checked(client, prepare) as checked:
+        with (
+            _remote_client(cluster, certificates) as client,
+            _checked(client, prepare, stall_seconds, notice) as checked,
+        ):
             yield checked
 
 
@@ -377,7 +459,9 @@ def _scheme_and_host(address: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[DistributedCluster]:
+def _checked(
+    client: Any, prepare: Callable[[], None] | None, stall_seconds: float, notice: Notice
+) -> Iterator[DistributedCluster]:
     """Refuse a cluster without workers, with open links, that may spill, or of another version.
 
     Workers that join later are closed for the same reasons before they get any data.
@@ -392,11 +476,12 @@ def _checked(client: Any, prepare: Callable[[], None] | None) -> Iterator[Distri
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises
         raise ClusterError(_STRANGERS.format(here)) from None
     try:
-        yield DistributedCluster(client)
+        yield DistributedCluster(client, stall_seconds, notice)
     finally:
-        if client.status == "running":  # one that is lost would be waited for
+        if client.status == "running":  # one that is lost would be waited for, and a worker that is stopped
             with suppress(Exception):
-                client.unregister_worker_plugin(plugin)
+                leave = client._unregister_worker_plugin  # noqa: SLF001
+                client.sync(leave, name=plugin, callback_timeout=_CONNECT_SECONDS)
 
 
 def _refuse_unfit(client: Any, here: str) -> None:
@@ -413,7 +498,11 @@ def _refuse_unfit(client: Any, here: str) -> None:
     if any(map(is_open, client.scheduler_info()["workers"])):
         raise ClusterError(_NOT_ENCRYPTED)
     try:
-        objections = {found for found in client.run(objection, caller=here).values() if found is not None}
+        run = client._run  # noqa: SLF001 - what is public waits for ever
+        answers = client.sync(run, objection, caller=here, callback_timeout=_ANSWER_SECONDS)
+        objections = {found for found in answers.values() if found is not None}
+    except TimeoutError:
+        raise ClusterError(_NO_ANSWER) from None
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises
         raise ClusterError(_STRANGERS.format(here)) from None
     if objections:

@@ -6,6 +6,7 @@ May import: reduce and below. The only room that knows OpenDP.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
+    "held_noise": ("HeldNoise",),
     "mechanism": ("privatize",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

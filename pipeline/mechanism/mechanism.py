@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +11,18 @@ import numpy as np
 from suffice.pipeline.chunk.exact_sums import Table, to_python, wipe, wipe_sums
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
-from suffice.pipeline.mechanism.noise import CHUNK, Sampler, discrete_laplace
-from suffice.pipeline.mechanism.sampling import CellSampler
+from suffice.pipeline.mechanism.held_noise import HeldNoise, blocks_of_cells
 from suffice.pipeline.statistics.statistic_plan import INT64
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.mechanism.held_noise import Noise
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
@@ -32,32 +30,26 @@ if TYPE_CHECKING:
     Values = NDArray[np.int64] | NDArray[np.object_]
     Blocks = Generator[tuple[str, Values]]
 
-BLOCK_DRAWS = 1 << 16
-"""Draws of a block, or those of one cell where they are more: its totals are Python integers at a time."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _NoiseBlock:
-    """Consecutive cells of one statistic, and the noise that threads are drawing for them."""
+    """Consecutive cells of one statistic, and their noise."""
 
     statistic: StatisticPlan
-    cells: slice
-    noise: NDArray[np.int64]
-    draws: list[Future[None]]
+    noise: Noise
 
     @property
     def size(self) -> int:
         """How many draws of noise it is."""
-        return self.noise.size
+        return self.noise.values.size
 
     def take(self, sums: Sums, spec: Spec) -> Values:
         """Wait for the noise, and add it to the totals in Python integers."""
-        for draw in self.draws:
-            draw.result()  # raises what a thread raised
+        self.noise.wait()
         statistic = self.statistic
-        exact = _exact(sums, statistic, self.cells)
+        exact = _exact(sums, statistic, self.noise.cells)
         totals = totals_of(FAMILIES[statistic.family], spec.statistics[statistic.name], statistic, exact)
-        noise = self.noise.reshape(totals.shape)
+        noise = self.noise.values.reshape(totals.shape)
         noisy: Values = noise if statistic.value_type == INT64 else np.empty(noise.shape, dtype=object)
         noisy[...] = np.clip(totals + noise.astype(object), *statistic.value_limits)
         if noisy is not noise:
@@ -66,7 +58,7 @@ class _NoiseBlock:
 
     def wipe(self) -> None:
         """Overwrite the noise."""
-        wipe(self.noise)
+        wipe(self.noise.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -96,19 +88,18 @@ class _SampleBlock:
         wipe(self.chosen)
 
 
-def privatize(totals: ExactTotals, spec: Spec, plan: Plan) -> Blocks:
+def privatize(totals: ExactTotals, spec: Spec, plan: Plan, noise: HeldNoise | None = None) -> Blocks:
     r"""Add discrete Laplace noise to every component of every statistic in every cell, or draw its samples.
 
     .. math:: Y = S + Z, \qquad Z_i \sim \mathrm{DLap}(b_j) \text{ independently}
 
     Of a statistic that is sampled, draws of a grid point by the exponential mechanism are given instead.
 
-    OpenDP's privacy map of every statistic is checked when this is called, before anything is drawn. Noise
-    is drawn while the blocks are taken, by threads that run ahead by a bounded number of draws. Close the
-    generator where it is not taken to its end.
+    What was not drawn before is drawn while the blocks are taken, by threads that run ahead by a bounded
+    number of draws. Close the generator where it is not taken to its end.
 
-    The totals are opened when the first block is asked for, and overwritten when the generator ends, however
-    it ends. Call it once per charge, after the charge entered ``drawing``.
+    The totals are opened when the first block is asked for. They and the noise are overwritten when the
+    generator ends, however it ends. Call it once per charge, after the charge entered ``drawing``.
 
     Parameters
     ----------
@@ -116,6 +107,9 @@ def privatize(totals: ExactTotals, spec: Spec, plan: Plan) -> Blocks:
         What the pass over the data summed; empty afterwards.
     spec, plan : Spec, Plan
         The spec that was charged, and its plan.
+    noise : HeldNoise, optional
+        Of this very plan; none of it is left afterwards. Without it OpenDP's privacy map of every statistic
+        is checked when this is called, and nothing is drawn before its block is asked for.
 
     Yields
     ------
@@ -124,67 +118,58 @@ def privatize(totals: ExactTotals, spec: Spec, plan: Plan) -> Blocks:
         statistics in the plan's order, the cells of each in theirs, none empty. The type is the one that the
         statistic's column has by the plan; a value beyond that type is set to its end. The array is the
         caller's, to be overwritten (`wipe`) when its values stand where they are kept.
+
+    Raises
+    ------
+    ValueError
+        Where the noise is another plan's or was used before, or a privacy map exceeds its epsilon.
     """
     # proof: draw-once
-    samplers: dict[str, Sampler | CellSampler] = {
-        statistic.name: CellSampler.of(statistic, spec.statistics[statistic.name])
-        if statistic.sample is not None
-        else discrete_laplace(
-            scale=statistic.scale, l1_sensitivity=statistic.l1_sensitivity, epsilon=statistic.epsilon
-        )
-        for statistic in plan.statistics
-    }
-    return _drawn_blocks(totals, spec, plan, samplers)
+    if noise is None:
+        noise = HeldNoise(spec, plan, most_held=0)
+    elif noise.plan is not plan or noise.spec is not spec:
+        message = "the noise was drawn for another plan"
+        raise ValueError(message)
+    return _drawn_blocks(totals, noise)
 
 
-def _drawn_blocks(
-    totals: ExactTotals, spec: Spec, plan: Plan, samplers: Mapping[str, Sampler | CellSampler]
-) -> Blocks:
+def _drawn_blocks(totals: ExactTotals, noise: HeldNoise) -> Blocks:
     """Keep the threads drawing; give what they have drawn, block by block."""
-    n_threads = os.cpu_count() or 1
-    most_ahead = 2 * n_threads * CHUNK
     waiting: deque[_NoiseBlock | _SampleBlock] = deque()
     ahead = 0
     sums = totals.open_totals()
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="suffice-noise") as threads:
-        try:
-            for block in _blocks(sums, plan, samplers, threads):
-                waiting.append(block)
-                ahead += block.size
-                while ahead - waiting[0].size >= most_ahead:
-                    yield waiting[0].statistic.name, waiting[0].take(sums, spec)
-                    ahead -= waiting.popleft().size
-            while waiting:
-                yield waiting[0].statistic.name, waiting[0].take(sums, spec)
-                waiting.popleft()
-        finally:
-            # proof: contained
-            threads.shutdown(cancel_futures=True)
-            for block in waiting:
-                block.wipe()
-            wipe_sums(sums)
+    try:
+        for block in _blocks(sums, noise):
+            waiting.append(block)
+            ahead += block.size
+            while ahead - waiting[0].size >= noise.most_ahead:
+                yield waiting[0].statistic.name, waiting[0].take(sums, noise.spec)
+                ahead -= waiting.popleft().size
+        while waiting:
+            yield waiting[0].statistic.name, waiting[0].take(sums, noise.spec)
+            waiting.popleft()
+    finally:
+        # proof: contained
+        noise.wipe()
+        for block in waiting:
+            block.wipe()
+        wipe_sums(sums)
 
 
-def _blocks(
-    sums: Sums, plan: Plan, samplers: Mapping[str, Sampler | CellSampler], threads: ThreadPoolExecutor
-) -> Iterator[_NoiseBlock | _SampleBlock]:
+def _blocks(sums: Sums, noise: HeldNoise) -> Iterator[_NoiseBlock | _SampleBlock]:
     """Divide statistics into blocks of cells, and start to draw for each when it is asked for."""
-    for statistic in plan.statistics:
-        sampler = samplers[statistic.name]
+    for statistic in noise.plan.statistics:
         n_cells = len(sums[statistic.name].low)
-        of_cell = statistic.n_values if statistic.sample is None else statistic.sample.grid
-        most = max(1, BLOCK_DRAWS // of_cell)
-        for start in range(0, n_cells, most):
-            cells = slice(start, min(start + most, n_cells))
-            if isinstance(sampler, Sampler):
-                noise = np.zeros((cells.stop - cells.start) * of_cell, np.int64)
-                draws = sampler.start(noise, threads)
-                yield _NoiseBlock(statistic=statistic, cells=cells, noise=noise, draws=draws)
-            else:
-                scores = sampler.scores(_exact(sums, statistic, cells))
-                chosen = np.zeros((len(scores), sampler.draws), np.int64)
-                draws = sampler.start(scores, chosen, threads)
-                yield _SampleBlock(statistic=statistic, scores=scores, chosen=chosen, draws=draws)
+        sampler = noise.sampler(statistic)
+        if sampler is None:
+            for drawn in noise.blocks(statistic, n_cells):
+                yield _NoiseBlock(statistic=statistic, noise=drawn)
+            continue
+        for cells in blocks_of_cells(n_cells, len(sampler.log_prior)):
+            scores = sampler.scores(_exact(sums, statistic, cells))
+            chosen = np.zeros((len(scores), sampler.draws), np.int64)
+            draws = sampler.start(scores, chosen, noise.threads)
+            yield _SampleBlock(statistic=statistic, scores=scores, chosen=chosen, draws=draws)
 
 
 def _exact(sums: Sums, statistic: StatisticPlan, cells: slice) -> NDArray[Any]:

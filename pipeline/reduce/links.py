@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from suffice.pipeline.chunk.exact_sums import Sums, sums_nbytes, wipe_sums
 from suffice.pipeline.cluster.connection import open_cluster, require_dask
+from suffice.pipeline.cluster.stalls import STALL_SECONDS
 from suffice.pipeline.sources.exact_data import name_alone, pack, refuse, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.cluster.connection import Cluster
+    from suffice.pipeline.cluster.connection import Cluster, Notice
 
 Content = TypeVar("Content")
 
@@ -74,10 +75,21 @@ class Packed:
 
 
 @contextmanager
-def open_cluster_for_sums(address: str, certificates: str | None = None) -> Iterator[Cluster]:
+def open_cluster_for_sums(
+    address: str,
+    certificates: str | None = None,
+    stall_seconds: float = STALL_SECONDS,
+    notice: Notice = lambda _: None,
+) -> Iterator[Cluster]:
     """Open a cluster whose workers can move partial results to one another; see :func:`open_cluster`."""
     require_dask("reading data")
-    with open_cluster(address, certificates=certificates, prepare=move_partial_results) as cluster:
+    with open_cluster(
+        address,
+        certificates=certificates,
+        prepare=move_partial_results,
+        stall_seconds=stall_seconds,
+        notice=notice,
+    ) as cluster:
         yield cluster
 
 

@@ -187,6 +187,20 @@ def check_amendment(
         raise SpecError(place, f"amendment {amendment} of {label} falls due at {when}")
 
 
+def first_window(spec: Terms) -> str:
+    """Return the label of the first window that a spec is released for.
+
+    Raises
+    ------
+    SpecError
+        Where the spec states none.
+    """
+    if spec.window is None or spec.window.first is None:
+        rule = "the spec states no first window to go back to"
+        raise SpecError("window.first", rule, 'state one, as first: "2013-01", or name the first window')
+    return spec.window.first
+
+
 def windows_between(
     spec: Terms, first: str, last: str, *, as_of: dt.datetime, allow_open: bool = False
 ) -> tuple[str, ...]:

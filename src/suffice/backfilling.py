@@ -10,7 +10,14 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import BudgetExceededError, ReleaseInterruptedError, StorageError, SufficeError
+from suffice.errors import (
+    BudgetExceededError,
+    ChargeSpentError,
+    ReleaseInterruptedError,
+    StageFailedError,
+    StorageError,
+    SufficeError,
+)
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import (
@@ -136,7 +143,9 @@ def backfill(
     has fallen due is released too, unless what is published was read after that.
 
     A window that is published is skipped: the ledger says so, and the source is not opened for it. Where the
-    account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on.
+    account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on. A
+    window whose epsilon is spent, or whose rows cannot be read, is left: the others are released, and the
+    error of the first such window is raised at the end.
     The same call again goes on where this one ended, however that was.
 
     Parameters
@@ -248,7 +257,11 @@ def carry_out_backfill(
         except (SufficeError, KeyboardInterrupt) as error:
             ended = error
         if ended is not None:
-            releases[position], failure = _ended(ended, chosen.ledger, plan, one, releases)
+            releases[position], told = _ended(ended, chosen.ledger, plan, one, releases)
+            failure = failure or told
+            if _is_of_the_window(ended):
+                say(f"{one.edition}: failed ({_count(releases)})")
+                continue
             break
         if outcome is not None:
             releases[position] = replace(one, status=outcome.status, uri=outcome.release.uri)
@@ -262,6 +275,20 @@ def carry_out_backfill(
             needed = _needed(opened, plan, left)
     return Backfill(
         windows=tuple(releases), epsilon=plan.epsilon, refusal=refusal, needed=needed, failure=failure
+    )
+
+
+def is_anything_left(spec: Spec, labels: Sequence[str], *, ledger: str, as_of: datetime) -> bool:
+    """Tell whether a window, or an amendment that is due, is not published yet, as the ledger says."""
+    with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
+        releases = _expected(opened, spec, compile_plan(spec), labels, as_of)
+    return any(one.status != ALREADY_PUBLISHED for one in releases)
+
+
+def _is_of_the_window(error: BaseException) -> bool:
+    """Tell whether an error says nothing of other windows: one is spent, or its rows are unreadable."""
+    return isinstance(error, ChargeSpentError) or (
+        isinstance(error, StageFailedError) and error.stage == "reading"
     )
 
 

@@ -336,10 +336,16 @@ class _Run:
         signer: Signer | None,
     ) -> list[DataFile]:
         """Add noise to the sums of generated rows, and keep them in the spool under a marked manifest."""
+        from suffice.pipeline.mechanism.held_noise import HeldNoise  # noqa: PLC0415
         from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
 
-        with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
-            files = spool_files(entry, self.plan, blocks)
+        noise = HeldNoise(self.spec, self.plan)
+        try:
+            noise.wait()
+            with contextlib.closing(privatize(totals, self.spec, self.plan, noise)) as blocks:
+                files = spool_files(entry, self.plan, blocks)
+        finally:
+            noise.wipe()
         n_rows = sum(split.n_rows for split in splits)
         manifest = compose_rehearsal(
             self.plan,

@@ -2,12 +2,13 @@
 
 What happens to a charge after a failure depends only on how far it came::
 
-    reserved   fails -> abandoned, epsilon returned
+    reserved   fails -> abandoned, epsilon returned; noise that was drawn meanwhile is overwritten
     drawing    fails -> complete in the spool: published by the next run on this host
                         otherwise: tombstone in the store, abandoned, epsilon spent
     staged     fails -> stays staged; the same command again publishes the very same bytes
 
-So whatever can be known to fail is tried before ``drawing``: room in the spool, the store, the ledger.
+So whatever can be known to fail is tried before ``drawing``: room in the spool, the store, the ledger. And
+noise is drawn before it, which needs no data: ``drawing`` adds, writes and stages.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import contextlib
 import importlib
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from suffice.errors import (
     ChargeInProgressError,
@@ -28,7 +29,7 @@ from suffice.errors import (
     SufficeWarning,
 )
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
-from suffice.profile.settings import pinned_certificates
+from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.patience import Patience
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.chunk.exact_totals import ExactTotals
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.cluster.connection import Cluster
+    from suffice.pipeline.mechanism.held_noise import HeldNoise
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from suffice.storage.releases.manifest import DataFile
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
+    from suffice.storage.releases.spool_entry import SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]
@@ -125,7 +128,7 @@ class ReleaseRun:
         with uncharged():
             self.store.check_create_only()
         with (
-            open_cluster_for_sums(address, pinned_certificates()) as cluster,
+            open_cluster_for_sums(address, pinned_certificates(), stall_seconds(), self.notice) as cluster,
             contextlib.ExitStack() as pinned,
         ):
             with surveyed_on(cluster):
@@ -224,23 +227,25 @@ class ReleaseRun:
         add: Callable[[], ExactTotals],
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
-        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.mechanism.held_noise import HeldNoise  # noqa: PLC0415
 
         failure: SufficeError | None = None
-        totals: Any = None
-        entry: Any = None
+        private = contextlib.ExitStack()  # overwrites totals and noise
         public_n: int | None = None
         stage = "preflight"
         try:
             entry = spool.reserve(charge, spool_sizes(self.plan, charge, self.ledger.now()))
+            noise = HeldNoise(self.spec, self.plan)  # drawn beside the reading: it needs no data
+            private.callback(noise.wipe)
             stage = "reading"
             totals = add()
+            private.callback(totals.wipe)
             public_n = self._unchanged(pin, splits)
             stage = "preflight"
+            noise.wait()  # before the marker, from which on unknown means spent
             self._preflight(charge)
         except BaseException as error:  # noqa: BLE001 - every end of the reading settles the charge
-            if totals is not None:
-                totals.wipe()  # first: whoever keeps the error that came here, and a ledger may fail, too
+            private.close()  # first: whoever keeps the error that came here, and a ledger may fail, too
             failure = give_back(self.ledger, self.store, spool, charge, stage, error)
         if failure is not None:
             raise failure
@@ -248,9 +253,7 @@ class ReleaseRun:
             stage = "drawing"
             try:
                 charge = self.ledger.enter_drawing(charge, spool=spool.name)
-                with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
-                    files = spool_files(entry, self.plan, blocks)
-                totals.wipe()  # publication may take an hour
+                files = self._draw(totals, noise, entry)
                 stage = "staging"
                 manifest = self._manifest(charge, files, public_n)
                 entry.finish(charge, manifest)
@@ -264,7 +267,7 @@ class ReleaseRun:
                 else:
                     charge = ended
             finally:
-                totals.wipe()
+                private.close()
         if failure is None and charge.state is not ChargeState.PUBLISHED:
             failure = spent_error(charge)
         if interrupts:
@@ -273,6 +276,13 @@ class ReleaseRun:
         if failure is not None:
             raise failure
         return charge
+
+    def _draw(self, totals: ExactTotals, noise: HeldNoise, entry: SpoolEntry) -> list[DataFile]:
+        """Add noise to the totals, once, and write the sums into the spool; neither is left."""
+        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
+
+        with contextlib.closing(privatize(totals, self.spec, self.plan, noise)) as blocks:
+            return spool_files(entry, self.plan, blocks)
 
     def _unchanged(self, pin: Pin, splits: Sequence[Split]) -> int | None:
         """Check that what was read is what was pinned, and let go of it: publication may take an hour.

@@ -42,6 +42,7 @@ FOLLOWED = {
     ("A rotated key", "", 0),
     ("A wrong clock", "", 0),
     ("An exhausted budget", "", 0),
+    ("A killed run", "", 0),
     ("A stuck worker", "", 0),
     ("An upgrade", "", 0),
     ("An upgrade", "", 1),
@@ -212,6 +213,16 @@ def test_an_exhausted_budget(page: Page) -> None:
     refused, *_ = page.follow("An exhausted budget")
     assert "has epsilon 0 left" in refused
     assert spent() == 2
+
+
+def test_a_killed_run(page: Page) -> None:
+    """As a run leaves its charge that is killed while it reads and draws; tests/faults kills real ones."""
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
+    with books(page) as made:
+        made.ledger.let_go(pay(made, "killed", until="reserved"))
+    settled, _ = page.follow("A killed run")
+    assert "returned" in settled
+    assert spent() == 1
 
 
 def test_a_stuck_worker(page: Page) -> None:

@@ -23,9 +23,9 @@ from suffice.errors import SufficeError
 from suffice.flows.serve import deployments
 asked = json.loads(sys.argv[1])
 found = []
-for specs, cron, zone in asked:
+for specs, times, zone, own in asked:
     try:
-        made = deployments(specs, cron=cron, time_zone=zone)
+        made = deployments(specs, times=times, time_zone=zone, own_times=own)
         facts = [(m.flow_name, m.name, m.entrypoint, str(m.schedules[0]), m.parameters) for m in made]
         found.append(facts)
     except SufficeError as error:
@@ -34,7 +34,7 @@ print(json.dumps(found))
 """
 
 
-def served(*asked: tuple[list[str], str, str]) -> list[Any]:
+def served(*asked: tuple[list[str], str, str, dict[str, str]]) -> list[Any]:
     """Return what would be deployed, or what was refused, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", SHOW, json.dumps(asked)],
@@ -48,29 +48,47 @@ def served(*asked: tuple[list[str], str, str]) -> list[Any]:
 
 @pytest.mark.audit
 def test_what_one_machine_serves(tmp_path: Path) -> None:
-    whole = tmp_path / "whole.yaml"
-    text = EXAMPLE.read_text(encoding="utf-8").replace("flights-by-origin", "whole")
-    whole.write_text(re.sub(r"(?m)^window:.*\n", "", text), encoding="utf-8")
-    night, spec = "30 2 * * *", str(EXAMPLE)
+    text = EXAMPLE.read_text(encoding="utf-8")
+    assert "every: month" in text
+    changed = {
+        "nightly": text.replace("every: month", 'every: month, first: "2013-01", amend: [7 days]'),
+        "whole": re.sub(r"(?m)^window:.*\n", "", text),
+        "newest": text,
+        "amended": text.replace("every: month", "every: month, amend: [7 days]"),
+    }
+    for name, spec in changed.items():
+        (tmp_path / f"{name}.yaml").write_text(spec.replace("flights-by-origin", name), encoding="utf-8")
+    spec, whole, newest, amended = (str(tmp_path / f"{name}.yaml") for name in changed)
+    night = "30 2 * * *"
     made, *refused = served(
-        ([spec, str(whole)], night, "Europe/Berlin"),
-        ([spec, spec], night, "UTC"),
-        ([spec], "30 2 * *", "UTC"),
-        ([spec], night, "Europe/Nowhere"),
-        (["absent.yaml"], night, "UTC"),
+        ([spec, whole, newest], night, "Europe/Berlin", {"whole": "0 4 * * 0", "newest": "900"}),
+        ([spec, spec], night, "UTC", {}),
+        ([spec], "30 2 * *", "UTC", {}),
+        ([spec], night, "Europe/Nowhere", {}),
+        (["absent.yaml"], night, "UTC", {}),
+        ([spec], night, "UTC", {"other": "900"}),
+        ([amended], night, "UTC", {}),
     )
     assert [(flow, name) for flow, name, *_ in made] == [
-        ("release-statistics", "flights-by-origin"),
+        ("backfill", "nightly"),
         ("release-statistics", "whole"),
+        ("release-statistics", "newest"),
         ("recover", "recover"),
         ("audit-ledger", "audit"),
     ]
-    windows = {name: parameters["release"]["window"] for _, name, _, _, parameters in made[:2]}
-    assert windows == {"flights-by-origin": "latest-complete", "whole": "all"}
-    assert all(Path(parameters["release"]["spec"]).is_absolute() for *_, parameters in made[:2])
+    parameters = [each for *_, each in made]
+    assert parameters[0].keys() == {"windows"}
+    assert parameters[0]["windows"].keys() == {"spec"}, "from window.first on, and amendments"
+    assert [each["release"]["window"] for each in parameters[1:3]] == ["all", "latest-complete"]
+    assert all(Path(value["spec"]).is_absolute() for each in parameters[:3] for value in each.values())
     assert all(entrypoint.startswith("suffice.flows.") for _, _, entrypoint, *_ in made)
-    assert "Europe/Berlin" in made[0][3]
-    for text, rule in zip(refused, ("another spec", "--cron", "--time-zone", "absent.yaml"), strict=True):
+    schedules = [each[3] for each in made]
+    assert night in schedules[0]
+    assert "Europe/Berlin" in schedules[0]
+    assert "0 4 * * 0" in schedules[1]
+    assert "seconds=900" in schedules[2]
+    rules = ("another spec", "--cron", "--time-zone", "absent.yaml", "called other", "window.first")
+    for text, rule in zip(refused, rules, strict=True):
         assert rule in text
 
 

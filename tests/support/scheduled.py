@@ -64,7 +64,7 @@ def as_the_how_to_says(server: PrefectServer, repository: Path, directory: Path)
         name="flights-by-origin",
         groups=None,
         statistics={"cancelled": {"family": "bernoulli", "column": "cancelled"}},
-        window={"column": "day", "every": "month"},
+        window={"column": "day", "every": "month", "first": "2013-01"},
     )
     shutil.copytree(repository / "deploy", directory / "deploy")
     file = directory / "deploy/prefect/prefect.yaml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from suffice.pipeline.chunk.partition import ChunkJob
 class FragileJob(ChunkJob):
     """A job that does something else first, in the process that reads.
 
-    ``die``: kill the process. ``die once``: kill it, unless that was done before. ``raise``: fail with a
-    text that quotes data.
+    ``stop``: stop the process, as a debugger does, unless that was done before. ``stop all``: each time.
+    ``die``: kill the process. ``die once``: kill it, unless that was done before. ``raise``: fail with a text
+    that quotes data.
     """
 
     action: str
@@ -27,8 +29,16 @@ class FragileJob(ChunkJob):
         if self.action == "raise":
             message = f"cannot convert {self.canary}"
             raise ValueError(message)
-        if self.action == "die" or not Path(self.marker).exists():
-            if self.marker:
-                Path(self.marker).touch()
+        if self.action == "stop all" or (self.action == "stop" and self._is_first()):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if self.action == "die" or (self.action == "die once" and self._is_first()):
             os._exit(1)
         return super().columns
+
+    def _is_first(self) -> bool:
+        """Tell, of several processes, one alone that it is the first."""
+        try:
+            Path(self.marker).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True

@@ -14,7 +14,7 @@ from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import redacted
 from suffice.profile.finding import CONFIG, Found, find_profile
 from suffice.profile.log_formats import LOG_FORMATS
-from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, log_setting, public_keys, setting
+from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, log_setting, public_keys, setting, stall_setting
 
 app = typer.Typer(
     help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True
@@ -105,7 +105,9 @@ def _other_rows(found: Found | None) -> list[dict[str, Any]]:
         allowed = list(getattr(profile, name, None) or ())
         rows.append(_described(name, None, "profile" if allowed else "default", allowed, refused=False))
     written = log_setting()
-    return [*rows, _described("log_format", written.value, written.origin, [], refused=False)]
+    rows.append(_described("log_format", written.value, written.origin, [], refused=False))
+    stalls = stall_setting()
+    return [*rows, _described("stall_seconds", stalls.value, stalls.origin, [], refused=False)]
 
 
 def _described(

@@ -14,6 +14,8 @@ from suffice.pipeline.declaration.complaints import UNKNOWN_KEY, first_complaint
 from suffice.profile.addresses import ledger_identity, store_uri
 from suffice.profile.log_formats import LOG_FORMATS
 
+LONGEST_STALL = 86400
+"""Seconds: a day."""
 _RAW_KEY = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 
 
@@ -70,6 +72,13 @@ def _log_format(value: object) -> str:
     return str(value)
 
 
+def _seconds(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LONGEST_STALL:
+        message = f"must be a whole number of seconds from 1 to {LONGEST_STALL}"
+        raise ValueError(message)
+    return value
+
+
 class DeploymentProfile(BaseModel):
     """What an operator pins. A key that is left out pins nothing.
 
@@ -97,6 +106,8 @@ class DeploymentProfile(BaseModel):
         Files of public keys, or raw keys of 64 hex digits, of which readers demand one.
     log_format : str
         How progress, warnings and errors are written to standard error: ``text`` or ``json``.
+    stall_seconds : int, optional
+        How long a worker of a cluster may end no task before others get what it has.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -124,6 +135,7 @@ class DeploymentProfile(BaseModel):
         tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_key, _listed(value))))
     ] = None
     log_format: Annotated[str, PlainValidator(_log_format)] = LOG_FORMATS[0]
+    stall_seconds: Annotated[int | None, PlainValidator(_seconds)] = None
 
 
 def parse_profile(content: bytes, origin: str) -> DeploymentProfile:

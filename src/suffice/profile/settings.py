@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, UsageError
+from suffice.pipeline.cluster.stalls import STALL_SECONDS
 from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.finding import find_profile
 from suffice.profile.log_formats import LOG, LOG_FORMATS
+from suffice.profile.model import LONGEST_STALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +35,8 @@ DEFAULTS = {"ledger": "sqlite:///ledger.db", "store": "releases", "cluster": "th
 """Values that hold where no one states another; a spool, a witness and certificates have none."""
 
 PUBLIC_KEYS = "SUFFICE_PUBLIC_KEYS"
+STALL = "SUFFICE_STALL_SECONDS"
+_SECONDS = re.compile(r"[0-9]{1,5}", re.ASCII)
 _FOLDERS = frozenset({"spool", "cluster_certificates"})
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _LONGEST_TEXT = 2**16
@@ -239,6 +243,35 @@ def log_setting() -> Setting:
     if profile is None or "log_format" not in profile.model_fields_set:
         return Setting(value=LOG_FORMATS[0], origin="default")
     return Setting(value=profile.log_format, origin="profile")
+
+
+def stall_seconds() -> float:
+    """Return how long a worker of a cluster may end no task before others get what it has.
+
+    Raises
+    ------
+    UsageError
+        Where ``SUFFICE_STALL_SECONDS`` is no number of seconds of at least 1.
+    ProfileError
+        Where there is a profile that cannot be used.
+    """
+    return float(stall_setting().value or STALL_SECONDS)
+
+
+def stall_setting() -> Setting:
+    """Return the seconds of :func:`stall_seconds`, with their origin; raises as it does.
+
+    They decide nothing about a release, so a caller may choose others than the profile's.
+    """
+    if stated := os.environ.get(STALL):
+        if not _SECONDS.fullmatch(stated) or not 1 <= int(stated) <= LONGEST_STALL:
+            message = f"{STALL}: this is no whole number of seconds from 1 to {LONGEST_STALL}: set one"
+            raise UsageError(message)
+        return Setting(value=stated, origin="environment")
+    profile = pinned_profile()
+    if profile is None or profile.stall_seconds is None:
+        return Setting(value=f"{STALL_SECONDS:.0f}", origin="default")
+    return Setting(value=str(profile.stall_seconds), origin="profile")
 
 
 def _pinned(profile: DeploymentProfile | None, name: str) -> tuple[str, ...] | None:

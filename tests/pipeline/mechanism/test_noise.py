@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.declaration.exact_numbers import LARGEST_SCALE
-from suffice.pipeline.mechanism import mechanism, noise
+from suffice.pipeline.mechanism import held_noise, mechanism, noise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def test_a_scale_that_costs_more_than_epsilon_draws_nothing() -> None:
 
 
 def test_no_seed_reaches_the_noise() -> None:
-    for function in (noise.discrete_laplace, mechanism.privatize):
+    for function in (noise.discrete_laplace, mechanism.privatize, held_noise.HeldNoise):
         names = set(inspect.signature(function).parameters)
         assert not names & {"seed", "rng", "random_state", "generator", "bits"}
 

@@ -18,7 +18,7 @@ from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.sum_model import OneSum
-from suffice.pipeline.mechanism import mechanism, sampling
+from suffice.pipeline.mechanism import held_noise, sampling
 from suffice.pipeline.mechanism.mechanism import privatize
 from suffice.pipeline.mechanism.noise import Sampler
 from suffice.pipeline.mechanism.sampling import CellSampler
@@ -208,7 +208,7 @@ MIXED = {
 
 
 def test_samples_and_noise_stand_in_one_release_in_the_plans_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanism, "BLOCK_DRAWS", 66)  # two cells of 33 points, 33 of two components
+    monkeypatch.setattr(held_noise, "BLOCK_DRAWS", 66)  # two cells of 33 points, 33 of two components
     spec = sampled_spec(MIXED, groups=GROUPS)
     blocks = [(name, block.shape) for name, block in privatize(no_rows(spec), spec, compile_plan(spec))]
     assert [name for name, _ in blocks] == ["noisy", *["flag"] * 4, "count", *["units"] * 4]
@@ -265,8 +265,8 @@ def test_totals_scores_and_draws_are_overwritten_however_it_ends(
     monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """Every array that scores stand in, also of a cell whose block never came to be drawn."""
-    monkeypatch.setattr(mechanism, "BLOCK_DRAWS", 2 * 33)
-    monkeypatch.setattr(mechanism, "CHUNK", 33)
+    monkeypatch.setattr(held_noise, "BLOCK_DRAWS", 2 * 33)
+    monkeypatch.setattr(held_noise, "CHUNK", 33)
     selected, written, calls = Selected(monkeypatch), [], []
     spec = sampled_spec({"flag": drawn("f")}, groups=GROUPS)
     sums, _ = filled(spec, 1000, 0.3)

@@ -1,0 +1,163 @@
+"""Workers that stand still: found by how long workers took so far, named, and replaced or left out.
+
+A worker that is stopped, whose network swallows what is sent, or whose disk does not answer raises nothing.
+What the scheduler knows tells it: no task of the worker ends, and perhaps no heartbeat comes.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+STALL_SECONDS = 600.0
+"""How long a worker may end none of its tasks, unless the operator says otherwise."""
+
+TIMES_THE_LONGEST = 10
+"""And so many times the longest that any worker took from one task's end to the next: slow is not stuck."""
+
+_SILENT_SECONDS = 120.0
+"""A worker sends heartbeats while it works, every few seconds: without any it is given up sooner."""
+
+_REPLACING_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a scheduler knows of one worker.
+
+    Attributes
+    ----------
+    silent : float
+        Seconds since its last heartbeat.
+    tasks : frozenset of str
+        The keys that it was given and has not ended.
+    """
+
+    silent: float
+    tasks: frozenset[str]
+
+
+class Stalls:
+    """Tells which workers stand still, from what they were seen to do.
+
+    Parameters
+    ----------
+    seconds : float
+        How long a worker may end no task.
+    clock : callable
+        Seconds of a clock that never goes back.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._tasks: dict[str, frozenset[str]] = {}
+        self._since: dict[str, float] = {}
+        self._longest = 0.0
+
+    @property
+    def deadline(self) -> float:
+        """Seconds for which a worker may end no task, by what was observed so far."""
+        return max(self._seconds, TIMES_THE_LONGEST * self._longest)
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two looks."""
+        return min(5.0, self._seconds / 4)
+
+    def look(self, standings: Mapping[str, Standing]) -> tuple[str, ...]:
+        """Take note of what workers do now; return the addresses of those that stand still.
+
+        Those without heartbeats come first, and alone: others may only wait for what these have.
+        """
+        now = self._clock()
+        for address in self._tasks.keys() - standings.keys():
+            del self._tasks[address], self._since[address]
+        for address, standing in standings.items():
+            before = self._tasks.get(address, frozenset())
+            ended = before - standing.tasks
+            if ended:
+                self._longest = max(self._longest, now - self._since[address])
+            if ended or not before:
+                self._since[address] = now
+            self._tasks[address] = standing.tasks
+        silent = self.silent(standings)
+        if silent:
+            self._since.update(dict.fromkeys(standings, now))
+            return silent
+        return tuple(
+            address
+            for address, standing in standings.items()
+            if standing.tasks and now - self._since[address] > self.deadline
+        )
+
+    def is_left(self, standings: Mapping[str, Standing], stalled: Collection[str]) -> bool:
+        """Tell whether a worker could take over what others do not end.
+
+        For those that are silent that is any other. Else it is one that has nothing to do, or has ended a
+        task while the stalled ones ended none: where a disk holds up all of them, none is to be replaced.
+        """
+        are_silent = set(stalled) <= set(self.silent(standings))
+        return any(
+            are_silent
+            or not standing.tasks
+            or self._since[address] > max(self._since[each] for each in stalled)
+            for address, standing in standings.items()
+            if address not in stalled
+        )
+
+    def silent(self, standings: Mapping[str, Standing]) -> tuple[str, ...]:
+        """Return the workers without a heartbeat for too long."""
+        limit = min(_SILENT_SECONDS, self._seconds)
+        return tuple(address for address, standing in standings.items() if standing.silent > limit)
+
+
+def standings(client: Any, seconds: float) -> dict[str, Standing]:
+    """Ask a client's scheduler what its workers do.
+
+    Raises
+    ------
+    TimeoutError
+        Where it does not answer within some seconds.
+    """
+    ask = client._run_on_scheduler  # noqa: SLF001 - what is public waits for ever
+    answer: dict[str, tuple[float, list[str]]] = client.sync(ask, _look, callback_timeout=seconds)
+    return {
+        address: Standing(silent=silent, tasks=frozenset(tasks))
+        for address, (silent, tasks) in answer.items()
+    }
+
+
+def replace_workers(client: Any, addresses: Collection[str]) -> None:
+    """Have the nannies of some workers kill and replace them; leave out those that have none.
+
+    Their tasks go to others. What a killed worker had in memory is computed again, from the same rows.
+    """
+    client.run_on_scheduler(_replace, addresses=list(addresses))
+
+
+def _look(dask_scheduler: Any) -> dict[str, tuple[float, list[str]]]:
+    now = time.time()
+    return {
+        address: (now - worker.last_seen, [str(task.key) for task in worker.processing])
+        for address, worker in dask_scheduler.workers.items()
+    }
+
+
+async def _replace(dask_scheduler: Any, addresses: list[str]) -> None:
+    cause = f"suffice-stalled-{uuid.uuid4().hex}"
+    await dask_scheduler.restart_workers(
+        addresses,
+        timeout=_REPLACING_SECONDS,
+        wait_for_workers=False,
+        on_error="return",
+        stimulus_id=cause,
+    )
+    for address in addresses:
+        if address in dask_scheduler.workers:
+            await dask_scheduler.remove_worker(address, stimulus_id=cause)
