@@ -1,17 +1,16 @@
-"""All that a release shows beside its noise: of neighbours every byte is the same, the status first of all."""
+"""All that a release shows beside its noise: of neighbours every byte is the same, the status first."""
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from suffice import release_run
 from suffice.auditing.hostile_rows import DataSet, Part
 from suffice.auditing.result import Finding
 from suffice.auditing.running import patched
 from suffice.auditing.scratch_sources import LOOSE, kind_tried
 from suffice.auditing.typed_files import ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY
-from suffice import release_run
-from suffice.pipeline.declaration.type_family import TypeFamily
 from suffice.pipeline.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.auditing.hostile_rows import Maker
     from suffice.auditing.running import Observed, Runner
+    from suffice.pipeline.declaration.type_family import TypeFamily
 
     Pair = tuple[str, DataSet, DataSet]
 
@@ -73,16 +73,16 @@ def _loose(maker: Maker, row: dict[str, Any], *, replaces: bool) -> Iterator[Pai
 def _of(files: list[list[dict[str, Any]]], writer: str = "spark") -> DataSet:
     writers = ("spark", *(writer for _ in files[1:]))
     return DataSet(
-        parts=tuple(
-            Part(writer=each, rows=tuple(rows)) for each, rows in zip(writers, files, strict=False)
-        )
+        parts=tuple(Part(writer=each, rows=tuple(rows)) for each, rows in zip(writers, files, strict=False))
     )
 
 
 def compared(what: str, first: Observed, second: Observed) -> Iterator[Finding]:
     """Compare what two releases of neighbours showed."""
     if first.status != second.status:
-        yield Finding(level=APPEARANCE, check="status", what=f"{what}: exit {first.status} and {second.status}")
+        yield Finding(
+            level=APPEARANCE, check="status", what=f"{what}: exit {first.status} and {second.status}"
+        )
         return
     for name, of in (("text", "text"), ("names, sizes and manifest", "shape"), ("ledger", "ledger")):
         if getattr(first, of) != getattr(second, of):
@@ -107,7 +107,7 @@ def try_pairs(
         before = second, two
         tried += 1
         findings += compared(what, one, two)
-        if tried == 1 and one.status.split()[0] not in {"0"}:
+        if tried == 1 and one.status != "0":
             said = one.text.strip().splitlines()
             text = said[-1] if said else ""
             findings.append(Finding(level=APPEARANCE, check="a release", what=f"exit {one.status}: {text}"))

@@ -81,7 +81,9 @@ def _score(drawn: Totals, first: Totals, second: Totals, plan: Plan) -> float:
 def _bound(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     """Return what is below the logarithm of the ratio of the chances of an event, but for a false alarm."""
     half = len(first) // 2
-    candidates = np.unique(np.quantile(np.concatenate([first[:half], second[:half]]), np.linspace(0, 0.95, 20)))
+    candidates = np.unique(
+        np.quantile(np.concatenate([first[:half], second[:half]]), np.linspace(0, 0.95, 20))
+    )
     best = max(candidates, key=lambda least: _ratio(first[:half], second[:half], least))
     return _ratio(first[half:], second[half:], best)
 

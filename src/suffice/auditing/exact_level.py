@@ -1,4 +1,4 @@
-"""The exact level: the joint loss of neighbours over all statistics, in fractions, against the declared one."""
+"""The exact level: the joint loss of neighbours over all statistics, in fractions, beside the declared."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ class ExactLevel:
     findings : list of Finding
     strongest : tuple of two data sets or None
         The pair that has it.
+    spread : int
+        In how many totals that pair differs: in few, outputs tell most.
     """
 
     pairs: int
     largest: Fraction
     findings: list[Finding]
     strongest: tuple[DataSet, DataSet] | None
+    spread: int = 0
 
 
 def joint_loss(first: Totals, second: Totals, plan: Plan) -> Fraction:
@@ -107,8 +110,9 @@ def _compare(
             seen.findings.append(Finding(level=EXACT, check="status of neighbours", what=what))
         return
     ratio = joint_loss(first[1], second[1], plan) / plan.epsilon
-    if ratio > seen.largest:
-        seen.largest, seen.strongest = ratio, (first[0], second[0])
+    spread = sum(int((second[1][name] != first[1][name]).sum()) for name in first[1])
+    if (ratio, -spread) > (seen.largest, -seen.spread):
+        seen.largest, seen.spread, seen.strongest = ratio, spread, (first[0], second[0])
     if ratio > 1:
         writers = ", ".join(part.writer for part in second[0].parts)
         what = f"{second[0].what}, files by {writers}: {float(ratio):.4g} times the declared epsilon"

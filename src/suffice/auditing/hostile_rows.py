@@ -68,6 +68,9 @@ LARGE_IDS = (1734567890123456789, 2**53 + 1, 2**63 - 1, -(2**63), 2**53, 2**24 +
 """Units that floating-point numbers cannot hold, or only some of them."""
 _TEXT_IDS = ("a", "A", "1", "01", "1.0", " 1", "", "Łódź", "x" * 100)
 
+MOST_ROWS = 600
+"""Rows of a unit that are made to see whether they are cut; where a unit may keep more, that is not tried."""
+
 MODES: tuple[tuple[str, ...], ...] = (
     ("spark", "pandas", "duckdb"),
     ("pandas", "pandas"),
@@ -131,10 +134,12 @@ class Maker:
     _number: int = field(default=0)
 
     def good_row(self, place: int | None = None) -> Row:
-        """Return a row that lies in a cell, as far as a spec implies one; the same cell for the same place."""
+        """Return a row that lies in a cell, as far as a spec implies one: the same one for one place."""
         row = {}
         for name, column in self.schema.items():
-            stated = [value for value in (coerced(each, column) for each in column.stated) if value is not None]
+            stated = [
+                value for value in (coerced(each, column) for each in column.stated) if value is not None
+            ]
             if self.spec.window is not None and name == self.spec.window.column:
                 row[name] = self._moment(inside=True)
             elif not stated:
@@ -182,28 +187,33 @@ class Maker:
         if unit is None:
             return None
         self._number += 1
-        column = self.schema[unit.column]
-        if column.family is TypeFamily.TEXT:
-            return f"{self._chosen(_TEXT_IDS)}{self._number}"
-        if column.family is TypeFamily.NUMERIC and self.rng.random() < 0.5:
-            large = int(self._chosen(LARGE_IDS))
-            return large - self._number if large > 0 else large + self._number
+        number, column = self._number, self.schema[unit.column]
         if column.family is TypeFamily.NUMERIC:
-            return self._number
-        if column.family is TypeFamily.DATE:
-            return _TODAY + dt.timedelta(days=self._number)
-        if column.family is TypeFamily.BOOLEAN:
-            return bool(self._number % 2)
-        return coerced(dt.datetime(2013, 1, 1) + dt.timedelta(seconds=self._number), column)  # noqa: DTZ001
+            if self.rng.random() < 0.5:
+                return number
+            large = int(self._chosen(LARGE_IDS))
+            return large - number if large > 0 else large + number
+        made: dict[TypeFamily, Any] = {
+            TypeFamily.TEXT: f"{self._chosen(_TEXT_IDS)}{number}",
+            TypeFamily.BOOLEAN: bool(number % 2),
+            TypeFamily.DATE: _TODAY + dt.timedelta(days=number),
+            TypeFamily.TIMESTAMP: dt.datetime.combine(_TODAY, dt.time(0, number // 60 % 60, number % 60)),
+        }
+        return coerced(made[column.family], column)
 
     def unit_rows(self, *, strong: bool, place: int | None = None) -> list[Row]:
         """Return all rows of one new unit: many good ones, or some of any kind."""
         unit = self.spec.privacy.column_unit
         if unit is None:
             return [self.good_row(place) if strong else self.hostile_row()]
-        n_rows = min(unit.max_rows, 40) + 3 if strong else int(self.rng.integers(1, 6))
+        n_rows = (unit.max_rows if unit.max_rows <= MOST_ROWS else 40) + 3
         who = self.unit_id()
-        rows = [self.good_row(place) if strong else self.hostile_row() for _ in range(n_rows)]
+        if not strong:
+            rows = [self.hostile_row() for _ in range(int(self.rng.integers(1, 6)))]
+        elif self.rng.random() < 0.5:
+            rows = [self.good_row(place)] * n_rows  # identical rows, too, are each a row
+        else:
+            rows = [self.good_row(place) for _ in range(min(n_rows, 12))] * (1 + n_rows // 12)
         return [{**row, unit.column: who} for row in rows]
 
     def chains(self, n_pairs: int, modes: tuple[tuple[str, ...], ...] = MODES) -> Iterator[list[DataSet]]:
@@ -216,37 +226,45 @@ class Maker:
 
     def _chain(self, writers: tuple[str, ...], length: int, *, strong: bool) -> Iterator[DataSet]:
         """Yield `length` + 1 data sets; units come and go, or are replaced."""
-        files: list[list[tuple[object, Row]]] = [[] for _ in writers]
-        for _ in range(int(self.rng.integers(0, 3))):
-            self._put(files, object(), self.unit_rows(strong=False))
-        if self.spec.privacy.column_unit is not None:
-            for file in files:  # a row of nobody in each: pandas then writes the unit's integers as doubles
-                row = {**self.hostile_row(), self.spec.privacy.column_unit.column: None}
-                file.append((object(), row))
+        files = self._others(writers)
         replaces = self.spec.privacy.neighboring is NeighboringRelation.REPLACE_ONE
         present: list[object] = []
-        if replaces:
-            for _ in range(2):
-                present.append(object())
-                self._put(files, present[-1], self.unit_rows(strong=strong, place=0))
+
+        def come(rows: list[Row]) -> None:
+            present.append(object())
+            self._put(files, present[-1], rows)
+
+        for _ in range(2 * replaces):
+            come(self.unit_rows(strong=strong, place=0))
         yield _data_set(writers, files, "rows")
         if replaces and self.spec.privacy.column_unit is None and strong and length > 1:
             for row in self.ends():
                 length -= 1
                 self._take(files, present.pop())
-                present.append(object())
-                self._put(files, present[-1], [row])
+                come([row])
                 yield _data_set(writers, files, "a record at one end in place of another")
         for step in range(length):
-            if present and (replaces or self.rng.random() < 0.4):
+            leaves = bool(present) and (replaces or self.rng.random() < 0.4)
+            if leaves:
                 self._take(files, present.pop(int(self.rng.integers(len(present)))))
-                what = "a unit less"
-            else:
-                what = "a unit more"
-            if replaces or what == "a unit more":
-                present.append(object())
-                self._put(files, present[-1], self.unit_rows(strong=strong, place=step % 3 if strong else None))
-            yield _data_set(writers, files, "a unit in place of another" if replaces else what)
+            if replaces or not leaves:
+                come(self.unit_rows(strong=strong, place=step % 3 if strong else None))
+            change = "a unit less" if leaves else "a unit more"
+            yield _data_set(writers, files, "a unit in place of another" if replaces else change)
+
+    def _others(self, writers: tuple[str, ...]) -> list[list[tuple[object, Row]]]:
+        """Return files with rows of some units that stay, and one of nobody in each.
+
+        Of a column with a null pandas writes integers as doubles.
+        """
+        files: list[list[tuple[object, Row]]] = [[] for _ in writers]
+        for _ in range(int(self.rng.integers(0, 3))):
+            self._put(files, object(), self.unit_rows(strong=False))
+        unit = self.spec.privacy.column_unit
+        if unit is not None:
+            for file in files:
+                file.append((object(), {**self.hostile_row(), unit.column: None}))
+        return files
 
     def _put(self, files: list[list[tuple[object, Row]]], who: object, rows: list[Row]) -> None:
         """Put the rows of a unit into files, in several wherever there are some."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from suffice import release_run
+from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.errors import StageFailedError
 from suffice.pipeline.chunk.exact_sums import normalise
@@ -51,17 +51,22 @@ class Mutant:
         Return a context in which the product is wrong.
     applies : callable
         The plan -> whether it makes a difference there.
+    of_loose_files : bool
+        Whether it shows only where each file has types of its own.
     """
 
     name: str
     level: str
     apply: Patch
     applies: Applies = lambda _: True
+    of_loose_files: bool = False
 
 
-def mutants_of(plan: Plan) -> tuple[Mutant, ...]:
-    """Return the mutants that make a difference to a plan."""
-    return tuple(mutant for mutant in MUTANTS if mutant.applies(plan))
+def mutants_of(plan: Plan, *, loose: bool) -> tuple[Mutant, ...]:
+    """Return the mutants that make a difference to a plan, over files with types of their own or others."""
+    return tuple(
+        mutant for mutant in MUTANTS if mutant.applies(plan) and (loose or not mutant.of_loose_files)
+    )
 
 
 def _has_unit(plan: Plan) -> bool:
@@ -70,7 +75,13 @@ def _has_unit(plan: Plan) -> bool:
 
 def _keeps_rows(plan: Plan) -> bool:
     """Tell whether some statistic takes the rows that units keep."""
-    return _has_unit(plan) and any(statistic.rows_of is not None for statistic in plan.statistics)
+    return plan.column_unit is not None and plan.column_unit.max_rows <= MOST_ROWS
+
+
+def _has_number_units(plan: Plan) -> bool:
+    """Tell whether rows without a unit are units of their own, and units may be numbers."""
+    unit = plan.column_unit
+    return unit is not None and str(unit.nulls) == "own_unit" and str(unit.type) != "text"
 
 
 def _has_noise(plan: Plan) -> bool:
@@ -107,7 +118,9 @@ def _bounded(factor: int | None) -> Iterator[None]:
 
     with (
         patched(bounding, "first_rows", lambda records, n, key: first_rows(records, most(n), key)),
-        patched(bounding, "unit_rows", lambda records, cells, n, key: unit_rows(records, cells, most(n), key)),
+        patched(
+            bounding, "unit_rows", lambda records, cells, n, key: unit_rows(records, cells, most(n), key)
+        ),
     ):
         yield
 
@@ -221,7 +234,9 @@ def _smaller_scale() -> AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def _after_draw(change: Callable[[Any], None], choose: Callable[[Any, Any], None] | None = None) -> Iterator[None]:
+def _after_draw(
+    change: Callable[[Any], None], choose: Callable[[Any, Any], None] | None = None
+) -> Iterator[None]:
     """Change noise once it is drawn; and draws of samples, given their scores."""
     draw, select = noise.Sampler.draw_into, selection.Selector.draw_into
 
@@ -310,10 +325,8 @@ class _Data:
     now: int = 0
 
     def look(self, sums: Sums) -> None:
-        self.now = sum(
-            int(table.low.sum()) + (0 if table.high is None else int(table.high.sum()) << 48)
-            for table in sums.values()
-        )
+        limbs = [each for table in sums.values() for each in (table.low, table.high) if each is not None]
+        self.now = sum(int(each) * (place + 1) for limb in limbs for place, each in enumerate(limb.ravel()))
         self.first = self.now if self.first is None else self.first
 
     @property
@@ -475,12 +488,15 @@ def _given_back() -> Iterator[None]:
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(name="rows of a unit are not cut", level="exact", apply=_no_cut, applies=_keeps_rows),
     Mutant(name="a unit keeps twice its rows", level="exact", apply=_double_cut, applies=_keeps_rows),
-    Mutant(name="units are bounded in each part alone", level="exact", apply=_unit_by_part, applies=_has_unit),
+    Mutant(
+        name="units are bounded in each part alone", level="exact", apply=_unit_by_part, applies=_has_unit
+    ),
     Mutant(
         name="a unit that was rounded is a unit in each row",
         level="exact",
         apply=_rounded_units,
-        applies=lambda plan: plan.column_unit is not None and str(plan.column_unit.nulls) == "own_unit",
+        applies=_has_number_units,
+        of_loose_files=True,
     ),
     Mutant(name="half of the sensitivity", level="exact", apply=_half_sensitivity),
     Mutant(name="every record counts twice", level="exact", apply=_twice),
@@ -495,7 +511,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=_has_several),
     Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=_has_several),
     Mutant(name="noise is never negative", level="noise", apply=_never_negative, applies=_has_noise),
-    Mutant(name="the same noise in every release", level="noise", apply=_same_noise_always, applies=_has_noise),
+    Mutant(
+        name="the same noise in every release", level="noise", apply=_same_noise_always, applies=_has_noise
+    ),
     Mutant(name="the status depends on data", level="appearance", apply=_status),
     Mutant(name="a text depends on data", level="appearance", apply=_text),
     Mutant(name="a file's name depends on data", level="appearance", apply=_names),

@@ -117,11 +117,8 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     base = added_to(zero_sums(job), runner.spec, plan)
     runs: dict[str, list[NDArray[Any]]] = {statistic.name: [] for statistic in plan.statistics}
     for seen in released:
-        for statistic in plan.statistics:
-            if statistic.sample is None and statistic.name in seen.values and statistic.name in seen.totals:
-                exact = seen.totals[statistic.name].ravel()
-                if len(exact) == len(seen.values[statistic.name]):
-                    runs[statistic.name].append(seen.values[statistic.name] - exact)
+        for name, noise in _published_noise(seen, plan).items():
+            runs[name].append(noise)
     findings: list[Finding] = []
     alarm = FALSE_ALARM / (_TESTS * max(1, len(plan.statistics)))
     total = 0
@@ -143,14 +140,29 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     return NoiseLevel(draws=total, findings=tuple(findings), power=least)
 
 
+def _published_noise(seen: Observed, plan: Plan) -> dict[str, NDArray[Any]]:
+    """Return what was added to exact totals, of the values that a whole release published."""
+    return {
+        statistic.name: seen.values[statistic.name] - seen.totals[statistic.name].ravel()
+        for statistic in plan.statistics
+        if statistic.sample is None and len(seen.values[statistic.name]) == seen.totals[statistic.name].size
+    }
+
+
 def _tested(statistic: Any, runs: list[NDArray[Any]], size: int, alarm: float) -> Iterator[Finding]:
     name, scale = statistic.name, statistic.scale
-    noise = np.concatenate(runs)[:size] if len(runs[0]) < size else np.concatenate(runs)[: max(size, len(runs[0]))]
+    noise = (
+        np.concatenate(runs)[:size]
+        if len(runs[0]) < size
+        else np.concatenate(runs)[: max(size, len(runs[0]))]
+    )
     magnitudes = int(sum(abs(int(each)) for each in noise))
     below, above = tails(magnitudes, len(noise), scale)
     if 2 * min(below, above) < alarm:
         side = "smaller" if below < above else "larger"
-        yield Finding(level=NOISE, check="sum of absolute draws", what=f"{name}: noise is {side} than declared")
+        yield Finding(
+            level=NOISE, check="sum of absolute draws", what=f"{name}: noise is {side} than declared"
+        )
     signs = [int(np.sign(each)) for each in noise if each]
     if signs:
         positive = sum(sign > 0 for sign in signs)
@@ -160,9 +172,7 @@ def _tested(statistic: Any, runs: list[NDArray[Any]], size: int, alarm: float) -
     q = math.exp(-1 / scale)
     alike = math.tanh(0.5 / scale) ** 2 * (1 + q * q) / max(-math.expm1(-2 / scale), 1e-300)
     within = [(run[i], run[i + 1]) for run in runs for i in range(0, len(run) - 1, 2)]
-    between = [
-        pair for i in range(0, len(runs) - 1, 2) for pair in zip(runs[i], runs[i + 1], strict=False)
-    ]
+    between = [pair for i in range(0, len(runs) - 1, 2) for pair in zip(runs[i], runs[i + 1], strict=False)]
     for where, pairs in (("one release", within), ("two releases", between)):
         equal = sum(first == second for first, second in pairs)
         if pairs and equal and float(special.bdtrc(equal - 1, len(pairs), min(alike, 1.0))) < alarm:
@@ -192,4 +202,6 @@ def _tested_sample(
     for where, each in (("two releases", pairs), ("one release", within)):
         equal = sum(int(a) == int(b) for a, b in each)
         if each and equal and float(special.bdtrc(equal - 1, len(each), min(alike, 1.0))) < alarm:
-            yield Finding(level=NOISE, check=f"draws of {where}", what=f"{statistic.name}: too many are alike")
+            yield Finding(
+                level=NOISE, check=f"draws of {where}", what=f"{statistic.name}: too many are alike"
+            )

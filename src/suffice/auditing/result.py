@@ -180,7 +180,9 @@ class Audit:
         for level in self.levels:
             largest = f", at most {level.largest} of the declared loss" if level.largest else ""
             power = "" if level.power is None else f", power {level.power:.4f} against a scale / 1.25"
-            tried = f"{level.trials} {level.of}{largest}{power}" if level.trials else f"not tried: {level.said}"
+            tried = (
+                f"{level.trials} {level.of}{largest}{power}" if level.trials else f"not tried: {level.said}"
+            )
             lines.append(f"{level.name:<12} {tried}")
         lines += ["", *(f"found        {each}" for each in self.findings)]
         lines += [f"mutant       {each.name}: {each.caught_by or 'NOT CAUGHT'}" for each in self.mutants]

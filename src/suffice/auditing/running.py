@@ -45,7 +45,7 @@ from suffice.storage.releases.manifest import is_tombstone, rehearsal_manifest
 from suffice.storage.releases.release_store import ReleaseStore, open_release, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -132,7 +132,6 @@ class Runner:
     address: str
     passes: int = 0
     releases: int = 0
-    _number: int = field(default=0)
     _draws_seen: Callable[[], None] | None = None
     _drawn_from: list[Totals] = field(default_factory=list)
     _manifest: bytes = b""
@@ -162,7 +161,7 @@ class Runner:
 
     def sums(self, data: DataSet) -> Sums:
         """Return the exact sums of a data set, as `totals` reads it."""
-        directory = self._fresh("pass")
+        directory = self.directory / "pass"
         try:
             return self._sums(write_source(self.spec, self.schema, data, directory))
         finally:
@@ -184,15 +183,16 @@ class Runner:
 
     def release(self, data: DataSet) -> Observed:
         """Release a data set on a copy of the scratch ledger."""
-        return next(self._released(data, 1))
+        with closing(self._released(data, 1)) as runs:
+            return next(runs)
 
     def release_twice(self, data: DataSet) -> tuple[Observed, Observed]:
         """Release a data set, and run the same release again."""
         first, second = self._released(data, 2)
         return first, second
 
-    def _released(self, data: DataSet, times: int) -> Iterator[Observed]:
-        directory = self._fresh("release")
+    def _released(self, data: DataSet, times: int) -> Generator[Observed]:
+        directory = self.directory / "release"  # always the same: texts may name it
         try:
             shutil.copytree(self.directory / "template", directory / "place")
             spec = write_source(self.spec, self.schema, data, directory / "data")
@@ -247,7 +247,9 @@ class Runner:
         with ExitStack() as stack:
             put_manifest = ReleaseStore.put_manifest
 
-            def put_marked(store: ReleaseStore, name: str, edition: str, release_id: str, data: bytes) -> None:
+            def put_marked(
+                store: ReleaseStore, name: str, edition: str, release_id: str, data: bytes
+            ) -> None:
                 if is_tombstone(data):
                     put_manifest(store, name, edition, release_id, data)
                     return
@@ -274,7 +276,9 @@ class Runner:
             stack.enter_context(patched(releasing, "settings", _as_asked))
             stack.enter_context(patched(releasing, "signer_from_environment", lambda: None))
             stack.enter_context(patched(finding, "FIXED_PLACE", Path("/nonexistent/suffice.toml")))
-            stack.enter_context(patched(contract, "SPLIT_VALUES", 1))  # of few rows there are several splits, too
+            stack.enter_context(
+                patched(contract, "SPLIT_VALUES", 1)
+            )  # of few rows there are several splits, too
             stack.enter_context(patched(mechanism, "privatize", seen))
             stack.enter_context(patched(UnitKey, "fresh", classmethod(lambda _: AUDITED)))
             for kind in (noise.Sampler, selection.Selector):
@@ -290,10 +294,6 @@ class Runner:
 
         return watched
 
-    def _fresh(self, what: str) -> Path:
-        self._number += 1
-        return self.directory / f"{what}-{self._number}"
-
 
 class _NoRelease:
     """What stands in the place of a release that nobody may read."""
@@ -302,7 +302,7 @@ class _NoRelease:
 
 
 def grant(ledger: Any, plan: Plan) -> None:
-    """Grant the scratch account what the spec asks of its own: a contract belongs here, where accounts have one."""
+    """Grant the scratch account what the spec asks; a contract belongs here, where accounts have one."""
     ledger.grant(
         plan.dataset,
         epsilon=max(plan.epsilon * 100, Fraction(1)),

@@ -6,8 +6,7 @@ import os
 import secrets
 import shutil
 from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from suffice.auditing.hostile_rows import DataSet, Part
@@ -16,6 +15,7 @@ from suffice.pipeline.declaration.hive_columns import NULL_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from suffice.auditing.hostile_rows import Row
     from suffice.auditing.implied_schema import ImpliedColumn
@@ -162,7 +162,7 @@ def _duckdb(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
     with duckdb.connect(path) as connection:
         connection.register("audited", table_of(rows, schema))
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name[0]}")
-        connection.execute(f"CREATE TABLE {'.'.join(name)} AS SELECT * FROM audited")
+        connection.execute(f"CREATE TABLE {'.'.join(name)} AS SELECT * FROM audited")  # noqa: S608 - names of a spec
     return source.model_copy(update={"duckdb": str(path)})
 
 
@@ -203,7 +203,7 @@ class ScratchDatabase:
         self._server = os.environ.get(SCRATCH_POSTGRESQL, "")
         self._name = f"suffice_audit_{secrets.token_hex(6)}"
 
-    def __enter__(self) -> ScratchDatabase:
+    def __enter__(self) -> Self:
         if self._server:
             self._execute(f"CREATE DATABASE {self._name}")
             base, _, query = self._server.partition("?")
@@ -218,9 +218,11 @@ class ScratchDatabase:
     def _execute(self, statement: str) -> None:
         from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - an extra
 
-        with closing(dbapi.connect(self._server, autocommit=True)) as connection:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
+        with (
+            closing(dbapi.connect(self._server, autocommit=True)) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
 
 
 def remove(directory: Path) -> None:

@@ -153,7 +153,7 @@ def _number(value: Any) -> Fraction | None:
         return None
 
 
-def _is_key(value: Any, key: str) -> bool:
+def _is_key(value: Any, key: str) -> bool:  # noqa: PLR0911 - a type each
     if isinstance(value, bool):
         return key == str(value).lower()
     if isinstance(value, str):
@@ -189,7 +189,7 @@ def _day(value: Any, zone: str) -> dt.date | None:
     return local if isinstance(local, dt.date) else None
 
 
-def _derived(spec: Spec, of: DerivedColumn, row: Row) -> Any:
+def _derived(spec: Spec, of: DerivedColumn, row: Row) -> Any:  # noqa: PLR0911 - a kind each
     if isinstance(of, Combination):
         is_any = of.any_of is not None
         parts = [

@@ -82,7 +82,8 @@ def stored_rows(part: Part, schema: Schema) -> list[Row]:
     """Return the rows of a part as a file holds them: ids that doubles cannot hold are rounded."""
     rows = table_of(part.rows, schema, part.writer).to_pylist()
     return [
-        {name: int(value) if isinstance(value, Decimal) else value for name, value in row.items()} for row in rows
+        {name: int(value) if isinstance(value, Decimal) else value for name, value in row.items()}
+        for row in rows
     ]
 
 
