@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.auditing import running as running_module
 from suffice.auditing.appearance_level import try_again, try_failure, try_pairs
 from suffice.auditing.mutants import MUTANTS, mutants_of
 from suffice.errors import ReleaseMissingError
@@ -28,7 +27,7 @@ def test_no_reader_takes_what_an_audit_releases(tmp_path: Path, monkeypatch: pyt
     spec = load_spec(SPECS["rows in parquet"])
     with running(spec, tmp_path) as (runner, maker):
         (chain,) = maker.chains(1)
-        monkeypatch.setattr(running_module.shutil, "rmtree", lambda *_, **__: None)
+        monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
         seen = runner.release(chain[0])
         monkeypatch.undo()
     assert seen.status == "0"
@@ -63,9 +62,7 @@ def test_a_mutant_of_what_is_shown_is_found(tmp_path: Path, name: str) -> None:
     assert found
 
 
-@pytest.mark.xfail(
-    reason="accounts without a contract let types of single files decide statuses", strict=True
-)
+@pytest.mark.xfail(reason="without a contract types of single files decide statuses", strict=True)
 def test_types_of_single_files_decide_no_status(tmp_path: Path) -> None:
     with running(load_spec(SPECS["rows in parquet"]), tmp_path) as (runner, maker):
         assert try_pairs(runner, maker, 1, first_only=False)[1] == []

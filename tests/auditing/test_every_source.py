@@ -55,6 +55,5 @@ def test_neighbours_of_random_specs_lose_no_more_than_declared(tmp_path: Path) -
         assert level.largest <= 1
         pairs += level.pairs
         reached += level.largest == 1
-    print(f"{pairs} joint pairs of {N_SPECS} specs; {reached} specs lose all that they declare in some pair")
     assert pairs == N_SPECS * N_PAIRS
     assert reached > 0.9 * N_SPECS

@@ -30,9 +30,7 @@ def test_both_readings_count_the_same_records(tmp_path: Path, name: str) -> None
             unit = spec.privacy.column_unit
             if unit is not None:
                 rows = [{**row, unit.column: number} for number, row in enumerate(rows)]
-            rows = [
-                {**row, "carrier": "UA"} for row in rows
-            ]  # every record then counts in a cell that it has
+            rows = [{**row, "carrier": "UA"} for row in rows]  # each counts in its cell
             data = DataSet(parts=(Part(writer="spark", rows=tuple(rows)),))
             found = runner.totals(data)[statistic].sum(axis=1)
             stored = stored_rows(data.parts[0], runner.schema)

@@ -10,12 +10,18 @@ import pytest
 from suffice.cli import app
 from suffice.storage.ledger.opening import open_ledger
 from support.audited import SPECS
-from support.running import spec_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TABLE = SPECS["sums by duckdb"]
+
+
+def spec_file(directory: Path, content: dict[str, Any]) -> Path:
+    """Write a spec."""
+    path = directory / "spec.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> Any:

@@ -144,7 +144,7 @@ def try_failure(runner: Runner, data: DataSet) -> list[Finding]:
         message = "an audit ends this run after its draw"
         raise OSError(message)
 
-    spool_files = release_run.spool_files
+    spool_files = vars(release_run)["spool_files"]
 
     def spooled_and_failed(entry: Any, plan: Any, blocks: Any) -> Any:
         spool_files(entry, plan, blocks)

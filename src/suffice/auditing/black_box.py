@@ -39,9 +39,9 @@ def try_black_box(
     if plan.epsilon < LEAST_EPSILON or pair is None:
         said = f"epsilon is below {LEAST_EPSILON}" if pair else "no pair of neighbours differs in its sums"
         return Level(name=BLACK_BOX, trials=0, of="runs", said=said), []
-    totals = [runner.totals(data) for data in pair]
+    first, second = (runner.totals(data) for data in pair)
     scores = [
-        np.array([_score(_drawn(runner, plan, sums), *totals, plan) for _ in range(runs)])
+        np.array([_score(_drawn(runner, plan, sums), first, second, plan) for _ in range(runs)])
         for sums in map(runner.sums, pair)
     ]
     bound = max(_bound(scores[0], scores[1]), _bound(-scores[1], -scores[0]))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from suffice.auditing.hostile_rows import DataSet
     from suffice.auditing.running import Runner, Totals
     from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
 
 EXACT = "exact"
 
@@ -132,9 +133,9 @@ def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen
                 what = f"{statistic.name} has records in a cell without any"
                 seen.findings.append(Finding(level=EXACT, check="cells read a second time", what=what))
                 return
-        if not _counts_rows(statistic):
-            continue
         total = statistic.partition_total
+        if total is None or not _counts_rows(statistic):
+            continue
         for cell, most in expected.cells.items():
             if int(found[cell].sum()) > total * most:
                 what = f"{statistic.name} has more than the {most} records that may enter a cell"
@@ -146,11 +147,10 @@ def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen
             return
 
 
-def _counts_rows(statistic: Any) -> bool:
+def _counts_rows(statistic: StatisticPlan) -> bool:
     """Tell whether what a record adds over all components is the same for every one that enters."""
     return (
-        statistic.partition_total is not None
-        and statistic.within_unit is None
+        statistic.within_unit is None
         and statistic.counted is None
         and FAMILIES[statistic.family].of_whole_units is None
     )

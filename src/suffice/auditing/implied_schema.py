@@ -153,11 +153,11 @@ def _derived(
     stated: list[Any] = []
     hint: TypeFamily | None = None
     if isinstance(derived, Combination):
-        for of in derived.conditions:
-            if isinstance(of, str):
-                yield of, frozenset({TypeFamily.BOOLEAN}), TypeFamily.BOOLEAN, [False, True]
+        for condition in derived.conditions:
+            if isinstance(condition, str):
+                yield condition, frozenset({TypeFamily.BOOLEAN}), TypeFamily.BOOLEAN, [False, True]
             else:
-                yield from _derived(of)
+                yield from _derived(condition)
         return
     if isinstance(derived, Membership | PublicMap):
         hint, stated = _hint(derived.domain), _keys(derived.domain)

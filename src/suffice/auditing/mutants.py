@@ -193,7 +193,7 @@ def _next_cell() -> AbstractContextManager[None]:
 @contextlib.contextmanager
 def _half_sensitivity() -> Iterator[None]:
     """Plan half of the noise, everywhere alike."""
-    scale, compile_sample = plan_module.scale_rounded_up, plan_module.compile_sample
+    scale, compile_sample = vars(plan_module)["scale_rounded_up"], vars(plan_module)["compile_sample"]
 
     def half_sample(*arguments: Any, **fields: Any) -> Any:
         sample = compile_sample(*arguments, **fields)

@@ -136,9 +136,10 @@ def _code(domain: Domain, value: Any) -> int | None:
         label = None if day is None else period_label(day, domain.every or Every.DAY)
         return domain.keys.index(label) if label in domain.keys else None
     if domain.kind is DomainKind.RANGE:
-        number = _number(value)
-        keys = domain.keys
-        return keys.index(int(number)) if number is not None and number in keys else None  # type: ignore[arg-type, operator]
+        number, keys = _number(value), domain.keys
+        if not isinstance(keys, range) or number is None or number not in keys:
+            return None
+        return int(number) - keys.start
     return next((code for code, key in enumerate(domain.keys) if _is_key(value, str(key))), None)
 
 

@@ -87,7 +87,7 @@ def test_a_verdict_that_was_edited_serves_no_grant(tmp_path: Path) -> None:
 
 def test_a_signature_is_demanded_where_keys_are(tmp_path: Path) -> None:
     pairs = [new_keys(tmp_path / f"{name}.pem") for name in "ab"]
-    keys = [load_public_keys(str(pair.public_key)) for pair in pairs]
+    keys = [load_public_keys([pair.public_key]) for pair in pairs]
     path = tmp_path / "audit.json"
     path.write_bytes(encode_audit(an_audit(), load_signer(pairs[0].private_key)))
     assert fitting_audit(path, "passengers", keys[0]).plan_hash == "a" * 64
