@@ -36,6 +36,7 @@ from scripts.schemas.shapes import (
     listed,
     mapped,
     of_dataclass,
+    of_model,
     or_null,
     rows,
 )
@@ -43,6 +44,7 @@ from suffice.cataloguing import Catalogue
 from suffice.doctor.contract import State
 from suffice.gap_report import AmendmentState, WindowState
 from suffice.monitoring.counting import KINDS
+from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE
 
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
@@ -245,6 +247,7 @@ COMMANDS: dict[str, Schema] = {
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
     "plan": closed(PLAN, ("max_rows", "unit_nulls", "target", "beside")),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
+    "audit": of_model(AuditDocument),
     "rehearse": closed(
         {
             "rehearsal": {"const": True},

@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from suffice.auditing.audit import audit
+    from suffice.auditing.result import Audit
     from suffice.backfilling import backfill
     from suffice.cataloguing import catalogue
     from suffice.errors import SufficeError
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "Beta",
     "Calibration",
     "Density",
@@ -79,6 +82,7 @@ __all__ = [
     "SufficeError",
     "Uniform",
     "__version__",
+    "audit",
     "backfill",
     "beside_sample",
     "calibrate",
@@ -99,6 +103,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Audit": ("suffice.auditing.result", "Audit"),
+    "audit": ("suffice.auditing.audit", "audit"),
     "SufficeError": ("suffice.errors", "SufficeError"),
     "Calibration": ("suffice.pipeline.calibration.result", "Calibration"),
     "calibrate": ("suffice.pipeline.calibration.calibrate", "calibrate"),

@@ -15,6 +15,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "pinned_publication_keys",
     ),
     "signing": (
+        "AUDIT",
         "PART",
         "PUBLICATION",
         "SIGNING_KEY",

@@ -4,8 +4,9 @@ What is signed is the manifest's canonical bytes with ``signature`` null: exactl
 have been published without a signature, so that any Ed25519 tool can check it. The signing key is a
 file, named by ``SUFFICE_SIGNING_KEY``; the key itself is never a parameter or an environment value.
 
-Publications, their parts and withdrawals are signed the same way, each behind a line that says what it is:
-a signature of one kind is none of another. Publications have a key of their own, ``SUFFICE_PUBLICATION_KEY``.
+Publications, their parts, withdrawals and audits are signed the same way, each behind a line that says what
+it is: a signature of one kind is none of another. Publications have a key of their own,
+``SUFFICE_PUBLICATION_KEY``.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Kind:
 RELEASE = Kind(name="release", prefix=b"")
 PUBLICATION = Kind(name="publication", prefix=b"suffice publication 1\n")
 PART = Kind(name="part", prefix=b"suffice part 1\n")
+AUDIT = Kind(name="audit", prefix=b"suffice audit 1\n")
 WITHDRAWAL = Kind(name="withdrawal", prefix=b"suffice withdrawal 1\n")
 
 

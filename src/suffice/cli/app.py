@@ -15,6 +15,7 @@ from typer.main import get_command
 import suffice
 from suffice.cli import (
     analysis,
+    audit,
     calibration,
     catalogue,
     cluster,
@@ -109,6 +110,7 @@ app.command()(skeleton.init)
 app.command()(plan.plan)
 app.command()(release.release)
 app.command()(rehearsal.rehearse)
+app.command()(audit.audit)
 app.command()(windows.backfill)
 app.command()(windows.status)
 app.command()(monitor.metrics)

@@ -68,6 +68,14 @@ def grant(
             help="A list of the input files' SHA-256, as sha256sum writes it, that every release must fit.",
         ),
     ] = None,
+    audited: Annotated[
+        Path | None,
+        typer.Option(
+            "--audited",
+            metavar="FILE",
+            help="An audit of a spec of this data set that found nothing; the entry names its SHA-256.",
+        ),
+    ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
     no_checksums: Annotated[
@@ -87,6 +95,8 @@ def grant(
 
     total = _epsilon(epsilon)
     listed = _checksums(checksums, none=no_checksums)
+    if audited is not None:
+        reason = f"{reason} [{_audit_named(audited, dataset)}]"
     grid = None if per_window is None else _grid(per_window)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
         account = opened.grant(
@@ -274,6 +284,15 @@ def _checksums(path: Path | None, *, none: bool) -> str | None:
         message = f"--checksums: {error}"
         raise UsageError(message) from None
     return os.path.realpath(path)
+
+
+def _audit_named(path: Path, dataset: str) -> str:
+    """Name an audit that fits, as the grant's reason keeps it."""
+    from suffice.storage.operations.audits import fitting_audit  # noqa: PLC0415
+    from suffice.storage.signatures.keys import pinned_keys  # noqa: PLC0415
+
+    found = fitting_audit(path, dataset, pinned_keys())
+    return f"audit {found.sha256} of plan {found.plan_hash}"
 
 
 def _epsilon(text: str) -> Fraction:

@@ -1,0 +1,132 @@
+"""``suffice.audit``: a spec is audited in a process of its own, and the result is a document."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suffice.auditing.result import Audit, Finding, Level, MutantResult
+from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
+from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import require_spec
+from suffice.storage.releases.manifest import software_versions
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.spec import Spec
+
+SECONDS = 180.0
+PAIRS = 160
+LEVELS = ("exact", "noise", "black-box")
+PACKAGES = ("dask", "numba", "numpy", "opendp", "pyarrow", "suffice")
+FALSE_ALARM = 5e-7 + 1e-7
+"""Of the noise level and of the black box; the exact level and the appearance have none."""
+
+_KEPT = ("HOME", "LANG", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV", SCRATCH_POSTGRESQL)
+
+
+def audit(
+    spec: Spec,
+    *,
+    level: str = "black-box",
+    seconds: float = SECONDS,
+    pairs: int = PAIRS,
+    cluster: str = "threads",
+    mutants: bool = True,
+    seed: int = 27,
+) -> Audit:
+    """Look for what a release by this spec would lose beyond what it declares; read no row of the source.
+
+    Hostile neighbouring data sets are made from the spec alone, and released through its kind of source in a
+    process of its own, on a scratch ledger. What is released there is no release to any reader.
+
+    Parameters
+    ----------
+    spec : Spec
+        From :func:`suffice.load_spec`.
+    level : {"exact", "noise", "black-box"}
+        The last level that is tried.
+    seconds : float
+        After which no further mutant is begun; what was begun ends.
+    pairs : int
+        Pairs of neighbours of the exact level.
+    cluster : {"threads", "local"}
+        What reads and adds; an address is none of an audit's business.
+    mutants : bool
+        Whether wrong releases are made, which the tests have to catch. Without them there is no result.
+    seed : int
+        Which rows are made; no noise depends on it.
+
+    Returns
+    -------
+    Audit
+        It is void with another plan and with other versions.
+
+    Raises
+    ------
+    UsageError
+        Where an argument breaks its rule.
+    StageFailedError
+        Where the audit's process ended without a result.
+    """
+    require_spec(spec)
+    if level not in LEVELS:
+        message = f"a level is one of {', '.join(LEVELS)}, not {level!r}"
+        raise UsageError(message)
+    if cluster not in {"threads", "local"}:
+        message = "an audit runs on threads, or on a local cluster of its own"
+        raise UsageError(message)
+    if not 0 < seconds < float("inf") or pairs < 1:
+        message = "an audit takes a number of seconds above 0, and at least one pair"
+        raise UsageError(message)
+    plan = compile_plan(spec)
+    from suffice.auditing.child import Request  # noqa: PLC0415 - it imports the engine
+
+    request = Request(
+        spec=spec, level=level, pairs=pairs, seconds=seconds, cluster=cluster, seed=seed, mutants=mutants
+    )
+    found = _in_a_child(request)
+    return Audit(
+        name=plan.name,
+        dataset=plan.dataset,
+        plan_hash=plan.plan_hash,
+        window=found["window"],
+        source=found["source"],
+        cluster=cluster,
+        levels=tuple(Level(**each) for each in found["levels"]),
+        findings=tuple(Finding(**each) for each in found["findings"]),
+        mutants=tuple(MutantResult(**each) for each in found["mutants"]),
+        false_alarm=FALSE_ALARM,
+        not_tried=tuple(found["not_tried"]),
+        versions=software_versions(PACKAGES),
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:00:00Z"),
+        seconds=found["seconds"],
+    )
+
+
+def _in_a_child(request: Any) -> dict[str, Any]:
+    """Run the audit in a process that inherits no setting, and return what it wrote."""
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    with tempfile.TemporaryDirectory(prefix="suffice-audit-") as place:
+        result = Path(place) / "result.json"
+        ended = subprocess.run(  # noqa: S603 - this interpreter, and a module of ours
+            [sys.executable, "-m", "suffice.auditing.child", str(result)],
+            input=pickle.dumps(request),
+            env=environment,
+            cwd=place,
+            capture_output=True,
+            check=False,
+        )
+        if ended.returncode or not result.exists():
+            last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            message = f"the audit's process ended with status {ended.returncode}: {' '.join(last)}"
+            raise StageFailedError("auditing", message)
+        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    return found

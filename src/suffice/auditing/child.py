@@ -1,0 +1,243 @@
+"""The audit's own process: reads a spec from its standard input, writes its result to a file.
+
+It is started by :func:`suffice.auditing.audit.audit`, with none of the caller's settings.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import tempfile
+import time
+import warnings
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.auditing.appearance_level import APPEARANCE, try_again, try_failure, try_pairs
+from suffice.auditing.black_box import BLACK_BOX, RUNS, try_black_box
+from suffice.auditing.exact_level import EXACT, try_chains
+from suffice.auditing.hostile_rows import MODES, MOST_ROWS, Maker, window_of
+from suffice.auditing.implied_schema import implied_schema
+from suffice.auditing.mutants import mutants_of
+from suffice.auditing.noise_level import DRAWS, NOISE, try_noise
+from suffice.auditing.result import Finding, Level, MutantResult
+from suffice.auditing.running import Runner
+from suffice.auditing.scratch_sources import LOOSE, ScratchDatabase, kind_tried
+from suffice.pipeline.declaration.domains import Domain
+from suffice.pipeline.reduce.links import open_cluster_for_sums
+from suffice.pipeline.spec.plan import compile_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.auditing.mutants import Mutant
+    from suffice.pipeline.spec.spec import Spec
+
+MOST_VALUES = 400
+"""Values of a release that is audited: domains of groups are cut to that."""
+
+LEVELS = ("exact", "noise", "black-box")
+_SAME = (("spark", "spark"),)
+_MUTANT_PAIRS = 24
+_ALL_PAIRS = 8
+"""Pairs of any kind that are released whole; others beside them follow from the spec."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be audited.
+
+    Attributes
+    ----------
+    spec : Spec
+    level : str
+        The last level that is tried.
+    pairs : int
+        Of the exact level.
+    seconds : float
+        After which no further mutant is begun.
+    cluster : str
+    seed : int
+        Of the generated rows; no noise follows from it.
+    mutants : bool
+    """
+
+    spec: Any
+    level: str
+    pairs: int
+    seconds: float
+    cluster: str
+    seed: int
+    mutants: bool
+
+
+def reduced(spec: Spec) -> tuple[Spec, str | None]:
+    """Return a spec whose release has few values: domains of groups are cut, and nothing else is."""
+    plan = compile_plan(spec)
+    of_cell = sum(statistic.n_values for statistic in plan.statistics)
+    most, groups = max(2, MOST_VALUES // of_cell), dict(spec.groups)
+    cells = plan.n_cells
+    while cells > most and any(len(domain) > 1 for domain in groups.values()):
+        name = max(groups, key=lambda each: len(groups[each]))
+        domain = groups[name]
+        kept = max(1, min(len(domain) - 1, len(domain) * most // cells))
+        groups[name] = Domain(
+            kind=domain.kind, keys=domain.keys[:kept], every=domain.every, time_zone=domain.time_zone
+        )
+        cells = cells // len(domain) * kept
+    if cells == plan.n_cells:
+        return spec, None
+    said = f"{cells} of {plan.n_cells} cells, the first keys of each group; one code serves all"
+    return spec.model_copy(update={"groups": groups}), said
+
+
+class Auditor:
+    """Carries one request out."""
+
+    def __init__(self, request: Request, runner: Runner) -> None:
+        self._request = request
+        self._runner = runner
+        self._kind, _ = kind_tried(request.spec)
+        self._modes = MODES if self._kind in LOOSE else _SAME
+        self._tried = LEVELS[: LEVELS.index(request.level) + 1]
+
+    def _maker(self) -> Maker:
+        """Return what makes the rows; the same rows each time, so that only the mutant differs."""
+        rng = np.random.default_rng(self._request.seed)
+        return Maker(spec=self._runner.spec, schema=self._runner.schema, rng=rng)
+
+    def levels(self) -> tuple[list[Level], list[Finding]]:
+        """Try every level on the product as it is."""
+        runner, request = self._runner, self._request
+        exact = try_chains(runner, self._maker().chains(request.pairs, self._modes), first_only=False)
+        levels = [
+            Level(
+                name=EXACT,
+                trials=exact.pairs,
+                of="pairs of neighbours",
+                largest=f"{float(exact.largest):.6g}",
+            )
+        ]
+        findings = list(exact.findings)
+        self.strongest = exact.strongest
+        tried, found, released = try_pairs(runner, self._maker(), _ALL_PAIRS, first_only=False)
+        findings += found
+        findings += self._account()
+        levels.append(Level(name=APPEARANCE, trials=tried, of="pairs of whole releases"))
+        if "noise" in self._tried:
+            noise = try_noise(runner, released, draws=DRAWS, first_only=False)
+            levels.append(Level(name=NOISE, trials=noise.draws, of="draws", power=noise.power))
+            findings += noise.findings
+        else:
+            levels.append(Level(name=NOISE, trials=0, of="draws", said="not asked for"))
+        if "black-box" in self._tried:
+            level, found = try_black_box(runner, exact.strongest, runs=RUNS)
+            levels.append(level)
+            findings += found
+        else:
+            levels.append(Level(name=BLACK_BOX, trials=0, of="runs", said="not asked for"))
+        return levels, list(dict.fromkeys(findings))
+
+    def mutants(self, known: list[Finding], deadline: float) -> Iterator[MutantResult]:
+        """Apply every mutant that makes a difference, until time is up, and see what catches it."""
+        for mutant in mutants_of(self._runner.plan(), loose=self._kind in LOOSE):
+            if mutant.level not in {EXACT, APPEARANCE, "again", *self._tried}:
+                continue
+            if time.monotonic() > deadline:
+                return
+            with mutant.apply():
+                caught = next((each for each in self._looked(mutant) if each not in known), None)
+            yield MutantResult(
+                name=mutant.name, caught_by=None if caught is None else f"{caught.level}: {caught.check}"
+            )
+
+    def _looked(self, mutant: Mutant) -> Iterator[Finding]:
+        """Try the same levels with fewer trials, first the one that should see it."""
+        levels = {
+            EXACT: self._exact_again,
+            NOISE: self._noise_again,
+            APPEARANCE: self._pairs_again,
+            "again": self._account,
+        }
+        for level in (mutant.level, *(each for each in levels if each != mutant.level)):
+            if level == NOISE and "noise" not in self._tried:
+                continue
+            yield from levels[level]()
+
+    def _exact_again(self) -> list[Finding]:
+        chains = self._maker().chains(_MUTANT_PAIRS, self._modes)
+        return try_chains(self._runner, chains, first_only=True).findings
+
+    def _noise_again(self) -> list[Finding]:
+        return list(try_noise(self._runner, [], draws=DRAWS, first_only=True).findings)
+
+    def _pairs_again(self) -> list[Finding]:
+        return try_pairs(self._runner, self._maker(), _ALL_PAIRS, first_only=True)[1]
+
+    def _account(self) -> list[Finding]:
+        data = next(self._maker().chains(1, self._modes))[0]
+        return [*try_again(self._runner, data), *try_failure(self._runner, data)]
+
+
+def carry_out(request: Request) -> dict[str, Any]:
+    """Audit, and return the result's parts."""
+    start = time.monotonic()
+    _, said = kind_tried(request.spec)
+    spec, cut = reduced(request.spec)
+    not_tried = [each for each in (said, cut) if each is not None]
+    unit = spec.privacy.column_unit
+    if unit is not None and unit.max_rows > MOST_ROWS:
+        not_tried.append(
+            f"units of more than {MOST_ROWS} rows: whether {unit.max_rows} are cut was not tried"
+        )
+    shared = Path("/dev/shm")  # noqa: S108 - generated rows alone, and every step waits for the disk
+    with ExitStack() as stack:
+        place = str(shared) if shared.is_dir() else None
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="suffice-audit-", dir=place)))
+        stack.enter_context(ScratchDatabase())
+        cluster = stack.enter_context(open_cluster_for_sums(request.cluster))
+        runner = Runner(
+            spec=spec,
+            window=window_of(spec),
+            schema=implied_schema(spec),
+            directory=directory,
+            cluster=cluster,
+            address=request.cluster,
+        )
+        stack.enter_context(runner.watching())
+        runner.prepare()
+        auditor = Auditor(request, runner)
+        levels, findings = auditor.levels()
+        mutants = list(auditor.mutants(findings, start + request.seconds)) if request.mutants else []
+    missing = len(mutants_of(compile_plan(spec), loose=kind_tried(spec)[0] in LOOSE)) - len(mutants)
+    if missing and request.mutants:
+        not_tried.append(f"{missing} further mutants: the time or the level did not reach them")
+    return {
+        "window": runner.window,
+        "source": kind_tried(request.spec)[0],
+        "levels": [asdict(level) for level in levels],
+        "findings": [asdict(each) for each in findings],
+        "mutants": [asdict(each) for each in mutants],
+        "not_tried": not_tried,
+        "seconds": time.monotonic() - start,
+        "passes": runner.passes,
+        "releases": runner.releases,
+        "cpu": time.process_time(),
+    }
+
+
+def main() -> None:
+    """Read a request, carry it out, write the result where the caller said."""
+    warnings.simplefilter("ignore")  # of exact passes; what releases say is heard
+    request = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
+    result = carry_out(request)
+    Path(sys.argv[1]).write_text(json.dumps(result), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,528 @@
+"""Mutants: releases that are wrong in one way each, made from outside in the audit's own process.
+
+A test that no mutant fails says nothing. Each is applied by putting something in the place of a function of
+the product, for as long as the audit looks at it; the product has no switch for any of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from suffice import release_run
+from suffice.auditing.hostile_rows import MOST_ROWS
+from suffice.auditing.running import patched
+from suffice.errors import StageFailedError
+from suffice.pipeline.chunk.exact_sums import normalise
+from suffice.pipeline.chunk.exact_totals import ExactTotals
+from suffice.pipeline.contribution import bounding, unit_ids
+from suffice.pipeline.mechanism import mechanism, noise, selection
+from suffice.pipeline.spec import plan as plan_module
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+from suffice.storage.releases.release_store import ReleaseStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from suffice.pipeline.chunk.exact_sums import Sums
+    from suffice.pipeline.spec.plan import Plan
+
+    Patch = Callable[[], AbstractContextManager[None]]
+    Applies = Callable[[Plan], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One way to be wrong.
+
+    Attributes
+    ----------
+    name : str
+    level : str
+        Where it is looked for first.
+    apply : callable
+        Return a context in which the product is wrong.
+    applies : callable
+        The plan -> whether it makes a difference there.
+    of_loose_files : bool
+        Whether it shows only where each file has types of its own.
+    """
+
+    name: str
+    level: str
+    apply: Patch
+    applies: Applies = lambda _: True
+    of_loose_files: bool = False
+
+
+def mutants_of(plan: Plan, *, loose: bool) -> tuple[Mutant, ...]:
+    """Return the mutants that make a difference to a plan, over files with types of their own or others."""
+    return tuple(
+        mutant for mutant in MUTANTS if mutant.applies(plan) and (loose or not mutant.of_loose_files)
+    )
+
+
+def _has_unit(plan: Plan) -> bool:
+    return plan.column_unit is not None
+
+
+def _keeps_rows(plan: Plan) -> bool:
+    """Tell whether some statistic takes the rows that units keep."""
+    return plan.column_unit is not None and plan.column_unit.max_rows <= MOST_ROWS
+
+
+def _has_number_units(plan: Plan) -> bool:
+    """Tell whether rows without a unit are units of their own, and units may be numbers."""
+    unit = plan.column_unit
+    return unit is not None and str(unit.nulls) == "own_unit" and str(unit.type) != "text"
+
+
+def _has_noise(plan: Plan) -> bool:
+    """Tell whether some noise is large enough that draws alike are a surprise."""
+    return any(statistic.sample is None and statistic.scale >= 0.2 for statistic in plan.statistics)
+
+
+def _has_several(plan: Plan) -> bool:
+    """Tell whether some statistic has several draws of noise."""
+    return any(
+        statistic.sample is None and statistic.scale >= 0.2 and statistic.n_values * plan.n_cells > 1
+        for statistic in plan.statistics
+    )
+
+
+# What is exact
+
+
+def _no_cut() -> AbstractContextManager[None]:
+    return _bounded(None)
+
+
+def _double_cut() -> AbstractContextManager[None]:
+    return _bounded(2)
+
+
+@contextlib.contextmanager
+def _bounded(factor: int | None) -> Iterator[None]:
+    """Let units keep all of their rows, or a multiple of what they may."""
+    first_rows, unit_rows = bounding.first_rows, bounding.unit_rows
+
+    def most(max_rows: int) -> int:
+        return 2**31 - 1 if factor is None else factor * max_rows
+
+    with (
+        patched(bounding, "first_rows", lambda records, n, key: first_rows(records, most(n), key)),
+        patched(
+            bounding, "unit_rows", lambda records, cells, n, key: unit_rows(records, cells, most(n), key)
+        ),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _unit_by_part() -> Iterator[None]:
+    """Take a unit for another one in each task that reads."""
+    read = unit_ids.UnitReader.read
+    salts: dict[int, tuple[object, np.uint64]] = {}
+
+    def salted(reader: Any, batch: Any) -> Any:
+        words, kinds = read(reader, batch)
+        _, salt = salts.setdefault(id(reader), (reader, np.uint64(secrets.randbits(60) << 2)))
+        words = words.copy()
+        words[:, 1] ^= salt
+        return words, kinds
+
+    with patched(unit_ids.UnitReader, "read", salted):
+        yield
+
+
+@contextlib.contextmanager
+def _rounded_units() -> Iterator[None]:
+    """Take a unit that a floating-point number cannot hold for a null."""
+    of_floats = unit_ids._of_floats  # noqa: SLF001 - wrapped, as all here
+
+    def as_nulls(values: Any) -> Any:
+        words, kinds = of_floats(values)
+        return words, np.where(kinds == unit_ids.IS_ROUNDED, unit_ids.IS_NULL, kinds)
+
+    with patched(unit_ids, "_of_floats", as_nulls):
+        yield
+
+
+@contextlib.contextmanager
+def _at_making(change: Callable[[Sums], None]) -> Iterator[None]:
+    """Do something with exact sums when the last addition hands them over."""
+    make = ExactTotals.__init__
+
+    def changed(totals: ExactTotals, sums: Sums) -> None:
+        change(sums)
+        make(totals, sums)
+
+    with patched(ExactTotals, "__init__", changed):
+        yield
+
+
+def _twice() -> AbstractContextManager[None]:
+    def change(sums: Sums) -> None:
+        for table in sums.values():
+            table.low[...] *= 2
+            if table.high is not None:
+                table.high[...] *= 2
+            normalise(table)
+
+    return _at_making(change)
+
+
+def _next_cell() -> AbstractContextManager[None]:
+    def change(sums: Sums) -> None:
+        for table in sums.values():
+            table.low[...] += np.roll(table.low, 1, axis=0)
+            if table.high is not None:
+                table.high[...] += np.roll(table.high, 1, axis=0)
+            normalise(table)
+
+    return _at_making(change)
+
+
+@contextlib.contextmanager
+def _half_sensitivity() -> Iterator[None]:
+    """Plan half of the noise, everywhere alike."""
+    scale, compile_sample = vars(plan_module)["scale_rounded_up"], vars(plan_module)["compile_sample"]
+
+    def half_sample(*arguments: Any, **fields: Any) -> Any:
+        sample = compile_sample(*arguments, **fields)
+        return sample and dataclasses.replace(sample, scale=max(1, sample.scale // 2))
+
+    with (
+        patched(plan_module, "scale_rounded_up", lambda l1, epsilon: scale(l1, epsilon) / 2),
+        patched(plan_module, "compile_sample", half_sample),
+        _scaled(1.0),
+    ):
+        yield
+
+
+# Noise
+
+
+@contextlib.contextmanager
+def _scaled(divisor: float) -> Iterator[None]:
+    """Draw noise of a scale that many times too small, without asking OpenDP's map."""
+
+    def sampler(*, scale: float, l1_sensitivity: int, epsilon: Any) -> Any:  # noqa: ARG001
+        return noise.Sampler(noise._measurement(scale / divisor))  # noqa: SLF001
+
+    def selector(*, scale: int, range_sensitivity: int, epsilon: Any) -> Any:  # noqa: ARG001
+        return selection.Selector(selection._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
+
+    from suffice.pipeline.mechanism import sampling  # noqa: PLC0415
+
+    with (
+        patched(mechanism, "discrete_laplace", sampler),
+        patched(sampling, "exponential_mechanism", selector),
+    ):
+        yield
+
+
+def _smaller_scale() -> AbstractContextManager[None]:
+    return _scaled(1.25)
+
+
+@contextlib.contextmanager
+def _after_draw(
+    change: Callable[[Any], None], choose: Callable[[Any, Any], None] | None = None
+) -> Iterator[None]:
+    """Change noise once it is drawn; and draws of samples, given their scores."""
+    draw, select = noise.Sampler.draw_into, selection.Selector.draw_into
+
+    def changed(sampler: Any, out: Any) -> None:
+        draw(sampler, out)
+        change(out)
+
+    def chosen(selector: Any, scores: Any, out: Any) -> None:
+        select(selector, scores, out)
+        if choose is not None:
+            choose(scores, out)
+
+    with patched(noise.Sampler, "draw_into", changed), patched(selection.Selector, "draw_into", chosen):
+        yield
+
+
+def _one_cell_only() -> AbstractContextManager[None]:
+    def change(out: Any) -> None:
+        out[1:] = 0
+
+    return _after_draw(change)
+
+
+def _one_draw_for_all() -> AbstractContextManager[None]:
+    def change(out: Any) -> None:
+        out[:] = out[0]
+
+    return _after_draw(change, lambda _, out: change(out))
+
+
+def _never_negative() -> AbstractContextManager[None]:
+    def change(out: Any) -> None:
+        out[:] = abs(out)
+
+    return _after_draw(change)
+
+
+def _same_noise_always() -> AbstractContextManager[None]:
+    first: dict[Any, Any] = {}
+
+    def change(out: Any) -> None:
+        out[:] = first.setdefault(("noise", len(out)), out.copy())
+
+    def choose(_: Any, out: Any) -> None:
+        out[:] = first.setdefault(("sample", len(out)), out.copy())
+
+    return _after_draw(change, choose)
+
+
+@contextlib.contextmanager
+def _none_on_the_last() -> Iterator[None]:
+    """Add no noise to the statistic that comes last; of a sample take the likeliest point."""
+    take = mechanism._NoiseBlock.take  # noqa: SLF001
+    take_sample = mechanism._SampleBlock.take  # noqa: SLF001
+
+    def taken(block: Any, sums: Any, spec: Any) -> Any:
+        for draw in block.draws:
+            draw.result()
+        if block.statistic.name == list(spec.statistics)[-1]:
+            block.noise[...] = 0
+        return take(block, sums, spec)
+
+    def likeliest(block: Any, sums: Any, spec: Any) -> Any:
+        if block.statistic.name == list(spec.statistics)[-1]:
+            best = block.scores.argmax(axis=1)
+            chosen = take_sample(block, sums, spec)
+            chosen[...] = best[:, None]
+            return chosen
+        return take_sample(block, sums, spec)
+
+    with (
+        patched(mechanism._NoiseBlock, "take", taken),  # noqa: SLF001
+        patched(mechanism._SampleBlock, "take", likeliest),  # noqa: SLF001
+    ):
+        yield
+
+
+# What a release shows
+
+
+@dataclass(kw_only=True)
+class _Data:
+    """A number that follows from exact sums, and the first one that was seen."""
+
+    first: int | None = None
+    now: int = 0
+
+    def look(self, sums: Sums) -> None:
+        limbs = [each for table in sums.values() for each in (table.low, table.high) if each is not None]
+        self.now = sum(int(each) * (place + 1) for limb in limbs for place, each in enumerate(limb.ravel()))
+        self.first = self.now if self.first is None else self.first
+
+    @property
+    def differ(self) -> bool:
+        return self.now != self.first
+
+
+@contextlib.contextmanager
+def _status() -> Iterator[None]:
+    data = _Data()
+
+    def change(sums: Sums) -> None:
+        data.look(sums)
+        if data.differ:
+            raise StageFailedError("reading", "a task failed while it read the data")
+
+    with _at_making(change):
+        yield
+
+
+@contextlib.contextmanager
+def _at_putting(act: Callable[[_Data, Any, str], bytes | None], *, changes: bool = False) -> Iterator[None]:
+    """Do something, knowing the data, when the manifest is put."""
+    data = _Data()
+    put = ReleaseStore.put_manifest
+
+    def acting(store: Any, name: str, edition: str, release_id: str, manifest: bytes) -> None:
+        said = act(data, store, f"{name}/{edition}/{release_id}")
+        put(store, name, edition, release_id, said + manifest if changes and said else manifest)
+
+    with _at_making(data.look), patched(ReleaseStore, "put_manifest", acting):
+        yield
+
+
+def _names() -> AbstractContextManager[None]:
+    def act(data: _Data, store: Any, place: str) -> None:
+        store.objects.put_new(f"{place}/rows-{data.now}", b"")
+
+    return _at_putting(act)
+
+
+def _sizes() -> AbstractContextManager[None]:
+    def act(data: _Data, store: Any, place: str) -> None:
+        store.objects.put_new(f"{place}/notes", b"." * (1 + data.differ))
+
+    return _at_putting(act)
+
+
+@contextlib.contextmanager
+def _manifest() -> Iterator[None]:
+    """State exact sums among the versions of the software."""
+    data = _Data()
+    from suffice.storage.releases import manifest as of_manifests  # noqa: PLC0415
+
+    versions = of_manifests.software_versions
+
+    def stating(packages: Any) -> dict[str, str]:
+        return {**versions(packages), "suffice": str(data.now)}
+
+    with _at_making(data.look), patched(of_manifests, "software_versions", stating):
+        yield
+
+
+@contextlib.contextmanager
+def _text() -> Iterator[None]:
+    """Warn of how much was read."""
+    import warnings  # noqa: PLC0415
+
+    data = _Data()
+
+    def change(sums: Sums) -> None:
+        data.look(sums)
+        warnings.warn(f"{data.now} in all", UserWarning, stacklevel=2)
+
+    with _at_making(change):
+        yield
+
+
+@contextlib.contextmanager
+def _ledger_entry() -> Iterator[None]:
+    data = _Data()
+    stage = SqlLedger.stage
+
+    def staged(ledger: Any, charge: Any, manifest: bytes) -> Any:
+        if data.differ:
+            ledger.add_checkpoint()
+        return stage(ledger, charge, manifest)
+
+    with _at_making(data.look), patched(SqlLedger, "stage", staged):
+        yield
+
+
+# Charge and draw
+
+
+@contextlib.contextmanager
+def _draw_before_charge() -> Iterator[None]:
+    enter = SqlLedger.enter_drawing
+
+    def late(ledger: Any, charge: Any, **fields: Any) -> Any:
+        noise.Sampler(noise._measurement(1.0)).draw_into(np.zeros(1, np.int64))  # noqa: SLF001
+        return enter(ledger, charge, **fields)
+
+    with patched(SqlLedger, "enter_drawing", late):
+        yield
+
+
+@contextlib.contextmanager
+def _redraw() -> Iterator[None]:
+    """Have the same release, run again, put other draws in the place of those that stand there."""
+    carry_out = release_run.ReleaseRun.carry_out
+
+    def redrawn(run: Any, *arguments: Any) -> Any:
+        charge, status = carry_out(run, *arguments)
+        if status == release_run.ALREADY_PUBLISHED:
+            from pathlib import Path  # noqa: PLC0415
+
+            for path in sorted(Path(run.store.uri).rglob("*.parquet")):
+                table = pq.read_table(path)
+                path.unlink()
+                index = table.column_names.index("value") if "value" in table.column_names else None
+                if index is not None:
+                    values = [int(value) + 1 for value in table["value"].to_pylist()]
+                    table = table.set_column(index, table.field(index), [values])
+                pq.write_table(table, path)
+        return charge, status
+
+    with patched(release_run.ReleaseRun, "carry_out", redrawn):
+        yield
+
+
+@contextlib.contextmanager
+def _charged_twice() -> Iterator[None]:
+    """Forget what was published: the same release, run again, is drawn again for another charge."""
+    carry_out = release_run.ReleaseRun.carry_out
+
+    def again(run: Any, *arguments: Any) -> Any:
+        charge, status = carry_out(run, *arguments)
+        if status == release_run.ALREADY_PUBLISHED:
+            run.request = dataclasses.replace(run.request, name=f"{run.request.name}.2")
+            return run._fresh(*arguments)  # noqa: SLF001
+        return charge, status
+
+    with patched(release_run.ReleaseRun, "carry_out", again):
+        yield
+
+
+@contextlib.contextmanager
+def _given_back() -> Iterator[None]:
+    """Leave a draw that failed as it is, as if it had not been drawn."""
+
+    def left(ledger: Any, store: Any, spool: Any, charge: Any, stage: str, error: Any) -> Any:  # noqa: ARG001
+        return StageFailedError(stage, "the run failed")
+
+    with patched(release_run, "spend", left):
+        yield
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(name="rows of a unit are not cut", level="exact", apply=_no_cut, applies=_keeps_rows),
+    Mutant(name="a unit keeps twice its rows", level="exact", apply=_double_cut, applies=_keeps_rows),
+    Mutant(
+        name="units are bounded in each part alone", level="exact", apply=_unit_by_part, applies=_has_unit
+    ),
+    Mutant(
+        name="a unit that was rounded is a unit in each row",
+        level="exact",
+        apply=_rounded_units,
+        applies=_has_number_units,
+        of_loose_files=True,
+    ),
+    Mutant(name="half of the sensitivity", level="exact", apply=_half_sensitivity),
+    Mutant(name="every record counts twice", level="exact", apply=_twice),
+    Mutant(
+        name="a record counts in the next cell, too",
+        level="exact",
+        apply=_next_cell,
+        applies=lambda plan: plan.n_cells > 1,
+    ),
+    Mutant(name="noise of a scale / 1.25", level="noise", apply=_smaller_scale, applies=_has_noise),
+    Mutant(name="no noise on the last statistic", level="noise", apply=_none_on_the_last),
+    Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=_has_several),
+    Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=_has_several),
+    Mutant(name="noise is never negative", level="noise", apply=_never_negative, applies=_has_noise),
+    Mutant(
+        name="the same noise in every release", level="noise", apply=_same_noise_always, applies=_has_noise
+    ),
+    Mutant(name="the status depends on data", level="appearance", apply=_status),
+    Mutant(name="a text depends on data", level="appearance", apply=_text),
+    Mutant(name="a file's name depends on data", level="appearance", apply=_names),
+    Mutant(name="a file's size depends on data", level="appearance", apply=_sizes),
+    Mutant(name="the manifest depends on data", level="appearance", apply=_manifest),
+    Mutant(name="the ledger depends on data", level="appearance", apply=_ledger_entry),
+    Mutant(name="the charge comes after the draw", level="appearance", apply=_draw_before_charge),
+    Mutant(name="a rerun puts other values in the store", level="again", apply=_redraw),
+    Mutant(name="a rerun is drawn again", level="again", apply=_charged_twice),
+    Mutant(name="a draw that failed is not spent", level="again", apply=_given_back),
+)
+"""All of them, in the order in which they are tried."""

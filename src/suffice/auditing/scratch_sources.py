@@ -1,0 +1,230 @@
+"""Data sets as sources of the kind that a spec names, in a scratch folder or a scratch database."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from suffice.auditing.hostile_rows import DataSet, Part
+from suffice.auditing.typed_files import table_of, write_parquet
+from suffice.pipeline.declaration.hive_columns import NULL_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from suffice.auditing.hostile_rows import Row
+    from suffice.auditing.implied_schema import ImpliedColumn
+    from suffice.pipeline.spec.spec import Spec
+
+    Schema = Mapping[str, ImpliedColumn]
+
+POSTGRESQL = "SUFFICE_POSTGRESQL"
+SCRATCH_POSTGRESQL = "SUFFICE_AUDIT_POSTGRESQL"
+"""Names a server on which an audit may make a database of its own, and drop it."""
+
+LOOSE = frozenset({"parquet"})
+"""Kinds whose files have types of their own, each."""
+
+
+def kind_tried(spec: Spec) -> tuple[str, str | None]:
+    """Return the kind of source that is tried, and why it is another than the spec's, where it is."""
+    kind = spec.source.kind
+    if kind in {"snowflake", "bigquery"}:
+        return "parquet", f"{kind}: no such warehouse is here; the same rows were read from Parquet files"
+    if kind == "postgresql" and not os.environ.get(SCRATCH_POSTGRESQL):
+        return "parquet", f"postgresql: {SCRATCH_POSTGRESQL} names no scratch server; Parquet files were read"
+    return kind, None
+
+
+def write_source(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Spec:
+    """Write a data set below a new directory, and return the spec with that source in place of its own."""
+    kind, _ = kind_tried(spec)
+    directory.mkdir(parents=True)
+    return spec.model_copy(
+        update={"source": _WRITERS[kind](spec, schema, data, directory), "directory": directory}
+    )
+
+
+def _parquet(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
+    from suffice.pipeline.declaration.parquet_spec import ParquetSpec  # noqa: PLC0415
+
+    hive = getattr(spec.source, "hive", {})
+    root = directory / "rows"
+    root.mkdir()
+    for number, part in enumerate(data.parts):
+        name = "part-00000-suffice.snappy.parquet" if part.writer == "spark" else "data.parquet"
+        if hive:
+            _folders(hive, schema, part, root, f"{number}-{name}")
+        else:
+            write_parquet(table_of(part.rows, schema, part.writer), root / f"{number}-{name}", part.writer)
+    return ParquetSpec.model_construct(
+        parquet=str(root), hive=hive, clustered_by=getattr(spec.source, "clustered_by", None)
+    )
+
+
+def _folders(hive: Any, schema: Schema, part: Part, root: Path, name: str) -> None:
+    stored = {column: of for column, of in schema.items() if column not in hive}
+    by_folder: dict[str, list[Row]] = {}
+    for row in part.rows:
+        texts: dict[str, str] = {}
+        for column, of in hive.items():
+            texts |= _folder_texts(of, row.get(column))
+        by_folder.setdefault("/".join(f"{key}={text}" for key, text in texts.items()), []).append(row)
+    for folder, rows in by_folder.items():
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        write_parquet(table_of(rows, stored, part.writer), root / folder / name, part.writer)
+
+
+def _folder_texts(of: Any, value: Any) -> dict[str, str]:
+    if of.is_made:
+        parts = ("year", "month", "day")[: len(of.keys)]
+        return {
+            key: NULL_FOLDER if value is None else str(getattr(value, part))
+            for key, part in zip(of.keys, parts, strict=True)
+        }
+    text = NULL_FOLDER if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return {of.keys[0]: quote(text[:80], safe=" ") or NULL_FOLDER}
+
+
+def _csv(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
+    source: Any = spec.source
+    root = directory / "rows"
+    root.mkdir()
+    names = list(source.header) if source.header else list(schema)
+    quotes = source.quote
+    for number, part in enumerate(data.parts):
+        lines = [] if source.header else [source.delimiter.join(_quoted(name, quotes) for name in names)]
+        for row in part.rows:
+            fields = (_csv_text(row.get(name), source.delimiter, quotes) for name in names)
+            lines.append(source.delimiter.join(fields))
+        text = "".join(f"{line}\n" for line in lines)
+        (root / f"{number}.csv").write_text(text, encoding="utf-8")
+    return source.model_copy(update={"csv": str(root)})
+
+
+def _csv_text(value: Any, delimiter: str, quotes: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        if quotes:
+            return _quoted(value, quotes)
+        return value.replace(delimiter, "")
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).replace("+00:00", "Z")
+    return repr(value)
+
+
+def _quoted(text: str, quotes: str) -> str:
+    return quotes + text.replace(quotes, quotes * 2) + quotes if quotes else text
+
+
+def _delta(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
+    from deltalake import write_deltalake  # noqa: PLC0415 - an extra
+
+    root = directory / "delta"
+    for part in data.parts or (Part(writer="spark", rows=()),):
+        write_deltalake(root, table_of(part.rows, schema), mode="append")
+    return spec.source.model_copy(update={"delta": str(root), "version": None})
+
+
+def _iceberg(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
+    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
+
+    source: Any = spec.source
+    uri = f"sqlite:///{directory}/catalog.db"
+    prefix = f"PYICEBERG_CATALOG__{source.catalog.upper()}__"
+    for name in [name for name in os.environ if name.startswith(prefix)]:
+        del os.environ[name]
+    os.environ[f"{prefix}URI"] = uri
+    catalog = load_catalog(source.catalog, type="sql", uri=uri, warehouse=f"file://{directory}/warehouse")
+    catalog.create_namespace_if_not_exists(source.iceberg.rpartition(".")[0])
+    table = catalog.create_table(source.iceberg, schema=table_of((), schema).schema)
+    for part in data.parts:
+        if part.rows:
+            table.append(table_of(part.rows, schema))
+    return source.model_copy(update={"snapshot": None})
+
+
+def _duckdb(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
+    import duckdb  # noqa: PLC0415 - an extra
+
+    source: Any = spec.source
+    path = directory / "rows.duckdb"
+    name = [_identifier(part) for part in str(source.table).split(".")]
+    rows = [row for part in data.parts for row in part.rows]
+    with duckdb.connect(path) as connection:
+        connection.register("audited", table_of(rows, schema))
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name[0]}")
+        connection.execute(f"CREATE TABLE {'.'.join(name)} AS SELECT * FROM audited")  # noqa: S608 - names of a spec
+    return source.model_copy(update={"duckdb": str(path)})
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.strip('"').replace('"', '""') + '"'
+
+
+def _postgresql(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:  # noqa: ARG001
+    from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - an extra
+
+    source: Any = spec.source
+    namespace, name = (part.strip('"') for part in str(source.postgresql).split("."))
+    rows = [row for part in data.parts for row in part.rows]
+    table = table_of(rows, schema)
+    with closing(dbapi.connect(os.environ[POSTGRESQL])) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {_identifier(namespace)}")
+        cursor.execute(f"DROP TABLE IF EXISTS {_identifier(namespace)}.{_identifier(name)}")
+        connection.commit()
+        cursor.adbc_ingest(name, table, mode="create", db_schema_name=namespace)
+        connection.commit()
+    return source
+
+
+_WRITERS: dict[str, Callable[[Spec, Schema, DataSet, Path], Any]] = {
+    "parquet": _parquet,
+    "csv": _csv,
+    "delta": _delta,
+    "iceberg": _iceberg,
+    "duckdb": _duckdb,
+    "postgresql": _postgresql,
+}
+
+
+class ScratchDatabase:
+    """A database of an audit's own on a server that `SCRATCH_POSTGRESQL` names; dropped at the end."""
+
+    def __init__(self) -> None:
+        self._server = os.environ.get(SCRATCH_POSTGRESQL, "")
+        self._name = f"suffice_audit_{secrets.token_hex(6)}"
+
+    def __enter__(self) -> Self:
+        if self._server:
+            self._execute(f"CREATE DATABASE {self._name}")
+            base, _, query = self._server.partition("?")
+            uri = f"{base.rpartition('/')[0]}/{self._name}"
+            os.environ[POSTGRESQL] = f"{uri}?{query}" if query else uri
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server:
+            self._execute(f"DROP DATABASE {self._name} WITH (FORCE)")
+
+    def _execute(self, statement: str) -> None:
+        from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - an extra
+
+        with (
+            closing(dbapi.connect(self._server, autocommit=True)) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
+
+
+def remove(directory: Path) -> None:
+    """Remove what a data set was written to."""
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,266 @@
+"""Units and cells read a second time, row by row in plain Python, by what the reference of the spec says.
+
+It imports nothing of the rooms that read, encode or bound rows: only how a spec is declared. So a mistake
+that both share would have to be made twice.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from suffice.pipeline.declaration.derived_conditions import Combination, Comparison, Membership
+from suffice.pipeline.declaration.derived_values import Arithmetic, DatePart, PublicMap, UniformText
+from suffice.pipeline.declaration.domains import Domain, DomainKind, Every, period_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from suffice.pipeline.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.spec.spec import Spec
+
+    Row = Mapping[str, Any]
+
+_YEARS = range(1, 10_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """How many rows may enter at most.
+
+    Attributes
+    ----------
+    cells : dict of int to int
+        By cell, whatever else the units have.
+    whole : int
+        In all cells together.
+    clean : bool
+        Whether no unit has more rows than it may keep, and no row lacks a unit, so that `cells` are exact.
+    """
+
+    cells: dict[int, int]
+    whole: int
+    clean: bool
+
+
+def allowed(spec: Spec, rows: Iterable[Row], window: str) -> Allowed:
+    """Count the rows that may enter each cell, at most so many of each unit.
+
+    Parameters
+    ----------
+    spec : Spec
+    rows : iterable of mapping
+        As they are stored, column by column; None for null.
+    window : str
+    """
+    unit = spec.privacy.column_unit
+    by_unit: dict[object, Counter[int]] = {}
+    clean = True
+    for number, row in enumerate(rows):
+        cell = cell_of(spec, row, window)
+        if cell is None:
+            continue
+        who: object = ("row", number)
+        if unit is not None:
+            value = row[unit.column]
+            if is_null(value):
+                clean = False
+                if str(unit.nulls) == "drop":
+                    continue
+            elif may_be_rounded(value):
+                clean = False
+                continue
+            else:
+                who = identity(value)
+        by_unit.setdefault(who, Counter())[cell] += 1
+    most = unit.max_rows if unit is not None else 1
+    cells: Counter[int] = Counter()
+    whole = 0
+    for counts in by_unit.values():
+        total = sum(counts.values())
+        clean &= total <= most
+        whole += min(total, most)
+        for cell, count in counts.items():
+            cells[cell] += min(count, most)
+    return Allowed(cells=dict(cells), whole=whole, clean=clean)
+
+
+def is_null(value: object) -> bool:
+    """Tell whether a stored value is null, as NaN is."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def may_be_rounded(value: object) -> bool:
+    """Tell whether a floating-point number may stand for an integer that it is not."""
+    return isinstance(value, float) and not (value.is_integer() and abs(value) < 2**53)
+
+
+def identity(value: object) -> object:
+    """Return what two stored values of one unit have in common."""
+    if isinstance(value, bool):
+        return ("number", int(value))
+    if isinstance(value, int | float):
+        return ("number", Fraction(value))
+    return (type(value).__name__, value)
+
+
+def cell_of(spec: Spec, row: Row, window: str) -> int | None:
+    """Return the number of the cell that a row belongs to, None where it belongs to none."""
+    if spec.window is not None:
+        day = _day(row[spec.window.column], str(spec.window.time_zone))
+        if day is None or period_label(day, spec.window.every) != window:
+            return None
+    cell = 0
+    for column, domain in spec.groups.items():
+        code = _code(domain, _value(spec, column, row))
+        if code is None:
+            return None
+        cell = cell * len(domain) + code
+    return cell
+
+
+def _value(spec: Spec, column: str, row: Row) -> Any:
+    return _derived(spec, spec.derived[column], row) if column in spec.derived else row[column]
+
+
+def _code(domain: Domain, value: Any) -> int | None:
+    if is_null(value):
+        return None
+    if domain.kind is DomainKind.PERIOD:
+        day = _day(value, domain.time_zone)
+        label = None if day is None else period_label(day, domain.every or Every.DAY)
+        return domain.keys.index(label) if label in domain.keys else None
+    if domain.kind is DomainKind.RANGE:
+        number, keys = _number(value), domain.keys
+        if not isinstance(keys, range) or number is None or number not in keys:
+            return None
+        return int(number) - keys.start
+    return next((code for code, key in enumerate(domain.keys) if _is_key(value, str(key))), None)
+
+
+def _number(value: Any) -> Fraction | None:
+    if isinstance(value, bool):
+        return Fraction(int(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    try:
+        return Fraction(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_key(value: Any, key: str) -> bool:  # noqa: PLR0911 - a type each
+    if isinstance(value, bool):
+        return key == str(value).lower()
+    if isinstance(value, str):
+        return value == key
+    if isinstance(value, dt.datetime):
+        return value.isoformat() == key
+    if isinstance(value, dt.date):
+        return value.isoformat() == key
+    try:
+        wanted = Fraction(key)
+    except ValueError:
+        return False
+    if isinstance(value, float):
+        return value == float(wanted)
+    return _number(value) == wanted
+
+
+def _local(value: Any, zone: str) -> Any:
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        try:
+            return value.astimezone(ZoneInfo(zone))
+        except OverflowError:
+            return None
+    return value
+
+
+def _day(value: Any, zone: str) -> dt.date | None:
+    if is_null(value):
+        return None
+    local = _local(value, zone)
+    if isinstance(local, dt.datetime):
+        return local.date()
+    return local if isinstance(local, dt.date) else None
+
+
+def _derived(spec: Spec, of: DerivedColumn, row: Row) -> Any:  # noqa: PLR0911 - a kind each
+    if isinstance(of, Combination):
+        is_any = of.any_of is not None
+        parts = [
+            _value(spec, each, row) if isinstance(each, str) else _derived(spec, each, row)
+            for each in of.conditions
+        ]
+        if is_any in parts:
+            return is_any
+        return None if None in parts else not is_any
+    if isinstance(of, Arithmetic):
+        return _computed(of, *(_value(spec, each, row) for each in of.operands))
+    if not isinstance(of, Comparison | Membership | PublicMap | DatePart | UniformText):
+        message = f"a derived column of the kind {type(of).__name__} is not read a second time"
+        raise TypeError(message)
+    value = _value(spec, of.column, row)
+    if is_null(value):
+        return None
+    if isinstance(of, Membership):
+        return _code(of.domain, value) is not None
+    if isinstance(of, PublicMap):
+        code = _code(of.domain, value)
+        to = of.otherwise if code is None else list(of.map.values())[code]
+        return float(to) if isinstance(to, Fraction) else to
+    if isinstance(of, UniformText):
+        text = value.strip() if of.trim else value
+        return {"lower": text.lower(), "upper": text.upper()}.get(str(of.case), text)
+    if isinstance(of, DatePart):
+        return _part(_local(value, of.time_zone or "UTC"), str(of.part))
+    return _compared(of, value)
+
+
+def _part(local: Any, part: str) -> int | None:
+    if local is None or local.year not in _YEARS:
+        return None
+    parts: dict[str, Callable[[], int]] = {
+        "quarter": lambda: (local.month + 2) // 3,
+        "week": lambda: int(local.isocalendar().week),
+        "weekday": lambda: int(local.isoweekday()),
+    }
+    return parts[part]() if part in parts else int(getattr(local, part))
+
+
+def _compared(of: Comparison, value: Any) -> bool | None:
+    if of.is_of_dates:
+        value = _day(value, of.time_zone or "UTC")
+        if value is None:
+            return None
+    inside = True
+    for end, sign in ((of.lowest, 1), (of.highest, -1)):
+        if end is None:
+            continue
+        limit: Any = dt.date.fromisoformat(end[0]) if isinstance(end[0], str) else end[0]
+        if isinstance(value, float):
+            limit = float(limit)
+        above = value > limit if sign > 0 else value < limit
+        inside &= bool(above or (end[1] and value == limit))
+    return inside
+
+
+def _computed(of: Arithmetic, first: Any, second: Any) -> float | None:
+    if is_null(first) or is_null(second) or (of.operation == "ratio" and second == 0):
+        return None
+    x, y = float(first), float(second)
+    try:
+        result = {
+            "sum": lambda: x + y,
+            "difference": lambda: x - y,
+            "product": lambda: x * y,
+            "ratio": lambda: x / y,
+        }[of.operation]()
+    except OverflowError:
+        return None
+    return None if math.isnan(result) else min(max(result, float(of.lower)), float(of.upper))

@@ -1,0 +1,59 @@
+"""`make audit`: every kind of source and path, and random specs, with 50,000 joint pairs in all."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import suffice
+from suffice.auditing.exact_level import try_chains
+from suffice.auditing.scratch_sources import LOOSE
+from support.audited import SPECS, random_spec, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+N_SPECS = int(os.environ.get("SUFFICE_AUDIT_SPECS", "200"))
+N_PAIRS = int(os.environ.get("SUFFICE_AUDIT_PAIRS", "250"))
+"""Pairs of each random spec: 50,000 in all."""
+
+OF_LOOSE_FILES = frozenset({"status", "text"})
+"""What follows from types of single files, in accounts without a contract."""
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", SPECS)
+def test_every_source_is_audited_and_every_mutant_caught(name: str) -> None:
+    spec = suffice.load_spec(SPECS[name])
+    done = suffice.audit(spec, seconds=800)
+    unexpected = [each for each in done.findings if each.check not in OF_LOOSE_FILES]
+    assert unexpected == []
+    assert done.survivors == ()
+    assert len(done.mutants) >= 12
+    if done.source not in {*LOOSE, "csv"}:
+        assert done.ok, done.findings
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(7200)
+def test_neighbours_of_random_specs_lose_no_more_than_declared(tmp_path: Path) -> None:
+    rng = np.random.default_rng(27)
+    pairs, reached = 0, 0
+    for number in range(N_SPECS):
+        spec = random_spec(rng)
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        modes = (("spark", "pandas"), ("pandas",), ("single",), ("postgres",))
+        with running(spec, directory, seed=number) as (runner, maker):
+            chains = maker.chains(N_PAIRS, modes if spec.source.kind in LOOSE else (("spark", "spark"),))
+            level = try_chains(runner, chains, first_only=False)
+        assert level.findings == [], (number, spec.canonical_plan(), level.findings[:3])
+        assert level.largest <= 1
+        pairs += level.pairs
+        reached += level.largest == 1
+    assert pairs == N_SPECS * N_PAIRS
+    assert reached > 0.9 * N_SPECS

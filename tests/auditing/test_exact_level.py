@@ -1,0 +1,56 @@
+"""The exact level: right releases lose what they declare and no more, wrong ones are found."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.auditing.exact_level import joint_loss, try_chains
+from suffice.auditing.mutants import MUTANTS, mutants_of
+from suffice.pipeline.spec.spec import load_spec
+from support.audited import SPECS, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUICK = [name for name in SPECS if name != "iceberg"]  # a catalogue for each data set takes its time
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_neighbours_lose_no_more_than_declared(tmp_path: Path, name: str) -> None:
+    with running(load_spec(SPECS[name]), tmp_path) as (runner, maker):
+        modes = (("spark", "pandas"),) if "parquet" in SPECS[name]["source"] else (("spark", "spark"),)
+        level = try_chains(runner, maker.chains(24, modes), first_only=False)
+    assert level.findings == []
+    assert level.pairs == 24
+    assert level.largest <= 1
+    if "sample" not in name:
+        assert level.largest == 1, "the hardest neighbours lose all that is declared"
+
+
+def test_the_joint_loss_adds_up_over_statistics(tmp_path: Path) -> None:
+    with running(load_spec(SPECS["units in parquet"]), tmp_path) as (runner, maker):
+        (chain,) = maker.chains(1, (("spark", "spark"),))
+        plan = runner.plan()
+        first, second = (runner.totals(data) for data in chain)
+    parts = [
+        Fraction(int(abs(second[one.name] - first[one.name]).sum())) / Fraction(one.scale)
+        for one in plan.statistics
+    ]
+    assert joint_loss(first, second, plan) == sum(parts) == plan.epsilon
+    assert joint_loss(first, first, plan) == 0
+
+
+EXACT = [mutant.name for mutant in MUTANTS if mutant.level == "exact"]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_mutant_of_the_sums_is_found(tmp_path: Path, name: str) -> None:
+    with running(load_spec(SPECS["units in parquet"]), tmp_path) as (runner, maker):
+        (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
+        with mutant.apply():
+            found = try_chains(runner, maker.chains(24), first_only=True).findings
+    assert [finding.level for finding in found] == ["exact"] * len(found)
+    assert found

@@ -1,0 +1,51 @@
+"""Units and cells read twice, by the product and in plain Python: the same counts where both are exact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from suffice.auditing.hostile_rows import DataSet, Part
+from suffice.auditing.second_reading import allowed
+from suffice.auditing.typed_files import stored_rows
+from suffice.pipeline.spec.spec import load_spec
+from support.audited import SPECS, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ["units in parquet", "rows in parquet", "folders", "windows", "windows of a zone", "derived columns"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_readings_count_the_same_records(tmp_path: Path, name: str) -> None:
+    statistic = "carrier"
+    spec = load_spec(SPECS[name])
+    with running(spec, tmp_path) as (runner, maker):
+        plan = runner.plan()
+        known = 0
+        for _ in range(6):
+            rows = [maker.good_row() for _ in range(30)] + [maker.hostile_row() for _ in range(15)]
+            unit = spec.privacy.column_unit
+            if unit is not None:
+                rows = [{**row, unit.column: number} for number, row in enumerate(rows)]
+            rows = [{**row, "carrier": "UA"} for row in rows]  # each counts in its cell
+            data = DataSet(parts=(Part(writer="spark", rows=tuple(rows)),))
+            found = runner.totals(data)[statistic].sum(axis=1)
+            stored = stored_rows(data.parts[0], runner.schema)
+            expected = allowed(spec, stored, runner.window)
+            assert expected.clean
+            assert {cell: int(n) for cell, n in enumerate(found) if n} == expected.cells
+            known += expected.whole
+        assert known > 20
+        assert len(found) == plan.n_cells
+
+
+def test_rows_of_one_unit_are_cut_in_the_second_reading(tmp_path: Path) -> None:
+    spec = load_spec(SPECS["units in parquet"])
+    with running(spec, tmp_path) as (runner, maker):
+        row = {**maker.good_row(0), "who": 7}
+        stored = [row] * 5 + [{**row, "who": None}] * 2 + [{**row, "who": 1.7345e18}]
+        expected = allowed(spec, stored, runner.window)
+    assert (expected.whole, expected.clean) == (5, False)

@@ -1,0 +1,103 @@
+"""Files of audits: what a grant takes, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from suffice.auditing.audit import FALSE_ALARM, PACKAGES
+from suffice.auditing.result import Audit, Finding, Level, MutantResult
+from suffice.errors import SignatureError, UsageError
+from suffice.pipeline.declaration import canonical_json
+from suffice.storage.operations.audits import encode_audit, fitting_audit, read_audit
+from suffice.storage.releases.manifest import software_versions
+from suffice.storage.signatures.keys import load_public_keys, new_keys
+from suffice.storage.signatures.signing import load_signer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def an_audit(**changes: Any) -> dict[str, Any]:
+    """Return the document of an audit that found nothing."""
+    fields: dict[str, Any] = {
+        "name": "flights",
+        "dataset": "passengers",
+        "plan_hash": "a" * 64,
+        "window": "all",
+        "source": "parquet",
+        "cluster": "threads",
+        "levels": (Level(name="exact", trials=10, of="pairs of neighbours", largest="1"),),
+        "findings": (),
+        "mutants": (MutantResult(name="one draw for all cells", caught_by="noise: draws of one release"),),
+        "false_alarm": FALSE_ALARM,
+        "not_tried": (),
+        "versions": software_versions(PACKAGES),
+        "created": "2026-01-01T00:00:00Z",
+        "seconds": 1.0,
+        **changes,
+    }
+    return Audit(**fields).to_dict()
+
+
+def test_a_grant_names_the_audit_by_its_hash(tmp_path: Path) -> None:
+    path = tmp_path / "audit.json"
+    path.write_bytes(encode_audit(an_audit(), None))
+    found = fitting_audit(path, "passengers")
+    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found.plan_hash == "a" * 64
+
+
+FOUND = Finding(level="exact", check="joint loss of neighbours", what="twice")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"dataset": "others"}, "it is of the data set others"),
+        ({"findings": (FOUND,)}, "its verdict is: 1 found"),
+        ({"mutants": (MutantResult(name="m", caught_by=None),)}, "the tests miss 1 of 1 mutants"),
+        ({"mutants": ()}, "by tests that no mutant was tried on"),
+        ({"versions": {**software_versions(PACKAGES), "suffice": "0.0.1"}}, "another version of suffice"),
+        ({"versions": {**software_versions(PACKAGES), "opendp": "0.1"}}, "another version of opendp"),
+    ],
+)
+def test_an_audit_that_does_not_fit_serves_no_grant(
+    tmp_path: Path, changes: dict[str, Any], rule: str
+) -> None:
+    path = tmp_path / "audit.json"
+    path.write_bytes(encode_audit(an_audit(**changes), None))
+    with pytest.raises(UsageError, match=rule):
+        fitting_audit(path, "passengers")
+
+
+def test_a_verdict_that_was_edited_serves_no_grant(tmp_path: Path) -> None:
+    path = tmp_path / "audit.json"
+    path.write_bytes(canonical_json.encode({**an_audit(findings=(FOUND,)), "ok": True}))
+    with pytest.raises(UsageError, match="its verdict is"):
+        fitting_audit(path, "passengers")
+    path.write_bytes(b"{}")
+    with pytest.raises(UsageError, match="is no audit"):
+        read_audit(path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_audit(tmp_path / "nothing")
+
+
+def test_a_signature_is_demanded_where_keys_are(tmp_path: Path) -> None:
+    pairs = [new_keys(tmp_path / f"{name}.pem") for name in "ab"]
+    keys = [load_public_keys([pair.public_key]) for pair in pairs]
+    path = tmp_path / "audit.json"
+    path.write_bytes(encode_audit(an_audit(), load_signer(pairs[0].private_key)))
+    assert fitting_audit(path, "passengers", keys[0]).plan_hash == "a" * 64
+    with pytest.raises(SignatureError, match="is demanded"):
+        fitting_audit(path, "passengers", keys[1])
+    path.write_bytes(encode_audit(an_audit(), None))
+    with pytest.raises(SignatureError, match="not signed"):
+        fitting_audit(path, "passengers", keys[0])
+
+
+def test_it_never_says_private() -> None:
+    assert an_audit()["verdict"] == "nothing found by tests that catch these 1 mutants"
+    assert "private" not in str(an_audit(findings=(FOUND,)))
