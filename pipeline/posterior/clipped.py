@@ -1,6 +1,6 @@
-r"""The distribution of one parameter behind noisy sums of clipped counts, by quadrature, under any prior.
+r"""The distribution of one parameter behind noisy sums of clipped records, by quadrature, under any prior.
 
-The likelihood of a cell's noisy sums is exact (``likelihood``); times the prior, and times those of other
+The likelihood of a cell's noisy sums is exact for records on a lattice (``likelihood``), as counts are; times the prior, and times those of other
 data sets with the same parameter where there are any, it is integrated over the logarithm of a rate, or the
 logit of a probability, on panels that saddle points find.
 """
@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.distributions.adaptive_blocks import divide
-from suffice.pipeline.distributions.beta import Beta
-from suffice.pipeline.distributions.gamma import Gamma
-from suffice.pipeline.distributions.line import Line
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.clipped.likelihood import log_product
 from suffice.pipeline.engines.clipped.saddle_point import ClippedSums, saddle, tilted
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.posterior.any_prior import LINES
 from suffice.pipeline.priors.density import Density, DensityOnLine
 from suffice.pipeline.priors.mixtures import Mixture
 from suffice.pipeline.priors.record_count import Fixed
@@ -29,14 +27,16 @@ from suffice.pipeline.priors.record_count import Fixed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from suffice.pipeline.distributions.line import Line
     from suffice.pipeline.distributions.on_grid import Cell
     from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.families.shared.clipped_record import ClippedRecord
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Cells, Floats
 
 
-LINES: dict[type[Prior], Line] = {Beta: Line.LOGIT, Gamma: Line.LOGARITHM}
 _NATS = 50.0
 """How far below its highest density the tails of a conjugate prior end."""
 _FARTHEST_PLACE = 690.0
@@ -48,6 +48,12 @@ _LONGEST = 2.0
 _NOTHING = -1e100
 _DEEP = 100.0
 """Nats below the mode of a product beyond which it is evaluated only roughly."""
+_BESIDE_NOISE = 0.005
+"""Of the noise's variance, what a coarse lattice may add to that of a sum."""
+_SURE = 4.0
+"""Standard deviations of N's noise above its estimate up to which that holds."""
+_FEWEST = 8
+"""Steps of a lattice."""
 _ELEMENTS = 1 << 21
 """Chances held at a time while panels are found: some hundred megabytes with what rests on them."""
 
@@ -71,7 +77,7 @@ class PriorOnLine:
 def clipped_distribution(
     parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
 ) -> GriddedDistribution:
-    """Return the distribution of a family's one parameter given noisy sums of clipped counts.
+    """Return the distribution of a family's one parameter given noisy sums of clipped records.
 
     Parameters
     ----------
@@ -92,8 +98,7 @@ def clipped_distribution(
     line = LINES[family.prior]
     (name,) = _nothing_observed(statistic, family.default_prior(statistic.plan.parameters)).parameters
     own = prior_on_line(statistic, prior, line)
-    counts = [noisy_counts(part, given) for part, given in zip(parts, n_priors, strict=True)]
-    distribution = GriddedDistribution.of(name, line, _cells(statistic, own, counts, n_priors, line))
+    distribution = GriddedDistribution.of(name, line, _cells(parts, own, n_priors, line))
     # Records at the bound rule out no larger rate: a posterior has the moments that its prior has.
     alone = GriddedDistribution.of(name, line, [(own.edges[:-1], own.edges[1:], own.log_density)])
     return replace(
@@ -103,16 +108,53 @@ def clipped_distribution(
     )
 
 
-def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior) -> ClippedSums:
-    """Return the raw noisy sums and their distribution."""
+def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cells:
+    r"""Return in how many steps one clipped record is taken, (n_cells,): as few as the noise allows.
+
+    Between R steps a record's variance rises by up to :math:`C^2 / 4 R^2`, with C its bound: that of N records
+    by as little of the noise's variance, :math:`2 b^2`, as ``_BESIDE_NOISE`` where
+
+    .. math:: R^2 \ge N C^2 / (8 b^2 \cdot 0.005).
+    """
+    plan = parts[0].plan
+    record = _record_of(plan)
+    finest = record.reach(plan.parameters)
+    needed = np.full(len(parts[0].values), float(finest) if record.is_exact else min(finest, _FEWEST))
+    if not record.is_exact:
+        for part, n_prior in zip(parts, n_priors, strict=True):
+            width = float(1 << (part.plan.parameters.lattice_bits or 0))
+            wide = part.plan.scale / width
+            n = np.full(len(needed), float(n_prior.support[0]))
+            if part.values.shape[1] > 1:
+                n = np.sum(part.values.astype(np.float64), axis=1) / width + _SURE * 2.0 * wide
+            n = np.clip(n, *map(float, n_prior.support))
+            needed = np.maximum(needed, np.sqrt(n / (8.0 * _BESIDE_NOISE)) / wide)
+    halvings = np.floor(np.log2(np.maximum(finest / needed, 1.0)))
+    return np.ceil(finest / np.exp2(halvings)).astype(np.int64)
+
+
+def _record_of(plan: StatisticPlan) -> ClippedRecord:
+    record = FAMILIES[plan.family].clipped_record
+    assert record is not None  # noqa: S101 - the caller has looked
+    return record
+
+
+def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior, reach: int) -> ClippedSums:
+    """Return the raw noisy sums and their distribution, in steps of which a record's bound has so many.
+
+    What was released is rounded to a step, which is little beside what one clipped record varies by.
+    """
     plan = statistic.plan
-    values = statistic.values.astype(np.float64)
+    bits = plan.parameters.lattice_bits
+    step = 1.0 if bits is None else (1 << bits) / reach
+    values = statistic.values.astype(np.float64) / step
+    first = np.rint(values[:, 0])
     low, high = n_prior.support
     return ClippedSums(
-        first=values[:, 0],
-        second=values[:, 1] if values.shape[1] > 1 else None,
-        reach=int(plan.parameters.upper or 0),
-        scale=plan.scale,
+        first=first,
+        second=np.rint(np.sum(values, axis=1)) - first if values.shape[1] > 1 else None,
+        reach=reach,
+        scale=plan.scale / step,
         low=float(low),
         high=float(high),
     )
@@ -138,9 +180,20 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
             log_density=lambda position: np.logaddexp.reduce(
                 log_weights + np.stack([part.log_density(position) for part in parts])
             ),
-            edges=np.unique(np.concatenate([part.edges for part in parts])),
+            edges=_thinned(parts),
         )
     return _conjugate(statistic, prior)
+
+
+def _thinned(parts: Sequence[PriorOnLine]) -> Floats:
+    """The edges of all, but for those nearer to the last one than any of a single component are."""
+    edges = np.unique(np.concatenate([part.edges for part in parts]))
+    apart = min(float(np.min(np.diff(part.edges))) for part in parts)
+    kept = [edges[0]]
+    for edge in edges[1:-1]:
+        if edge - kept[-1] >= apart and edges[-1] - edge >= apart / 2.0:
+            kept.append(edge)
+    return np.array([*kept, edges[-1]])
 
 
 def _conjugate(statistic: NoisyStatistic, prior: Prior) -> PriorOnLine:
@@ -165,23 +218,32 @@ def _nothing_observed(statistic: NoisyStatistic, prior: Prior) -> Any:
 
 
 def _cells(
-    statistic: NoisyStatistic,
-    prior: PriorOnLine,
-    counts: Sequence[ClippedSums],
-    n_priors: Sequence[NPrior],
-    line: Line,
+    parts: Sequence[NoisyStatistic], prior: PriorOnLine, n_priors: Sequence[NPrior], line: Line
+) -> list[Cell]:
+    """Panels and log densities, cell by cell; those on one lattice together."""
+    steps = reaches(parts, n_priors)
+    found: dict[int, Cell] = {}
+    for reach in np.unique(steps).tolist():
+        rows = np.flatnonzero(steps == reach)
+        some = [part.take(rows) for part in parts]
+        found |= zip(rows.tolist(), _cells_in_steps(some, prior, n_priors, line, reach), strict=True)
+    return [found[row] for row in range(len(steps))]
+
+
+def _cells_in_steps(
+    parts: Sequence[NoisyStatistic], prior: PriorOnLine, n_priors: Sequence[NPrior], line: Line, reach: int
 ) -> Iterator[Cell]:
     """Panels and log densities, cell by cell; panels are found for many cells at a time."""
-    constants = statistic.plan.parameters
-    record: Any = FAMILIES[statistic.plan.family].clipped_record
+    plan = parts[0].plan
+    record = _record_of(plan)
+    counts = [noisy_counts(part, given, reach) for part, given in zip(parts, n_priors, strict=True)]
 
     def chances(position: Floats) -> Floats:
-        distribution: Floats = record(line.parameter(position), constants)
-        return distribution
+        return record.chances(line.parameter(position), plan.parameters, reach)
 
     per_cell = 5 * (len(prior.edges) + len(counts) * len(_AROUND)) * (counts[0].reach + 1)
     step = max(1, _ELEMENTS // per_cell)
-    cells = np.arange(len(statistic.values))
+    cells = np.arange(len(parts[0].values))
     for start in range(0, len(cells), step):
         batch = [part.take(cells[start : start + step]) for part in counts]
         row, left, right = _panels(batch, prior, chances)
