@@ -52,6 +52,9 @@ _BESIDE_NOISE = 0.005
 """Of the noise's variance, what a coarse lattice may add to that of a sum."""
 _SURE = 4.0
 """Standard deviations of N's noise above its estimate up to which that holds."""
+_RESOLVED = 64.0
+"""Radians by which the highest frequency of a coarse lattice turns within the noise's scale: with c of them,
+no more than 2 / (pi c) of a likelihood is left out at a kink of the noise's density, and less elsewhere."""
 _FEWEST = 8
 """Steps of a lattice."""
 _ELEMENTS = 1 << 21
@@ -155,6 +158,7 @@ def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior, reach: int) -> Clip
         second=np.rint(np.sum(values, axis=1)) - first if values.shape[1] > 1 else None,
         reach=reach,
         scale=plan.scale / step,
+        highest=np.pi if bits is None else min(_RESOLVED * step / plan.scale, np.pi),
         low=float(low),
         high=float(high),
     )
