@@ -25,6 +25,9 @@ _STEPS = 64
 """Of a gamma variable of a shape up to ``_NARROW``."""
 _NARROW = 8.0
 """From this shape on a variable is narrower beside its mean, by the root of the shape, and so are steps."""
+_LEAST = 1e-300
+_RATES = 1e-100, 1e100
+"""Of a step: beyond them all records are at an end."""
 
 
 def steps_of_gamma(shape: float, most: int) -> int:
@@ -36,27 +39,21 @@ def clipped_gamma(rate: Floats, upper: float, shape: float, steps: int) -> Float
     r"""Return the chances of steps of :math:`\min(T, u)`, :math:`T \sim \mathrm{Gamma}(k, r)`: (n, steps + 1)."""
     from scipy.special import gammainc, gammaincc  # noqa: PLC0415 - slow to import
 
-    step = upper / steps
-    with np.errstate(over="ignore"):
-        place = rate[:, None] * (step * np.arange(1.0, steps + 1.0))
-        mean = (shape / rate / step)[:, None]
-    beyond = gammaincc(shape, place)
-    # E min(T, t) and E (T - t)^+ in steps: each is precise where it is the small one of the two.
     number = np.arange(1.0, steps + 1.0)
-    with np.errstate(invalid="ignore"):
-        below = mean * gammainc(shape + 1.0, place) + number * beyond
-        above = np.maximum(mean * gammaincc(shape + 1.0, place) - number * beyond, 0.0)
-    below = np.where(np.isfinite(mean), below, number)
-    chances = np.empty((len(rate), steps + 1))
-    chances[:, 0] = 1.0 - below[:, 0]
-    chances[:, -1] = below[:, -1] - (below[:, -2] if steps > 1 else 0.0)
-    if steps > 1:
-        before = np.concatenate([np.zeros_like(below[:, :1]), below[:, :-2]], axis=1)
-        by_below = 2.0 * below[:, :-1] - before - below[:, 1:]
-        by_above = np.empty_like(by_below)
-        by_above[:, 1:] = above[:, :-2] - 2.0 * above[:, 1:-1] + above[:, 2:]
-        by_above[:, 0] = by_below[:, 0]
-        chances[:, 1:-1] = np.where((place[:, :-1] > shape) & np.isfinite(mean), by_above, by_below)
-    np.maximum(chances, 0.0, out=chances)
+    with np.errstate(over="ignore"):
+        of_step = np.clip(rate * (upper / steps), *_RATES)[:, None]
+    place, mean = of_step * number, shape / of_step
+    # E min(T, t) and E (T - t)^+ in steps: each is precise where it is the small one of the two.
+    beyond = gammaincc(shape, place)
+    below = mean * gammainc(shape + 1.0, place) + number * beyond
+    above = np.maximum(mean * gammaincc(shape + 1.0, place) - number * beyond, 0.0)
+    none = np.zeros_like(of_step)
+    by_below = -np.diff(np.concatenate([none, below], axis=1), 2, axis=1)
+    by_above = np.diff(np.concatenate([mean, above], axis=1), 2, axis=1)
+    inner = np.where(place[:, :-1] > shape, by_above, by_below)
+    last = np.diff(np.concatenate([none, below], axis=1)[:, -2:], axis=1)
+    chances = np.concatenate([1.0 - below[:, :1], inner, last], axis=1)
+    # Above 0, so that no tilt to one end leaves nothing.
+    np.maximum(chances, _LEAST, out=chances)
     chances /= np.sum(chances, axis=1, keepdims=True)
     return chances
