@@ -24,6 +24,7 @@ from suffice.pipeline.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.any_prior import LINES, any_prior_posterior
 from suffice.pipeline.posterior.clipped import clipped_distribution
+from suffice.pipeline.posterior.estimand import can_be_modelled
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.priors.density import Density
@@ -58,7 +59,7 @@ def distribution_with_clipping(
     Under a density it is modelled wherever it may be: that costs no more.
     """
     cells = len(statistic.values)
-    is_possible = can_be_modelled([statistic])
+    is_possible = can_be_modelled(FAMILIES[statistic.plan.family], [statistic])
     if isinstance(prior, Density):
         if not is_possible:
             return any_prior_posterior(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
@@ -83,20 +84,12 @@ def pooled_with_clipping(
 ) -> tuple[Distribution, Mask]:
     """Return the same of a parameter that aligned statistics of disjoint data share, each with its own N."""
     cells = len(parts[0].values)
-    is_possible = can_be_modelled(parts)
+    is_possible = can_be_modelled(FAMILIES[parts[0].plan.family], parts)
     if isinstance(prior, Density) and is_possible and where.all():
         return clipped_distribution(parts, prior, n_priors), where
     plain = pooled_grid_distribution(parts, prior, n_priors)
     matters = _matters(parts[0], plain) & where if is_possible else np.zeros(cells, dtype=bool)
     return _partly(plain, parts, prior, n_priors, matters), matters
-
-
-def can_be_modelled(parts: Sequence[NoisyStatistic]) -> bool:
-    """Whether one record's lattice is short enough, and there is one noise of every part's sums."""
-    record = FAMILIES[parts[0].plan.family].clipped_record
-    return record is not None and all(
-        record.can_be_modelled(part.plan.parameters) and not part.further for part in parts
-    )
 
 
 def _partly(
