@@ -1,28 +1,26 @@
 r"""The distribution of one parameter behind noisy sums of clipped records, by quadrature, under any prior.
 
-The likelihood of a cell's noisy sums is exact for records on a lattice (``likelihood``), as counts are; times the prior, and times those of other
-data sets with the same parameter where there are any, it is integrated over the logarithm of a rate, or the
-logit of a probability, on panels that saddle points find.
+The likelihood of a cell's noisy sums is exact for records on a lattice (``likelihood``): counts are on one,
+others stand as the two values about them, and the fewer steps the wider the noise is. Times the prior, and
+times those of other data sets with the same parameter where there are any, it is integrated over the
+logarithm of a rate, or the logit of a probability, on panels that saddle points find.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.distributions.adaptive_blocks import divide
 from suffice.pipeline.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.clipped.likelihood import log_product
 from suffice.pipeline.engines.clipped.saddle_point import ClippedSums, saddle, tilted
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.any_prior import LINES
-from suffice.pipeline.priors.density import Density, DensityOnLine
-from suffice.pipeline.priors.mixtures import Mixture
-from suffice.pipeline.priors.record_count import Fixed
+from suffice.pipeline.posterior.prior_on_line import nothing_observed, prior_on_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,17 +29,15 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.on_grid import Cell
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord
+    from suffice.pipeline.posterior.prior_on_line import PriorOnLine
+    from suffice.pipeline.priors.density import Density
+    from suffice.pipeline.priors.mixtures import Mixture
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Cells, Floats
 
 
-_NATS = 50.0
-"""How far below its highest density the tails of a conjugate prior end."""
-_FARTHEST_PLACE = 690.0
-"""Beyond it the logarithm of a rate has no exponential."""
-_OCTAVES = np.exp2(np.arange(0.0, 40.0))
 _AROUND = np.array([-8.0, -3.0, 0.0, 3.0, 8.0])
 _RISE = 16.0
 _LONGEST = 2.0
@@ -59,22 +55,6 @@ _FEWEST = 8
 """Steps of a lattice."""
 _ELEMENTS = 1 << 21
 """Chances held at a time while panels are found: some hundred megabytes with what rests on them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriorOnLine:
-    """A proper prior on the line, but for a constant.
-
-    Attributes
-    ----------
-    log_density : callable
-        Positions (n,) -> log densities.
-    edges : ndarray of shape (n_edges,), float64
-        Ascending; outside of them nothing matters.
-    """
-
-    log_density: Callable[[Floats], Floats]
-    edges: Floats
 
 
 def clipped_distribution(
@@ -99,7 +79,7 @@ def clipped_distribution(
     statistic = parts[0]
     family = FAMILIES[statistic.plan.family]
     line = LINES[family.prior]
-    (name,) = _nothing_observed(statistic, family.default_prior(statistic.plan.parameters)).parameters
+    (name,) = nothing_observed(statistic, family.default_prior(statistic.plan.parameters)).parameters
     own = prior_on_line(statistic, prior, line)
     distribution = GriddedDistribution.of(name, line, _cells(parts, own, n_priors, line))
     # Records at the bound rule out no larger rate: a posterior has the moments that its prior has.
@@ -114,7 +94,7 @@ def clipped_distribution(
 def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cells:
     r"""Return in how many steps one clipped record is taken, (n_cells,): as few as the noise allows.
 
-    Between R steps a record's variance rises by up to :math:`C^2 / 4 R^2`, with C its bound: that of N records
+    With R steps up to the bound C a record's variance rises by up to :math:`C^2 / 4 R^2`: that of N records
     by as little of the noise's variance, :math:`2 b^2`, as ``_BESIDE_NOISE`` where
 
     .. math:: R^2 \ge N C^2 / (8 b^2 \cdot 0.005).
@@ -130,7 +110,7 @@ def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cell
             n = np.full(len(needed), float(n_prior.support[0]))
             if part.values.shape[1] > 1:
                 n = np.sum(part.values.astype(np.float64), axis=1) / width + _SURE * 2.0 * wide
-            n = np.clip(n, *map(float, n_prior.support))
+            n = np.clip(n, float(n_prior.support[0]), float(n_prior.support[1]))
             needed = np.maximum(needed, np.sqrt(n / (8.0 * _BESIDE_NOISE)) / wide)
     halvings = np.floor(np.log2(np.maximum(finest / needed, 1.0)))
     return np.ceil(finest / np.exp2(halvings)).astype(np.int64)
@@ -162,63 +142,6 @@ def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior, reach: int) -> Clip
         low=float(low),
         high=float(high),
     )
-
-
-def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, line: Line) -> PriorOnLine:
-    """Return a prior's log density on the line, and where it is.
-
-    Raises
-    ------
-    PriorError
-        Where a density is improper or leaves the parameter's domain.
-    """
-    if isinstance(prior, Density):
-        default = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
-        typical = float(coordinate_of(_nothing_observed(statistic, default)).centre[0])
-        found = DensityOnLine.of(prior, line, typical)
-        return PriorOnLine(log_density=found.log_density, edges=found.edges)
-    if isinstance(prior, Mixture):
-        parts = [_conjugate(statistic, component) for component in prior.components]
-        log_weights = np.log(np.array(prior.weights))[:, None]
-        return PriorOnLine(
-            log_density=lambda position: np.logaddexp.reduce(
-                log_weights + np.stack([part.log_density(position) for part in parts])
-            ),
-            edges=_thinned(parts),
-        )
-    return _conjugate(statistic, prior)
-
-
-def _thinned(parts: Sequence[PriorOnLine]) -> Floats:
-    """The edges of all, but for those nearer to the last one than any of a single component are."""
-    edges = np.unique(np.concatenate([part.edges for part in parts]))
-    apart = min(float(np.min(np.diff(part.edges))) for part in parts)
-    kept = [edges[0]]
-    for edge in edges[1:-1]:
-        if edge - kept[-1] >= apart and edges[-1] - edge >= apart / 2.0:
-            kept.append(edge)
-    return np.array([*kept, edges[-1]])
-
-
-def _conjugate(statistic: NoisyStatistic, prior: Prior) -> PriorOnLine:
-    distribution = coordinate_of(_nothing_observed(statistic, prior))
-    centre, width = float(distribution.centre[0]), float(distribution.width[0])
-
-    def log_density(position: Floats) -> Floats:
-        return distribution.log_density(position[:, None])[:, 0]
-
-    positions = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
-    positions = positions[positions < _FARTHEST_PLACE]
-    value = log_density(positions)
-    kept = np.flatnonzero(value > np.max(value) - _NATS)
-    first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(positions) - 1)
-    return PriorOnLine(log_density=log_density, edges=positions[first : last + 1])
-
-
-def _nothing_observed(statistic: NoisyStatistic, prior: Prior) -> Any:
-    """The prior, as the distribution of one cell."""
-    latent: Any = FAMILIES[statistic.plan.family].latent
-    return latent(statistic, prior, Fixed(0))[1](np.zeros(1), np.zeros(1))
 
 
 def _cells(

@@ -6,12 +6,11 @@ the limit of many records, a cell's posterior is left as it is where
 
 .. math:: E |s(\theta)| \le 0.01 \; \mathrm{sd}(x(\theta))
 
-over that posterior: intervals of 95 % that are off by so much cover 94.999 %. On the line no far tail of large
-rates hides what happens to the small ones. Most cells are told eight standard deviations from their means
-alone: where the shift is that small even there, it is so on average. The
-posterior comes from clipped records itself, and so understates what was clipped; but where the distribution
-at the clipped mean has next to nothing beyond the bound, the distribution that it came from has no more than
-next to nothing there either.
+over that posterior: intervals of 95 % that are off by so much cover 94.999 %. On the line no far tail of
+large rates hides what happens to the small ones. Most cells are told eight standard deviations from their
+means alone: where the shift is that small even there, it is so on average. The posterior comes from clipped
+records itself, and so understates what was clipped; but where the distribution at the clipped mean has next
+to nothing beyond the bound, the distribution that it came from has no more than next to nothing there either.
 """
 
 from __future__ import annotations
@@ -68,14 +67,17 @@ def distribution_with_clipping(
         return _partly(
             any_prior_posterior(statistic, prior, n_prior), [statistic], prior, [n_prior], where
         ), where
-    is_mixed = isinstance(prior, Mixture) and not isinstance(prior, SpreadScale)
-    parts = prior.components if is_mixed else (prior,)
-    distributions = [_noise_aware(statistic, part, n_prior) for part in parts]
+    components: Sequence[Prior | Mixture] = (prior,)
+    if isinstance(prior, Mixture) and not isinstance(prior, SpreadScale):
+        components = prior.components
+    distributions = [_noise_aware(statistic, component, n_prior) for component in components]
     matters = np.zeros(cells, dtype=bool)
     if is_possible:
         for distribution in distributions:
             matters |= _matters(statistic, distribution) & where
-    plain = mixture_distribution(prior, distributions) if is_mixed else distributions[0]
+    plain: Distribution = distributions[0]
+    if isinstance(prior, Mixture) and not isinstance(prior, SpreadScale):
+        plain = mixture_distribution(prior, distributions)
     return _partly(plain, [statistic], prior, [n_prior], matters), matters
 
 
@@ -157,7 +159,7 @@ def _signed(statistic: NoisyStatistic, values: Floats) -> Floats:
     return moved
 
 
-def _noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> LatentSumPosterior:
+def _noise_aware(statistic: NoisyStatistic, prior: Prior | Mixture, n_prior: NPrior) -> LatentSumPosterior:
     noise_aware: Any = FAMILIES[statistic.plan.family].noise_aware
     distribution: LatentSumPosterior = noise_aware(statistic, prior, n_prior)
     return distribution

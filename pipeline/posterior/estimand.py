@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.posterior.judged import Judged
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 
 
 def estimand_text(posterior: Judged) -> str:

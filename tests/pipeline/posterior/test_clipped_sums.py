@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.posterior.posterior import Posterior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.measure import PowerSums
     from suffice.typing import Floats
 
 noise_aware_posterior = partial(posterior_by_default, clipping=MODELLED)
@@ -61,9 +62,7 @@ def shape_of(family: str) -> float:
     return {"gamma": 2.0, "normal_known_mean": 0.5}.get(family, 1.0)
 
 
-def enumerated(
-    family: str, statistic: NoisyStatistic, prior: Any, n_prior: NPrior
-) -> tuple[Floats, Floats]:
+def enumerated(family: str, statistic: NoisyStatistic, prior: Any, n_prior: NPrior) -> tuple[Floats, Floats]:
     """Parameters, and probabilities of them for the first cell: every N, sums on a fine lattice."""
     upper = float(statistic.plan.parameters.upper or 0)
     shape = shape_of(family)
@@ -178,7 +177,9 @@ def of_records(
     plan = statistic_plan(entry, epsilon=epsilon, public_n=False)
     spec = of_family.spec.model_validate({**entry, "column": "x"}, strict=False)
     sums = power_sums(
-        of_family.measure(spec), np.full(cells, n), lambda record: rng.exponential(truth, len(record))
+        cast("PowerSums", of_family.measure(spec)),
+        np.full(cells, n),
+        lambda record: rng.exponential(truth, len(record)),
     )
     exact = of_family.totals(spec, plan.design, sums.clipped)
     return noisy_statistic(plan, exact + discrete_laplace(plan.scale, exact.shape, rng))
@@ -241,7 +242,9 @@ def test_counts_of_moved_records_speak() -> None:
     assert silent.models_clipping is not None
     assert not silent.models_clipping.any()
     plan = statistic_plan(
-        {"family": "exponential", "upper": "10", "count_clipped": {"weight": "1"}}, epsilon="4", public_n=False
+        {"family": "exponential", "upper": "10", "count_clipped": {"weight": "1"}},
+        epsilon="4",
+        public_n=False,
     )
     weight = STEPS
     first, second = round(300 * STEPS * 0.497), round(300 * STEPS * 0.503)
@@ -269,9 +272,7 @@ def test_wide_noise_takes_fewer_steps() -> None:
 
 
 def test_a_shape_too_narrow_for_the_longest_lattice_is_not_modelled_but_warned_of() -> None:
-    plan = statistic_plan(
-        {"family": "gamma", "shape": "4000", "upper": "10"}, epsilon="1", public_n=False
-    )
+    plan = statistic_plan({"family": "gamma", "shape": "4000", "upper": "10"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[997 * STEPS, 3 * STEPS]], dtype=object))
     posterior = noise_aware_posterior(statistic)
     assert posterior.models_clipping is not None

@@ -21,10 +21,8 @@ def test_means_are_kept_and_variances_nearly(shape: float, share: float) -> None
     (chances,) = clipped_gamma(np.array([rate]), UPPER, shape, steps)
     value = np.linspace(0.0, UPPER, steps + 1)
     record = stats.gamma(shape, scale=1.0 / rate)
-    mean, square = (
-        record.expect(lambda x, power=power: x**power, lb=0.0, ub=UPPER, epsabs=1e-12) + UPPER**power * share
-        for power in (1, 2)
-    )
+    mean = record.expect(lambda x: x, lb=0.0, ub=UPPER, epsabs=1e-12) + UPPER * share
+    square = record.expect(lambda x: x**2, lb=0.0, ub=UPPER, epsabs=1e-12) + UPPER**2 * share
     assert chances.sum() == pytest.approx(1.0, abs=1e-12)
     assert chances @ value == pytest.approx(mean, rel=1e-6)
     variance = float(chances @ (value - mean) ** 2)
