@@ -112,7 +112,7 @@ def skewed(family: str) -> tuple[Draw, float]:
 def held(
     family: str, draw: Draw, truth: float, cells: int, rows: int, epsilon: str, clipping: str
 ) -> tuple[Floats, float, float, float]:
-    """Intervals that hold the truth, (3,); shares of cells modelled and of records clipped; seconds a cell."""
+    """Intervals that hold the truth, (3,); shares of cells modelled, and of records clipped; seconds."""
     rng = np.random.default_rng()
     of_family, entry = FAMILIES[family], {"family": family, "column": "x", **ENTRIES[family]}
     spec = of_family.spec.model_validate(entry, strict=False)
