@@ -15,6 +15,7 @@ import numpy as np
 from suffice.pipeline.declaration.fields import Count
 from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.families.shared.clipped_record import counting
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, one_sum_family
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
@@ -113,7 +114,7 @@ FAMILY = one_sum_family(
         natural=natural,
         in_jax=in_jax,
         outside=outside,
-        clipped_record=clipped_record,
+        clipped_record=counting(clipped_record),
         limits=lambda parameters: (0.0, bounds(parameters)[1]),
         interval=HIGHEST_DENSITY,
     ),

@@ -92,8 +92,9 @@ def pool(
     n_prior : optional
         Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
     clipping : {"by-evidence", "modelled", "ignored"}
-        As in ``Release.posterior``. Under `same_data` clipped counts are never modelled: the distribution of
-        their sums is worked out behind one noise alone.
+        As in ``Release.posterior``. Under `same_data` clipped records of families with one sum are never
+        modelled, and are warned of where they were to be: the distribution of their sums is worked out behind
+        one noise alone.
     predictor_prior : prior object or str, optional
         As in ``Release.posterior``, of a regression's predictors, which differ from data set to data set.
     where : mapping, optional
@@ -135,12 +136,11 @@ def pool(
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    counts = FAMILIES[parts[0].plan.family].clipped_record is not None
     found = noise_aware_posterior(
         observed_again(parts),
         prior=prior,
         n_prior=n_prior,
-        clipping=IGNORED if counts else clipping,
+        clipping=clipping,
         predictor_prior=predictor_prior,
     )
     return dataclasses.replace(found, releases=names)

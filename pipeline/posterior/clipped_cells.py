@@ -1,16 +1,16 @@
 r"""In which cells clipping is modelled, told from public numbers and released statistics only.
 
-The posterior without it is a fast one, and says by itself where clipping cannot matter: with s(theta) the
-shift that clipping gives to the parameter in the limit of many records, a cell's posterior is left as it is
-where
+The posterior without it is a fast one, and says by itself where clipping cannot matter: with x(theta) the
+parameter's position on the line (its logarithm or logit), and s(theta) the shift that clipping gives to it in
+the limit of many records, a cell's posterior is left as it is where
 
-.. math:: E |s(\theta)| \le 0.01 \; \mathrm{sd}(\theta)
+.. math:: E |s(\theta)| \le 0.01 \; \mathrm{sd}(x(\theta))
 
-over that posterior: intervals of 95 % that are off by so much cover 94.999 %. Most cells are told eight
-standard deviations from their means alone: where the shift is that small even there, it is so on average. The
-posterior comes from clipped records itself, and so understates what was clipped; but where the distribution
-at the clipped mean has next to nothing beyond the bound, the distribution that it came from has no more than
-next to nothing there either.
+over that posterior: intervals of 95 % that are off by so much cover 94.999 %. On the line no far tail of
+large rates hides what happens to the small ones. Most cells are told eight standard deviations from their
+means alone: where the shift is that small even there, it is so on average. The posterior comes from clipped
+records itself, and so understates what was clipped; but where the distribution at the clipped mean has next
+to nothing beyond the bound, the distribution that it came from has no more than next to nothing there either.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import numpy as np
 
 from suffice.pipeline.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.any_prior import any_prior_posterior
-from suffice.pipeline.posterior.clipped import LINES, clipped_distribution
+from suffice.pipeline.posterior.any_prior import LINES, any_prior_posterior
+from suffice.pipeline.posterior.clipped import clipped_distribution
+from suffice.pipeline.posterior.estimand import can_be_modelled
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
 from suffice.pipeline.posterior.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.priors.density import Density
-from suffice.pipeline.priors.mixtures import Mixture
+from suffice.pipeline.priors.mixtures import Mixture, SpreadScale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,17 +36,18 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.on_grid import GriddedDistribution
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
+    from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.priors.record_count import NPrior
     from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats, Mask
 
 
 NEGLIGIBLE = 0.01
 """Posterior standard deviations of expected shift up to which clipping is left out."""
-LARGEST_BOUND = 1024
-"""Above it one record has too many values to be quick: clipping is not modelled but warned of."""
 _FAR = 8.0
 _POSITIONS = np.linspace(-30.0, 30.0, 8193)
+"""About that of the parameter whose mean is at the bound."""
 
 
 def distribution_with_clipping(
@@ -56,7 +58,7 @@ def distribution_with_clipping(
     Under a density it is modelled wherever it may be: that costs no more.
     """
     cells = len(statistic.values)
-    is_possible = _is_possible(statistic)
+    is_possible = can_be_modelled(FAMILIES[statistic.plan.family], [statistic])
     if isinstance(prior, Density):
         if not is_possible:
             return any_prior_posterior(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
@@ -65,13 +67,17 @@ def distribution_with_clipping(
         return _partly(
             any_prior_posterior(statistic, prior, n_prior), [statistic], prior, [n_prior], where
         ), where
-    parts = prior.components if isinstance(prior, Mixture) else (prior,)
-    distributions = [_noise_aware(statistic, part, n_prior) for part in parts]
+    components: Sequence[Prior | Mixture] = (prior,)
+    if isinstance(prior, Mixture) and not isinstance(prior, SpreadScale):
+        components = prior.components
+    distributions = [_noise_aware(statistic, component, n_prior) for component in components]
     matters = np.zeros(cells, dtype=bool)
     if is_possible:
         for distribution in distributions:
             matters |= _matters(statistic, distribution) & where
-    plain = mixture_distribution(prior, distributions) if isinstance(prior, Mixture) else distributions[0]
+    plain: Distribution = distributions[0]
+    if isinstance(prior, Mixture) and not isinstance(prior, SpreadScale):
+        plain = mixture_distribution(prior, distributions)
     return _partly(plain, [statistic], prior, [n_prior], matters), matters
 
 
@@ -80,16 +86,12 @@ def pooled_with_clipping(
 ) -> tuple[Distribution, Mask]:
     """Return the same of a parameter that aligned statistics of disjoint data share, each with its own N."""
     cells = len(parts[0].values)
-    is_possible = all(_is_possible(part) for part in parts)
+    is_possible = can_be_modelled(FAMILIES[parts[0].plan.family], parts)
     if isinstance(prior, Density) and is_possible and where.all():
         return clipped_distribution(parts, prior, n_priors), where
     plain = pooled_grid_distribution(parts, prior, n_priors)
     matters = _matters(parts[0], plain) & where if is_possible else np.zeros(cells, dtype=bool)
     return _partly(plain, parts, prior, n_priors, matters), matters
-
-
-def _is_possible(statistic: NoisyStatistic) -> bool:
-    return (statistic.plan.parameters.upper or 0) <= LARGEST_BOUND and not statistic.further
 
 
 def _partly(
@@ -117,11 +119,25 @@ def _matters(statistic: NoisyStatistic, distribution: LatentSumPosterior | Gridd
     near = np.flatnonzero(matters)
     if near.size:
         # A shift depends on the parameter alone: one table serves all cells.
-        line = LINES[FAMILIES[statistic.plan.family].prior]
-        shift = _shifts(statistic, line.parameter(_POSITIONS))
-        average = distribution.average(lambda position: np.interp(position, _POSITIONS, shift), near)
-        matters[near] = ~(average <= NEGLIGIBLE * sd[near])
+        family = FAMILIES[statistic.plan.family]
+        line = LINES[family.prior]
+        positions = _POSITIONS + _at_bound(family, statistic.plan.parameters)
+        values = line.parameter(positions)
+        with np.errstate(invalid="ignore"):
+            shift = np.abs(line.position(values + _signed(statistic, values)) - positions)
+        average = distribution.average(lambda position: np.interp(position, positions, shift), near)
+        centre = distribution.average(lambda position: position, near)
+        square = distribution.average(lambda position: position**2, near)
+        spread = np.sqrt(np.maximum(square - centre**2, 0.0))
+        matters[near] = ~(average <= NEGLIGIBLE * spread)
     return matters
+
+
+def _at_bound(family: Family, constants: Parameters) -> float:
+    """The position of the parameter at which the mean of T is the bound."""
+    assert family.limits is not None  # noqa: S101 - every family with a clipped record has them
+    low, high = family.limits(constants)
+    return float(LINES[family.prior].position(np.array([low if low > 0.0 else high]))[0])
 
 
 def _far(name: str, mean: Floats, sd: Floats) -> Floats:
@@ -132,14 +148,18 @@ def _far(name: str, mean: Floats, sd: Floats) -> Floats:
 
 def _shifts(statistic: NoisyStatistic, values: Floats) -> Floats:
     """How far clipping moves these values of the parameter; NaN where nothing can be told."""
+    return np.abs(_signed(statistic, values))
+
+
+def _signed(statistic: NoisyStatistic, values: Floats) -> Floats:
     outside: Any = FAMILIES[statistic.plan.family].outside
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         (shift,) = outside(values.ravel(), statistic.plan.parameters).shifts
-    moved: Floats = np.abs(np.reshape(shift, values.shape))
+    moved: Floats = np.reshape(shift, values.shape)
     return moved
 
 
-def _noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> LatentSumPosterior:
+def _noise_aware(statistic: NoisyStatistic, prior: Prior | Mixture, n_prior: NPrior) -> LatentSumPosterior:
     noise_aware: Any = FAMILIES[statistic.plan.family].noise_aware
     distribution: LatentSumPosterior = noise_aware(statistic, prior, n_prior)
     return distribution

@@ -95,7 +95,9 @@ def _of_one_sum(
         )
     value = line.parameter(position)
     if is_clipped and family.clipped_record is not None:
-        return Worlds.of(weight, *_of_chances(family.clipped_record(value, constants)))
+        reach = family.clipped_record.reach(constants)
+        chances = family.clipped_record.chances(value, constants, reach)
+        return Worlds.of(weight, *_of_chances(chances, float(constants.upper or 0) / reach))
     sums, _ = latent(statistic, conjugate_default(family, constants), Fixed(0))
     rate = 1.0 / value if family.prior is InverseGamma else value
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -122,9 +124,9 @@ def _record(marginal: marginals.Marginal, value: Floats) -> tuple[Floats, Floats
             raise TypeError(type(marginal).__name__)
 
 
-def _of_chances(chances: Floats) -> tuple[Floats, Floats, Floats]:
-    """Moments of values 0, 1, ... with these chances, (n, n_values)."""
-    values = np.arange(float(chances.shape[1]))
+def _of_chances(chances: Floats, step: float) -> tuple[Floats, Floats, Floats]:
+    """Moments of 0, 1, ... steps with these chances, (n, n_values)."""
+    values = step * np.arange(float(chances.shape[1]))
     mean = chances @ values
     gap = values - mean[:, None]
     return mean, np.sum(chances * gap**2, axis=1), np.sum(chances * gap**3, axis=1)

@@ -315,6 +315,32 @@ def test_clipped_counts_with_a_large_bound_are_refused_by_name(tmp_path: Path) -
     assert "found" in ignored
 
 
+def test_clipped_sums_that_are_no_counts_are_refused_by_name(tmp_path: Path) -> None:
+    statistics = {
+        "e": entry_of("exponential", {"upper": "10"}),
+        "l": entry_of("laplace", {"location": "0", "half_range": "10"}),
+    }
+    plan = make_plan(
+        groups=None,
+        privacy={"epsilon": "2", "neighboring": "add_or_remove_one"},
+        statistics=statistics,
+    )
+    values = np.array([[60 << 16, 40 << 16]], dtype=object)
+    directory = publish(tmp_path, plan, dict.fromkeys(statistics, values))
+    answers = ask(
+        directory,
+        [
+            {"statistic": name, "options": options}
+            for name in statistics
+            for options in ({"clipping": "modelled"}, {"clipping": "modelled", "method": "plug-in"}, {})
+        ],
+    )["answers"]
+    for refused, *others in (answers[:3], answers[3:]):
+        assert refused["code"] == "clipping"
+        assert "compute it in Python" in refused["message"]
+        assert all("found" in answer for answer in others)
+
+
 BAD_QUESTIONS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"prior": "Gamma(1, 1)"}, "prior"),
     ({"prior": "Beta(1)"}, "prior"),

@@ -158,7 +158,7 @@ class Grid:
         starts = float(_STARTS) if wide > _STARTS else np.ceil(wide) + 1.0
         period = starts * step
         start = np.floor((n * at.mean[:, None] - before - 1.0) / step) * step
-        frequency, log_power = _characteristic(at, distribution, float(n[0]), period)
+        frequency, log_power = _characteristic(at, distribution, float(n[0]), (period, counts.highest))
         return cls(
             at=at,
             n=n,
@@ -281,9 +281,10 @@ def _margin(distribution: Floats, mean: Floats, n: float) -> Floats:
 
 
 def _characteristic(
-    at: Saddle, distribution: Floats, least: float, period: float
+    at: Saddle, distribution: Floats, least: float, period_and_highest: tuple[float, float]
 ) -> tuple[Floats, Complexes]:
     """Frequencies at which powers from `least` on matter, and logs of the centred functions there."""
+    period, highest = period_and_highest
     reach = distribution.shape[1] - 1
     fine = 2 ** int(np.ceil(np.log2(8 * reach + 8)))
     half = np.floor(period / 2.0)
@@ -294,7 +295,7 @@ def _characteristic(
     if last == 0:
         # Within one step of the scan the function falls about as that of a normal distribution.
         end = min(end, float(np.sqrt(2.1 * _TAIL / (least * np.min(at.variance) + 1e-300))))
-    half = min(half, np.ceil(end * period / (2.0 * np.pi)))
+    half = min(half, np.ceil(min(end, highest) * period / (2.0 * np.pi)))
     frequency = 2.0 * np.pi / period * np.arange(1.0, half + 1.0)
     value = _product(distribution, np.exp(1j * np.outer(np.arange(reach + 1.0), frequency)))
     with np.errstate(divide="ignore"):

@@ -46,6 +46,9 @@ class ClippedSums:
         b of the noise.
     low, high : float
         Smallest and largest N that its prior allows.
+    highest : float
+        The frequency, in radians a step, up to which characteristic functions are taken: pi, which is all of
+        them, where records are on the lattice; less where the lattice only stands for them.
     """
 
     first: Floats
@@ -54,6 +57,7 @@ class ClippedSums:
     scale: float
     low: float
     high: float
+    highest: float = np.pi
 
     @property
     def slope(self) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.regions import Region
     from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.families.shared.clipped_record import ClippedRecord
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
@@ -198,9 +199,9 @@ class Family:
     clipping_bounds : callable or None
         The spec's entry -> the values of the column below and above which clipping moves a record, to the
         lowest and the highest lattice value; None where records beyond bounds are not counted.
-    clipped_record : callable or None
-        The parameter, (n,), and the constants -> chances of one record's values once it is clipped,
-        (n, upper + 1); None where posteriors do not model the clipping of counts.
+    clipped_record : ClippedRecord or None
+        The chances of one record's values once it is clipped, of families with one sum; None where posteriors
+        do not model its clipping.
     limits : callable or None
         The constants -> the least and the largest value that its one parameter can have where each record's T
         is within its bounds: the mean of T is. None where every value can be.
@@ -270,7 +271,7 @@ class Family:
     disjoint: Callable[..., Distribution] | None = None
     outside: Callable[..., Outside] | None = None
     clipping_bounds: Callable[[Any], tuple[Fraction, Fraction]] | None = None
-    clipped_record: Callable[[NDArray[np.float64], Parameters], NDArray[np.float64]] | None = None
+    clipped_record: ClippedRecord | None = None
     limits: Callable[[Parameters], tuple[float, float]] | None = None
     region: Callable[[Parameters], Region] | None = None
     mean_and_variance: MeanAndVariance | None = None

@@ -11,9 +11,11 @@ import numpy as np
 from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
 from suffice.pipeline.distributions.spread_scales import CONCENTRATION
+from suffice.pipeline.families.shared.clipped_record import LARGEST_REACH, ClippedRecord
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
 from suffice.pipeline.statistics.beyond_bounds import Outside, gamma_rate_outside, gamma_scale_outside
+from suffice.pipeline.statistics.clipped_gamma import clipped_gamma, steps_of_gamma
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +76,9 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
     def outside(rate: Floats, parameters: Parameters) -> Outside:
         return gamma_rate_outside(rate, bounds(parameters)[1], known(shape, parameters))
 
+    def chances(rate: Floats, parameters: Parameters, reach: int) -> Floats:
+        return clipped_gamma(rate, bounds(parameters)[1], known(shape, parameters), reach)
+
     def limits(parameters: Parameters) -> tuple[float, float]:
         """The mean of T is k / r."""
         return known(shape, parameters) / bounds(parameters)[1], math.inf
@@ -88,6 +93,11 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         natural=natural,
         in_jax=in_jax,
         outside=outside,
+        clipped_record=ClippedRecord(
+            reach=lambda parameters: _reach(known(shape, parameters), parameters),
+            chances=chances,
+            is_exact=False,
+        ),
         limits=limits,
     )
 
@@ -137,6 +147,9 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         found = gamma_scale_outside(scale / share, bounds(parameters)[1], share)
         return Outside(share=found.share, shifts=(share * found.shifts[0],))
 
+    def chances(scale: Floats, parameters: Parameters, reach: int) -> Floats:
+        return clipped_gamma(share / scale, bounds(parameters)[1], share, reach)
+
     return SumModel(
         parameter=ParameterSpace(name=name, support=Support.POSITIVE),
         prior=InverseGamma,
@@ -149,8 +162,16 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         natural=natural,
         in_jax=in_jax,
         outside=outside,
+        clipped_record=ClippedRecord(
+            reach=lambda parameters: _reach(share, parameters), chances=chances, is_exact=False
+        ),
         limits=lambda parameters: (0.0, bounds(parameters)[1]),
     )
+
+
+def _reach(shape: float, parameters: Parameters) -> int:
+    """Return how many steps of a clipped record's lattice there are: no more than the release's own has."""
+    return min(steps_of_gamma(shape, LARGEST_REACH + 1), 1 << (parameters.lattice_bits or 0))
 
 
 def _marginal(prior: Gamma | InverseGamma | SpreadScale, shape: float, share: float) -> Marginal:

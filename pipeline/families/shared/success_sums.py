@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.distributions.beta import Beta, BetaDistribution
+from suffice.pipeline.families.shared.clipped_record import counting
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
@@ -82,8 +83,10 @@ def failures_before_successes(successes: float | str) -> SumModel:
         outside=lambda probability, parameters: failures_outside(
             probability, bounds(parameters)[1], known(successes, parameters)
         ),
-        clipped_record=lambda probability, parameters: clipped_failures(
-            probability, int(bounds(parameters)[1]), known(successes, parameters)
+        clipped_record=counting(
+            lambda probability, parameters: clipped_failures(
+                probability, int(bounds(parameters)[1]), known(successes, parameters)
+            )
         ),
         limits=limits,
     )

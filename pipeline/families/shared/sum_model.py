@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.distributions.prior import Prior
     from suffice.pipeline.engines.jax.totals import Total
     from suffice.pipeline.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.families.shared.clipped_record import ClippedRecord
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.families.shared.sampled_parameter import Natural
     from suffice.pipeline.statistics.beyond_bounds import Outside
@@ -60,7 +61,8 @@ class SumModel:
     in_jax : callable
         The parameter, N and the constants -> the distribution of the total given them, traced by JAX. What
         a record adds to the total is counted from T's lower bound.
-    outside, clipped_record, limits : callable or None
+    outside, limits : callable or None
+    clipped_record : ClippedRecord or None
         As in ``Family``.
     interval : {"central", "highest-density"}
         As in ``Family``.
@@ -75,7 +77,7 @@ class SumModel:
     natural: Natural
     in_jax: Callable[[Any, Any, Parameters], Total]
     outside: Callable[[Floats, Parameters], Outside] | None = None
-    clipped_record: Callable[[Floats, Parameters], Floats] | None = None
+    clipped_record: ClippedRecord | None = None
     limits: Callable[[Parameters], tuple[float, float]] | None = None
     interval: str = CENTRAL
 

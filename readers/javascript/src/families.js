@@ -10,7 +10,8 @@ import { HIGHEST_DENSITY } from "./intervals.js";
 
 /**
  * `limits` are those of the parameter where T's mean lies within T's bounds: what bounded records can have; `interval` is
- * the kind of intervals where none is asked for, central by default.
+ * the kind of intervals where none is asked for, central by default. `refusesClipping` have families whose clipping
+ * Python models, and this reader does not.
  */
 
 const beta = (a, b) => `Beta(${a}, ${b})`;
@@ -33,6 +34,7 @@ const rate = (parameter, shape = () => 1) => ({
   total: (known, step) => new GammaTotal(shape(known), step),
   update: ([a, b], n, total, known) => [a + shape(known) * n, b + total],
   limits: (known) => [shape(known) / known.upper, Infinity],
+  refusesClipping: true,
 });
 
 const scale = (parameter, share = 1) => ({
@@ -43,6 +45,7 @@ const scale = (parameter, share = 1) => ({
   total: (_known, step) => new ReversedGammaTotal(share, step),
   update: ([a, b], n, total) => [a + share * n, b + share * total],
   limits: (known) => [0, known.upper],
+  refusesClipping: true,
 });
 
 /** A gamma total of a scale s given by its logarithm: of the rate w / s. */

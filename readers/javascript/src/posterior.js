@@ -41,7 +41,7 @@ export function oneSumPosterior(statistic, values, release, options) {
   const plain = options.method === PLUG_IN
     ? plugIn(line, prior, updated, starts)
     : noiseAware(line, prior, starts, nPrior, likelihoodOf);
-  const clipping = clippingOf(family, known, plain, options);
+  const clipping = clippingOf(family, known, plain, options, shown(statistic.name));
   const distribution = clipping === "modelled"
     ? withClipping(line, prior, { exact, starts }, known.upper, shown(statistic.name), () =>
       options.kept.of(`clipped ${nPrior.text}`, () =>
@@ -88,11 +88,14 @@ function plugIn(line, prior, updated, starts) {
  * How records beyond the public bounds are treated: null where none can be, `negligible` where they do not matter
  * and are left out, as in Python, else `modelled`; `ignored` where that was asked for, or is all that there is.
  */
-function clippingOf(family, known, distribution, { method, clipping = BY_EVIDENCE }) {
+function clippingOf(family, known, distribution, { method, clipping = BY_EVIDENCE }, name) {
   if (![BY_EVIDENCE, "modelled", "ignored"].includes(clipping)) {
     throw new ReleaseError("usage", `clipping is ${BY_EVIDENCE}, modelled or ignored`);
   }
   if (family.isBounded) return null;
+  if (clipping === "modelled" && method !== PLUG_IN && family.refusesClipping) {
+    throw refusal(name, "clipped records are not modelled by this reader");
+  }
   // Releases with counts of what clipping moved are refused: of others there is no evidence.
   if (!family.clippingShift || clipping !== "modelled" || method === PLUG_IN) return "ignored";
   const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
@@ -108,8 +111,12 @@ function restricted(family, known, distribution, { method, clipping }) {
   return isWhole ? distribution : distribution.within(family.limits(known));
 }
 
+function refusal(name, why) {
+  return new ReleaseError("clipping", `${name}: ${why}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+}
+
 function withClipping(line, prior, { exact, starts }, upper, name, likelihoodOf) {
-  const why = (text) => new ReleaseError("clipping", `${name}: clipped records matter here, and ${text}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+  const why = (text) => refusal(name, `clipped records matter here, and ${text}`);
   if (upper > LARGEST_BOUND) throw why(`this reader does not model them where the bound is above ${LARGEST_BOUND}`);
   const likelihood = likelihoodOf();
   // The conjugate update, of records that were never clipped, may be far from the mode.

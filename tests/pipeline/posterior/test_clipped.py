@@ -15,11 +15,11 @@ from suffice.pipeline.calibration.calibrate import simulate
 from suffice.pipeline.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.distributions.beta import Beta
 from suffice.pipeline.distributions.gamma import Gamma
+from suffice.pipeline.families.shared.clipped_record import LARGEST_REACH
 from suffice.pipeline.pooling.pool import pooled as pooled_by_default
 from suffice.pipeline.posterior import clipped_cells
 from suffice.pipeline.posterior.bounded_records import MODELLED
 from suffice.pipeline.posterior.clipped import clipped_distribution
-from suffice.pipeline.posterior.clipped_cells import LARGEST_BOUND
 from suffice.pipeline.posterior.infer import noise_aware_posterior as posterior_by_default
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.posterior.partly_clipped import PartlyClipped
@@ -219,7 +219,7 @@ def test_far_from_the_mean_no_cell_is_told_otherwise_than_by_its_whole_distribut
 
 def test_above_the_largest_bound_clipping_is_not_modelled_but_warned_of() -> None:
     """1,000 records that average 990: one in eight is above the first bound beyond it."""
-    upper = LARGEST_BOUND + 1
+    upper = LARGEST_REACH + 1
     statistic = counted(str(upper), [[990_000, (upper - 990) * 1000]])
     posterior = noise_aware_posterior(statistic, n_prior=Uniform(0, 2000))
     assert posterior.models_clipping is not None
