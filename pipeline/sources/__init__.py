@@ -107,6 +107,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "duckdb_tables": ("ROWS", "querying"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
     "generated": ("generated_splits",),
+    "inspecting": ("Inspection", "inspect"),
     "schema_check": ("check_columns", "unit_warnings"),
     "surveying": ("surveys_by",),
     "template": ("skeleton",),

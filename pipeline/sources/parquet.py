@@ -80,10 +80,8 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     address, hive = spec.source_address, _hive(spec)
     wanted = needed(spec, hive, window) if hive else ()
     is_contracted = contract is not None
-    listed: list[tuple[PinnedFile, ColumnsOf]] = (
-        list(_in_folders(address, hive, wanted, is_contracted=is_contracted))
-        if hive
-        else [(file, AS_STORED) for file in _listed(address, may_be_empty=is_contracted)]
+    listed: list[tuple[PinnedFile, ColumnsOf]] = list(
+        listed_files(address, hive, wanted, is_contracted=is_contracted)
     )
     if contract is not None:
         unit = contract.unit_column
@@ -163,6 +161,21 @@ def check(pin: Pin) -> None:
         Where a file is gone, or its size, time of modification or entity tag is not the pinned one.
     """
     check_files(pin.private.files)
+
+
+def listed_files(
+    address: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...] = (), *, is_contracted: bool
+) -> list[tuple[PinnedFile, FileColumns]]:
+    """Return the files at an address, each with the columns that folders state; see `pin`.
+
+    Raises
+    ------
+    UsageError
+        As `pin`.
+    """
+    if hive:
+        return _in_folders(address, hive, wanted, is_contracted=is_contracted)
+    return [(file, AS_STORED) for file in _listed(address, may_be_empty=is_contracted)]
 
 
 def _hive(spec: Spec) -> Mapping[str, HiveColumn]:
