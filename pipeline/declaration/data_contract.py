@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration import canonical_json
@@ -19,7 +19,7 @@ from suffice.pipeline.declaration.fields import read_column
 from suffice.pipeline.declaration.hive_columns import HiveColumn  # noqa: TC001 - pydantic reads it
 from suffice.pipeline.declaration.safe_text import shown
 from suffice.pipeline.declaration.small_files import read_small_file
-from suffice.pipeline.declaration.time_zones import TimeZone  # noqa: TC001 - as above
+from suffice.pipeline.declaration.time_zones import known_time_zone
 from suffice.pipeline.declaration.type_family import ColumnFamily  # noqa: TC001 - as above
 
 MOST_COLUMNS = 10_000
@@ -27,7 +27,8 @@ _LARGEST = 1 << 22
 """Bytes of a contract's file."""
 _CONFIG = ConfigDict(extra="forbid")
 
-ColumnName = Annotated[str, PlainValidator(read_column)]
+ColumnName = Annotated[str, AfterValidator(read_column)]
+Zone = Annotated[str, AfterValidator(known_time_zone)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class WindowRule:
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     column: ColumnName
-    time_zone: TimeZone
+    time_zone: Zone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -330,6 +330,7 @@ class ReleaseRun:
             drawing_sequence=charge.drawing_sequence,
             drawing_hash=charge.drawing_hash,
             created=self.ledger.now(),
+            contract=self.request.contract,
             signer=self.signer,
         )
 

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 7bdffcdab6f2dac3017b364d0c3d39904fb28ba34c0e7ff92364872a3dc964f3
+// sha256: a9bf3659c902b2c994c55c0102469b47eca7d8e4920e4ff3c0839db44cd08c6a
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -3671,6 +3671,7 @@
     plan_hash: isText(HEX64),
     statistics: Array.isArray
   };
+  var OPTIONAL = { contract: isText(HEX64) };
   function checkManifest(manifest) {
     if (!isMapping2(manifest) || manifest.format_version !== 1) {
       throw corrupt("it is of another format than 1, which this reader reads");
@@ -3680,6 +3681,9 @@
     }
     for (const [field, fits2] of Object.entries(STATED)) {
       if (!Object.hasOwn(manifest, field) || !fits2(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
+    }
+    for (const [field, fits2] of Object.entries(OPTIONAL)) {
+      if (Object.hasOwn(manifest, field) && !fits2(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
     }
     const { plan } = manifest;
     if (manifest.plan_hash !== sha256(encodeText(encode(plan)))) throw differs("plan_hash");
@@ -3699,7 +3703,8 @@
   function checkDerived(manifest, { heading: heading2, statistics }) {
     for (const [field, value] of Object.entries(heading2)) same(manifest[field], value, field);
     for (const field of Object.keys(manifest)) {
-      if (!Object.hasOwn(STATED, field) && !Object.hasOwn(heading2, field)) throw corrupt(`${shown(field)}: the format has no such field`);
+      const isKnown = Object.hasOwn(STATED, field) || Object.hasOwn(OPTIONAL, field) || Object.hasOwn(heading2, field);
+      if (!isKnown) throw corrupt(`${shown(field)}: the format has no such field`);
     }
     if (!NAME.test(manifest.name) || !NAME.test(manifest.dataset)) throw corrupt("name: it is no name");
     if (manifest.statistics.length !== statistics.length) throw differs("statistics");
