@@ -90,7 +90,7 @@ def test_no_type_and_no_value_is_an_error() -> None:
 
 
 def _extremes(kind: pa.DataType) -> pa.Array:
-    width = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+    width: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind):
         return pa.nulls(1, kind)
     if pa.types.is_floating(kind):
