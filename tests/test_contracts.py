@@ -286,7 +286,7 @@ def test_threads_and_processes_sum_the_same(tmp_path: Path, cluster: str) -> Non
     with open_ledger(place.ledger) as ledger:
         ledger.grant("passengers", epsilon=Fraction(10**6), reason="exact", unwitnessed=True)
     for number, (name, write) in enumerate(WRITERS.items()):
-        customers = [10 * number + customer for customer in ROWS["customer"]]
+        customers = [100 * number + customer for customer in ROWS["customer"]]
         write({**ROWS, "customer": customers}, place.folder / f"{name.replace(' ', '-')}.parquet")
     privacy = {"epsilon": "100000", "neighboring": "add_or_remove_one", "unit": UNITS["drop"]}
     release = place.release(cluster, privacy=privacy).release

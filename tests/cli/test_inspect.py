@@ -83,7 +83,9 @@ def test_a_proposed_contract_is_granted_and_kept(
     assert (account["guarded"], account["witness"]) == (True, str(tmp_path / "witness.json"))
     released = suffice.json("release", "flights.yaml")
     assert released["contract"] == account["contract"]["sha256"]
-    assert suffice.json("plan", "flights.yaml")["contract"] == released["contract"]
+    assert (
+        suffice.json("plan", "flights.yaml", "--ledger", workspace.ledger)["contract"] == released["contract"]
+    )
     shown = suffice.text("ledger", "show")
     assert f"  contract {released['contract'][:16]}: 6 columns\n" in shown
     assert "unwitnessed" not in shown

@@ -70,12 +70,7 @@ def plan(
     seed: Annotated[int | None, typer.Option("--seed", help="Makes simulations repeatable.")] = None,
     ledger: Annotated[
         str | None,
-        typer.Option(
-            "--ledger",
-            envvar="SUFFICE_LEDGER",
-            metavar="URL",
-            help="Check the spec by its account's contract.",
-        ),
+        typer.Option("--ledger", metavar="URL", help="Check the spec by its account's contract in it."),
     ] = None,
     *,
     as_json: JsonOption = False,
