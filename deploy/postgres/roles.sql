@@ -1,7 +1,7 @@
 -- Three roles for a ledger on PostgreSQL, each with no more than its work needs.
 --
---   suffice_owner       the data owner: makes accounts, sets their totals, sources, stores and checksums;
---                       adopts and retires stores
+--   suffice_owner       the data owner: makes accounts, sets their totals, sources, stores, checksums,
+--                       witness and contract; adopts and retires stores
 --   suffice_publisher   the pipeline: charges accounts, moves its charges on
 --   suffice_auditor     reads everything, writes nothing
 --
@@ -59,7 +59,7 @@ GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publ
 
 GRANT INSERT ON accounts, checkpoints TO suffice_owner;
 GRANT UPDATE (sequence, state) ON checkpoints TO suffice_owner;
-GRANT UPDATE (micro_granted, sources, stores, checksums) ON accounts TO suffice_owner;
+GRANT UPDATE (micro_granted, sources, stores, checksums, witness, contract, contract_sha256) ON accounts TO suffice_owner;
 GRANT UPDATE (uri, retired) ON stores TO suffice_owner;
 
 GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;

@@ -10,6 +10,14 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "canonical_json": (),
     "complaints": ("MISSING_KEY", "UNKNOWN_KEY", "first_complaint", "rule_of"),
     "csv_spec": ("ColumnType", "CsvSpec"),
+    "data_contract": (
+        "DataContract",
+        "DelimitedForm",
+        "SourceForm",
+        "WindowRule",
+        "parse_contract",
+        "read_contract",
+    ),
     "delta_spec": ("DeltaSpec",),
     "derived_column": ("DerivedColumn", "Input"),
     "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
@@ -101,8 +109,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "source_specs": ("parse_source", "source_model"),
     "table_names": ("KeyRanges", "quoted", "quoted_name"),
     "time_zones": ("TimeZone", "UTC", "UTC_OFFSETS", "ZoneOffsets", "zone_offsets"),
-    "type_family": ("ANY_FAMILY", "DATES", "NUMBERS", "TypeFamily"),
-    "wording": ("counted",),
+    "type_family": ("ANY_FAMILY", "ColumnFamily", "DATES", "NUMBERS", "TypeFamily"),
+    "wording": ("counted", "shortened_name"),
     "zone_days": ("day_start", "read_grid", "window_grid"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_LONGEST_NAME = 70
+"""Characters of a name that messages show whole."""
+
 
 def counted(count: int, one: str, many: str = "") -> str:
     """Return how many there are of something, in words that fit the number.
@@ -20,3 +23,8 @@ def counted(count: int, one: str, many: str = "") -> str:
     ('1 release', '0 releases', '2 entries')
     """
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def shortened_name(name: str) -> str:
+    """Return a name, or the end of a long one."""
+    return name if len(name) <= _LONGEST_NAME else f"...{name[-_LONGEST_NAME:]}"

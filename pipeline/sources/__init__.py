@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.sources.contract import PartSchema, Pin, Source, Split
     from suffice.pipeline.spec.spec import Spec
 
@@ -44,9 +45,9 @@ SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
 """Every kind of source that can be read, by the key that declares it in a spec."""
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
     """Take a consistent snapshot of what a window of a spec's source needs; see `contract.Source.pin`."""
-    return SOURCES[spec.source.kind].pin(spec, window)
+    return SOURCES[spec.source.kind].pin(spec, window, contract)
 
 
 def row_count(pin: Pin, splits: Sequence[Split]) -> int:
@@ -106,7 +107,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "duckdb_tables": ("ROWS", "querying"),
     "exact_data": ("exact_data", "name_alone", "pack", "refuse", "unpack"),
     "generated": ("generated_splits",),
-    "schema_check": ("check_schema", "unit_warnings"),
+    "inspecting": ("Inspection", "inspect"),
+    "schema_check": ("check_columns", "unit_warnings"),
     "surveying": ("surveys_by",),
     "template": ("skeleton",),
 }

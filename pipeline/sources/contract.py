@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
 SPLIT_VALUES = 2_000_000
@@ -123,7 +124,7 @@ class Source(Protocol):
     def KIND(self) -> str:  # noqa: N802 - a constant of most kinds
         """The key of the kind: the same that chooses its declaration."""
 
-    def pin(self, spec: Spec, window: str = ALL) -> Pin:
+    def pin(self, spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
         """Take a consistent snapshot of what the spec names; read no rows.
 
         Parameters
@@ -133,6 +134,10 @@ class Source(Protocol):
         window : str
             The window that will be read, or ``all``. Parts of the source that public names place outside
             of it may be left out; rows are chosen later, one by one.
+        contract : DataContract, optional
+            What the data are, where their account says so; the spec fits it. Files are then read by a total
+            rule, and nothing that they hold, lack or are typed as is refused. A kind with a catalogue gives
+            its columns in `schema`, which are checked.
 
         Raises
         ------

@@ -11,12 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.csv_spec import ColumnType, CsvSpec
 from suffice.pipeline.declaration.source_spec import is_url
 from suffice.pipeline.sources.checksums import fits, mismatch
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
+from suffice.pipeline.sources.contracted_columns import contract_schema
 from suffice.pipeline.sources.delimited_lines import (
     LONGEST_LINE,
     LineFormat,
@@ -33,6 +35,7 @@ from suffice.pipeline.spec.terms import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
 KIND = CsvSpec.kind
@@ -67,6 +70,8 @@ class CsvFile:
         The signs that divide its lines.
     start : int
         Where the first record begins, in bytes.
+    unit : str or None
+        The column of the units: a row whose text there does not read enters nothing.
     """
 
     file: PinnedFile
@@ -75,6 +80,12 @@ class CsvFile:
     delimiter: str
     quote: str
     start: int
+    unit: str | None
+
+    @property
+    def names_the_unit(self) -> bool:
+        """Whether the unit's column is there, once."""
+        return self.unit is None or self.names.count(self.unit) == 1
 
     @property
     def form(self) -> LineFormat:
@@ -112,13 +123,16 @@ class PinnedCsv:
         In the order of their paths.
     n_columns : int
         Columns that the spec reads.
+    contracted : PartSchema or None
+        They as a contract has them.
     """
 
     files: tuple[CsvFile, ...]
     n_columns: int
+    contracted: PartSchema | None
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
     """List the spec's files and pin them. Reads the first line of each.
 
     Parameters
@@ -127,6 +141,9 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         Its ``source.csv`` is a file, a directory (its ``*.csv``, not those below it) or a pattern.
     window : str
         The window that will be read, or ``all``.
+    contract : DataContract, optional
+        By one, a file without a line of names, or without the unit's column, has no rows, and a column that
+        a file lacks is null in it.
 
     Raises
     ------
@@ -141,17 +158,37 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
     address = spec.source_address
     columns = spec_columns(spec)
     known = frozenset({*columns, *source.columns, *(source.header or ())})
-    files = tuple(_pinned(path, source, known) for path in _listed(address))
+    unit = spec.privacy.column_unit.column if spec.privacy.column_unit else None
+    files = []
+    for path in _listed(address, may_be_empty=contract is not None):
+        csv = _pinned(path, source, known, unit)
+        if csv is None and contract is None:
+            message = (
+                f"{_PLACE}: the first line of {path} does not name columns: write such a line, or name the "
+                "columns in source.header"
+            )
+            raise UsageError(message)
+        if csv is not None and (contract is None or csv.names_the_unit):
+            files.append(csv)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
-        private=PinnedCsv(files=files, n_columns=len(columns)),
+        private=PinnedCsv(
+            files=tuple(files),
+            n_columns=len(columns),
+            contracted=None if contract is None else contract_schema(spec, contract, address),
+        ),
     )
 
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
-    """Return those columns of every file that the spec names: text, unless it says what they are read as."""
+    """Return those columns of every file that the spec names: text, unless it says what they are read as.
+
+    As the contract has them, where there is one.
+    """
     pinned: PinnedCsv = pin.private
+    if pinned.contracted is not None:
+        return (pinned.contracted,)
     return tuple(PartSchema(part=csv.file.address, columns=_columns(csv)) for csv in pinned.files)
 
 
@@ -217,13 +254,14 @@ def check(pin: Pin) -> None:
         _check_pinned(csv.file)
 
 
-def _listed(address: str) -> Sequence[str]:
+def _listed(address: str, *, may_be_empty: bool) -> Sequence[str]:
     if is_url(address):
-        return [file.address for file in list_objects(address, KIND)]
-    return list_files(address, KIND)
+        return [file.address for file in list_objects(address, KIND, may_be_empty=may_be_empty)]
+    return list_files(address, KIND, may_be_empty=may_be_empty)
 
 
-def _pinned(path: str, source: CsvSpec, known: frozenset[str]) -> CsvFile:
+def _pinned(path: str, source: CsvSpec, known: frozenset[str], unit: str | None) -> CsvFile | None:
+    """Pin a file; None where its first line is needed and names no columns."""
     try:
         file = status(path)
         with opened(file) as content:
@@ -238,11 +276,7 @@ def _pinned(path: str, source: CsvSpec, known: frozenset[str]) -> CsvFile:
         names = fields_of(head[start:end], source.delimiter, source.quote)
         start = end
     if names is None:
-        message = (
-            f"{_PLACE}: the first line of {path} does not name columns: write such a line, or name the "
-            "columns in source.header"
-        )
-        raise UsageError(message)
+        return None
     return CsvFile(
         file=file,
         names=tuple(name if name in known else None for name in names),
@@ -250,6 +284,7 @@ def _pinned(path: str, source: CsvSpec, known: frozenset[str]) -> CsvFile:
         delimiter=source.delimiter,
         quote=source.quote,
         start=start,
+        unit=unit,
     )
 
 
@@ -317,17 +352,27 @@ def _batches(ranges: Sequence[Lines], enough: int) -> Iterator[Split]:
 def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
     csv = piece.csv
     _check_pinned(csv.file)
-    positions = [csv.names.index(name) for name in columns]
+    # A column is lacking only where a contract says that it is null then.
+    held = [name for name in columns if csv.names.count(name) == 1]
+    positions = [csv.names.index(name) for name in held] or [0]
     types = dict(csv.types)
-    kinds = [types.get(name, ColumnType.TEXT) for name in columns]
+    kinds = {name: types.get(name, ColumnType.TEXT) for name in columns}
     n_rows = 0
     try:
         with opened(csv.file) as content:
             for block in line_blocks(content, piece.start, piece.stop):
                 texts = columns_of(block, csv.form, positions)
-                arrays = [read_texts(text, kind) for text, kind in zip(texts, kinds, strict=True)]
-                n_rows += len(arrays[0])
+                n_rows += len(texts[0])
+                found = {name: read_texts(text, kinds[name]) for name, text in zip(held, texts, strict=False)}
+                arrays = [
+                    found[name] if name in found else pa.nulls(len(texts[0]), ARROW_TYPES[kinds[name]])
+                    for name in columns
+                ]
                 batch = pa.RecordBatch.from_arrays(arrays, list(columns))
+                if csv.unit in found:
+                    # proof: typed-files
+                    text = texts[held.index(csv.unit)]
+                    batch = batch.filter(pc.or_(pc.is_null(text), pc.is_valid(found[csv.unit])))
                 for first in range(0, batch.num_rows, block_rows):
                     yield batch.slice(first, block_rows)
     except OSError:

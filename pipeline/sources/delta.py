@@ -30,6 +30,7 @@ from suffice.pipeline.spec.terms import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.spec import Spec
 
@@ -48,7 +49,7 @@ verify = verify_table
 schema = table_schemas
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
     """List the files of a version and pin them. Reads the table's log and footers.
 
     Parameters
@@ -57,6 +58,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:
         Its ``source.delta`` is the table's directory or URL.
     window : str
         The window that will be read, or ``all``: files of partitions outside of it are left out.
+    contract : DataContract, optional
+        What its files are read as, by a total rule.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def pin(spec: Spec, window: str = ALL) -> Pin:
         TableColumn(name=field.name, type=field.type) for field in pa.schema(table.schema().to_arrow())
     )
     listed = list(_listed(table, address, columns, spec, window))
-    return pin_table(KIND, spec, listed, columns, address)
+    return pin_table(KIND, spec, listed, columns, address, contract)
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
     Query = Callable[[str, Mapping[str, float], Mapping[str, pa.Table]], dict[str, NDArray[np.int64]]]
@@ -76,7 +77,7 @@ class _Pinned:
     ranges: tuple[RowRange, ...]
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
     """Look at the spec's file and table; count rows by ranges of ids.
 
     Parameters
@@ -85,6 +86,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         Its ``source.duckdb`` is a file, its ``source.table`` a table or a view in it.
     window : str
         The window that will be read, or ``all``.
+    contract : DataContract, optional
+        Checked by whoever asks for the columns.
 
     Raises
     ------

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from suffice.arrays import number_array
 from suffice.pipeline.sources.exact_data import exact_data
+from suffice.pipeline.sources.family_values import as_family, as_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from suffice.pipeline.declaration.type_family import ColumnFamily
 
 
 @exact_data(travels=True)
@@ -26,11 +30,28 @@ class FileColumns:
         Columns that the file does not hold, and their one value: of a partition, or null.
     dropped : tuple of str
         The file's names of columns that are not the source's.
+    read_as : tuple of (str, ColumnFamily)
+        Columns that the file holds in another type than the contract's, and what they are read as.
+    as_numbers : tuple of str
+        Columns that are read as float64.
+    unit : str or None
+        The column of the units, where there is a contract: rows enter nothing whose unit does not read.
+    has_rows : bool
+        False where the file lacks the unit's column, so that its rows enter nothing.
     """
 
     renamed: tuple[tuple[str, str], ...] = ()
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
     dropped: tuple[str, ...] = ()
+    read_as: tuple[tuple[str, ColumnFamily], ...] = ()
+    as_numbers: tuple[str, ...] = ()
+    unit: str | None = None
+    has_rows: bool = True
+
+    def lacks(self, name: str) -> bool:
+        """Tell whether a column is one that the file does not hold, and has no value."""
+        constants = dict(self.constants)
+        return name in constants and not constants[name].is_valid
 
     def of(self, stored: pa.Schema) -> FileColumns | None:  # noqa: ARG002 - of a table's files it matters
         """Return the same, given the file's own columns."""
@@ -55,21 +76,34 @@ class FileColumns:
         return pa.schema([*fields, *(pa.field(name, value.type) for name, value in self.constants)])
 
     def batch(self, stored: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-        """Return these columns of a batch of the file's rows."""
-        if not self.renamed and not self.constants:
+        """Return these columns of a batch of the file's rows; fewer rows where units do not read."""
+        if not (self.renamed or self.constants or self.read_as or self.as_numbers):
             return stored
-        renamed, constants = dict(self.renamed), dict(self.constants)
-        arrays = [
-            _repeated(constants[name], stored.num_rows)
+        renamed, constants, read_as = dict(self.renamed), dict(self.constants), dict(self.read_as)
+        arrays = {
+            name: _repeated(constants[name], stored.num_rows)
             if name in constants
             else stored.column(renamed.get(name, name))
             for name in columns
-        ]
-        return pa.RecordBatch.from_arrays(arrays, list(columns))
+        }
+        found = {name: as_family(arrays[name], read_as[name]) for name in columns if name in read_as}
+        found |= {name: as_numbers(arrays[name]) for name in columns if name in self.as_numbers}
+        batch = pa.RecordBatch.from_arrays([found.get(name, arrays[name]) for name in columns], list(columns))
+        if self.unit not in read_as or self.unit not in arrays:
+            return batch
+        # proof: typed-files
+        return batch.filter(pc.or_(_is_missing(arrays[self.unit]), pc.is_valid(found[self.unit])))
 
 
 AS_STORED = FileColumns()
 """A file that holds all columns of its source under their names."""
+
+
+def _is_missing(column: pa.Array) -> pa.Array:
+    """Return where there is no value: null, or NaN, as writers make of nulls."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return pc.is_null(column, nan_is_null=True)
 
 
 def _repeated(value: pa.Scalar, n_rows: int) -> pa.Array:

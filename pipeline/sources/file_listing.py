@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FORMATS = {"parquet": "Parquet", "csv": "CSV"}
 
 
-def list_files(pattern: str, kind: str = "parquet") -> tuple[str, ...]:
+def list_files(pattern: str, kind: str = "parquet", *, may_be_empty: bool = False) -> tuple[str, ...]:
     """Return the files at a local path, in a directory or of a pattern, in order of their paths.
 
     Parameters
@@ -28,6 +28,9 @@ def list_files(pattern: str, kind: str = "parquet") -> tuple[str, ...]:
         The path, the directory or the pattern.
     kind : str
         The kind of source: of a directory the files are listed that end so.
+    may_be_empty : bool
+        Whether none need be there, and what is no file is left out: a directory, or that of a pattern, then
+        has to be there all the same.
 
     Raises
     ------
@@ -35,7 +38,7 @@ def list_files(pattern: str, kind: str = "parquet") -> tuple[str, ...]:
         Where there is none, or two names are one file: its rows would count twice.
     """
     try:
-        return _listed(pattern, kind)
+        return _listed(pattern, kind, may_be_empty=may_be_empty)
     except UsageError:
         raise
     except (OSError, ValueError):  # too long a name, no access, or characters that no file system takes
@@ -43,7 +46,7 @@ def list_files(pattern: str, kind: str = "parquet") -> tuple[str, ...]:
         raise UsageError(message) from None
 
 
-def _listed(pattern: str, kind: str) -> tuple[str, ...]:
+def _listed(pattern: str, kind: str, *, may_be_empty: bool) -> tuple[str, ...]:
     position = Path(pattern)
     if kind == "parquet":
         refuse_delta_table(pattern)
@@ -53,8 +56,11 @@ def _listed(pattern: str, kind: str) -> tuple[str, ...]:
         found = [pattern]
     else:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
+    if may_be_empty and (position.is_dir() or glob.has_magic(pattern)):
+        os.scandir(_fixed(pattern)).close()  # raises where it is not there, or cannot be read
+        found = [path for path in found if os.path.isfile(path)]  # noqa: PTH113 - as below
     paths = sorted(found)
-    if not paths:
+    if not paths and not (may_be_empty and (position.is_dir() or glob.has_magic(pattern))):
         hint = f"; for folders below it write {pattern}/**/*.{kind}" if position.is_dir() else ""
         if hint and kind == "parquet":
             hint += ", or state their keys under source.hive where they are named KEY=VALUE"
@@ -67,6 +73,13 @@ def _listed(pattern: str, kind: str) -> tuple[str, ...]:
             raise UsageError(message)
     refuse_twice(paths, kind=kind)
     return tuple(paths)
+
+
+def _fixed(pattern: str) -> str:
+    """Return the directory that a pattern stays in."""
+    parts = Path(pattern).parts
+    first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return str(Path(*parts[:first]))
 
 
 def refuse_delta_table(address: str) -> None:
@@ -113,8 +126,11 @@ def refuse_twice(paths: Sequence[str], *, root: str | None = None, kind: str = "
             raise UsageError(message)
 
 
-def list_objects(address: str, kind: str = "parquet") -> list[PinnedFile]:
+def list_objects(address: str, kind: str = "parquet", *, may_be_empty: bool = False) -> list[PinnedFile]:
     """Return the objects at a URL, right below it or of a pattern, in order of their addresses.
+
+    With `may_be_empty` none need be there: a prefix is nothing but its objects. A name that ends as files of
+    the kind do is a file's, which has to be.
 
     Raises
     ------
@@ -122,23 +138,25 @@ def list_objects(address: str, kind: str = "parquet") -> list[PinnedFile]:
         Where there is none, or they cannot be listed.
     """
     try:
-        found = _listed_objects(address, kind)
+        found = _listed_objects(address, kind, may_be_empty=may_be_empty)
     except OSError:
         message = (
             f"source.{kind}: {address} cannot be listed: it is not there, access is denied, or the "
             "environment's settings are wrong"
         )
         raise UsageError(message) from None
-    if not found:
+    if not found and not may_be_empty:
         message = f"source.{kind}: no {_FORMATS[kind]} file at {address}"
         raise UsageError(message)
     return sorted(found, key=lambda file: file.address)
 
 
-def _listed_objects(address: str, kind: str) -> list[PinnedFile]:
+def _listed_objects(address: str, kind: str, *, may_be_empty: bool) -> list[PinnedFile]:
     if not glob.has_magic(address):
         listed = _pinned(address, kind, recursive=False)
-        return listed or [status(address)]
+        if listed or (may_be_empty and not address.lower().endswith(f".{kind}")):
+            return listed
+        return [status(address)]
     parts = address.split("/")
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     return _pinned("/".join(parts[:fixed]), kind, recursive=True, pattern=address)

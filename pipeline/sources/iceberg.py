@@ -32,6 +32,7 @@ from suffice.pipeline.spec.terms import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.spec import Spec
 
@@ -50,7 +51,7 @@ verify = verify_table
 schema = table_schemas
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
     """List the files of a snapshot and pin them. Reads the table's metadata and footers.
 
     Parameters
@@ -59,6 +60,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:
         Its ``source.iceberg`` is the table, and ``source.catalog`` the catalog's name in the environment.
     window : str
         The window that will be read, or ``all``: files of partitions outside of it are left out.
+    contract : DataContract, optional
+        What its files are read as, by a total rule.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def pin(spec: Spec, window: str = ALL) -> Pin:
             f"(PYICEBERG_CATALOG__{source.catalog.upper()}__URI)"
         )
         raise UsageError(message) from None
-    return pin_table(KIND, spec, listed, columns, root)
+    return pin_table(KIND, spec, listed, columns, root, contract)
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:

@@ -10,6 +10,7 @@ from suffice.pipeline.declaration.parquet_spec import ParquetSpec
 from suffice.pipeline.declaration.source_spec import is_url
 from suffice.pipeline.sources.checksums import fits, mismatch
 from suffice.pipeline.sources.contract import PartSchema, Pin, Split, spec_columns
+from suffice.pipeline.sources.contracted_columns import contract_schema, contracted
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, status
 from suffice.pipeline.sources.file_columns import AS_STORED, FileColumns
@@ -35,7 +36,9 @@ from suffice.pipeline.spec.terms import ALL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.declaration.hive_columns import HiveColumn
+    from suffice.pipeline.sources.parquet_footers import ColumnsOf
     from suffice.pipeline.spec.spec import Spec
 
 KIND = ParquetSpec.kind
@@ -52,9 +55,10 @@ class _Pinned:
     files: PinnedFiles
     hive: tuple[str, ...]
     wanted: tuple[Needed, ...]
+    contracted: PartSchema | None
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
     """List the spec's files and pin them. Reads metadata only.
 
     Parameters
@@ -64,6 +68,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:
         URL; with ``source.hive`` a directory or URL, whose folders ``KEY=VALUE`` are read too.
     window : str
         The window that will be read, or ``all``: folders that state another one are not listed.
+    contract : DataContract, optional
+        What files are read as, by a total rule: the directory, or that of the pattern, need be there.
 
     Raises
     ------
@@ -73,17 +79,32 @@ def pin(spec: Spec, window: str = ALL) -> Pin:
     """
     address, hive = spec.source_address, _hive(spec)
     wanted = needed(spec, hive, window) if hive else ()
-    listed = _in_folders(address, hive, wanted) if hive else [(file, AS_STORED) for file in _listed(address)]
+    is_contracted = contract is not None
+    listed: list[tuple[PinnedFile, ColumnsOf]] = list(
+        listed_files(address, hive, wanted, is_contracted=is_contracted)
+    )
+    if contract is not None:
+        unit = contract.unit_column
+        listed = [
+            (file, contracted(columns, spec, contract))
+            for file, columns in listed
+            if unit is None or not (isinstance(columns, FileColumns) and columns.lacks(unit))
+        ]
     files = pin_files(listed, spec_columns(spec), place=_PLACE, root=address if hive else None)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
-        private=_Pinned(files=files, hive=tuple(hive), wanted=wanted),
+        private=_Pinned(
+            files=files,
+            hive=tuple(hive),
+            wanted=wanted,
+            contracted=None if contract is None else contract_schema(spec, contract, address),
+        ),
     )
 
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
-    """Return the columns of the files.
+    """Return the columns of the files; as the contract has them, where there is one.
 
     Raises
     ------
@@ -91,6 +112,8 @@ def schema(pin: Pin) -> tuple[PartSchema, ...]:
         Where a column that folders state is also a file's.
     """
     pinned: _Pinned = pin.private
+    if pinned.contracted is not None:
+        return (pinned.contracted,)
     parts = file_schemas(pinned.files)
     for name in pinned.hive:
         if any(len(part.columns.get_all_field_indices(name)) > 1 for part in parts):
@@ -140,22 +163,38 @@ def check(pin: Pin) -> None:
     check_files(pin.private.files)
 
 
+def listed_files(
+    address: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...] = (), *, is_contracted: bool
+) -> list[tuple[PinnedFile, FileColumns]]:
+    """Return the files at an address, each with the columns that folders state; see `pin`.
+
+    Raises
+    ------
+    UsageError
+        As `pin`.
+    """
+    if hive:
+        return _in_folders(address, hive, wanted, is_contracted=is_contracted)
+    return [(file, AS_STORED) for file in _listed(address, may_be_empty=is_contracted)]
+
+
 def _hive(spec: Spec) -> Mapping[str, HiveColumn]:
     return spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
 
 
-def _listed(address: str) -> list[PinnedFile]:
+def _listed(address: str, *, may_be_empty: bool) -> list[PinnedFile]:
     if is_url(address):
-        return list_objects(address)
-    return [_pinned(path) for path in list_files(address)]
+        return list_objects(address, may_be_empty=may_be_empty)
+    return [_pinned(path) for path in list_files(address, may_be_empty=may_be_empty)]
 
 
 def _in_folders(
-    root: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...]
+    root: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...], *, is_contracted: bool
 ) -> list[tuple[PinnedFile, FileColumns]]:
     refuse_delta_table(root)
     try:
-        if not is_there(root):
+        # Of a prefix nothing but its objects shows that it is there.
+        if not (is_contracted and is_url(root)) and not is_there(root):
             message = f"{_PLACE}: no folder at {root}; with hive it names the one that holds the KEY=VALUE"
             raise UsageError(message)
         found = folder_files(root, wanted)

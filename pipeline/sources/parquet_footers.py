@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from suffice.pipeline.sources.contracted_columns import ContractedColumns
 from suffice.pipeline.sources.exact_data import Kept, exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, opened
+from suffice.pipeline.sources.file_columns import AS_STORED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,14 +79,14 @@ def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]
         with opened(file) as found, pq.ParquetFile(found) as parquet:
             metadata, schema = parquet.metadata, parquet.schema_arrow
     except (pa.ArrowException, OSError):
-        return None
+        return _NO_ROWS if isinstance(columns_of, ContractedColumns) and _is_open_to(file) else None
     file_columns = columns_of.of(schema)
     if file_columns is None:
         return None
     paths = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
     wanted = {name: paths[name] for name in file_columns.stored(columns) if name in paths}
     groups = []
-    for number in range(metadata.num_row_groups):
+    for number in range(metadata.num_row_groups if file_columns.has_rows else 0):
         group = metadata.row_group(number)
         dictionaries = tuple(name for name, index in wanted.items() if _is_dictionary(group.column(index)))
         groups.append(RowGroup(n_rows=group.num_rows, dictionaries=dictionaries))
@@ -94,6 +96,19 @@ def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]
         columns=file_columns,
         metadata=Kept(metadata),
     )
+
+
+def _is_open_to(file: PinnedFile) -> bool:
+    """Tell whether a file's bytes can be had: by a contract, what is no Parquet file then has no rows."""
+    try:
+        with opened(file) as found:
+            found.read(1)
+    except OSError:
+        return False
+    return True
+
+
+_NO_ROWS = Footer(schema=pa.schema([]), row_groups=(), columns=AS_STORED, metadata=Kept())
 
 
 def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:

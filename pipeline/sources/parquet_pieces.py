@@ -72,10 +72,9 @@ def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Ite
     try:
         with opened(piece.file) as stored:
             for batch in _batches(stored, piece, columns, block_rows):
-                stored_rows = piece.columns.batch(batch, columns)
                 kept = None if piece.kept is None else piece.kept.slice(n_rows, batch.num_rows)
                 n_rows += batch.num_rows
-                yield stored_rows if kept is None else stored_rows.filter(kept)
+                yield piece.columns.batch(batch if kept is None else batch.filter(kept), columns)
     except (pa.ArrowException, OSError):
         # Arrow's texts may quote what it failed to read.
         check_file(piece.file, piece.called)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.declaration.table_names import KeyRanges
     from suffice.pipeline.sources.postgresql_columns import ServerColumn
     from suffice.pipeline.spec.spec import Spec
@@ -94,7 +95,7 @@ class _Pinned:
     n_columns: int
 
 
-def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
     """Export a snapshot of the spec's table, and hold it.
 
     Parameters
@@ -103,6 +104,8 @@ def pin(spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG001 - the contract's
         Its ``source.postgresql`` names a table, a partitioned table, a view or a materialized view.
     window : str
         The window that will be read, or ``all``.
+    contract : DataContract, optional
+        Checked by whoever asks for the columns.
 
     Raises
     ------

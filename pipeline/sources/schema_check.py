@@ -7,32 +7,26 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from suffice.errors import SchemaError
-from suffice.pipeline.declaration.derived_column import Input
-from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.declaration.fields import ColumnSpec, UnitType
-from suffice.pipeline.declaration.type_family import ANY_FAMILY, DATES, NUMBERS, TypeFamily
+from suffice.pipeline.declaration.fields import UnitNulls, UnitType
+from suffice.pipeline.declaration.type_family import TypeFamily
+from suffice.pipeline.declaration.wording import shortened_name
 from suffice.pipeline.sources.arrow_arrays import decimal_is_readable
+from suffice.pipeline.sources.contract import spec_columns
+from suffice.pipeline.sources.family_values import NUMERIC, stored_family
+from suffice.pipeline.spec.column_uses import column_uses
+from suffice.pipeline.spec.contract_fit import LOOSE_KINDS
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.statistics.measure import CodeColumn, orders_of
+from suffice.pipeline.statistics.measure import orders_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.declaration.derived_column import Input
     from suffice.pipeline.sources.contract import PartSchema
     from suffice.pipeline.spec.spec import Spec
 
 _MOST_NAMES = 20
-_LONGEST_NAME = 70
-
-
-_BY_DOMAIN = {
-    DomainKind.LIST: ANY_FAMILY,
-    DomainKind.RANGE: frozenset({TypeFamily.NUMERIC, TypeFamily.TEXT}),
-    DomainKind.PERIOD: DATES,
-    DomainKind.BOOLEAN: frozenset({TypeFamily.BOOLEAN, TypeFamily.NUMERIC}),
-}
-_ORDERED = frozenset({TypeFamily.NUMERIC, TypeFamily.DATE, TypeFamily.TIMESTAMP})
 
 
 def type_family(kind: pa.DataType) -> TypeFamily | None:
@@ -68,7 +62,7 @@ def check_schema(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     _check_unit(spec, schemas)
     _check_orders(spec, schemas)
     _check_derived_names(spec, schemas)
-    for position, of in _uses(spec):
+    for position, of in column_uses(spec):
         if of.column in spec.derived:
             _check_use(f"{position}: the derived column", of, spec.derived[of.column].family)
         else:
@@ -113,8 +107,53 @@ def _check_derived_names(spec: Spec, schemas: Sequence[PartSchema]) -> None:
         for name in spec.derived:
             if schema.columns.get_all_field_indices(name):
                 message = (
-                    f"derived.{_shortened(name)}: {_shortened(schema.part)} has a column of this name: "
-                    "call the derived one otherwise"
+                    f"derived.{shortened_name(name)}: {shortened_name(schema.part)} has a column of this "
+                    "name: call the derived one otherwise"
+                )
+                raise SchemaError(message)
+
+
+def check_columns(
+    spec: Spec, schemas: Sequence[PartSchema], contract: DataContract | None
+) -> tuple[str, ...]:
+    """Check the columns of a source against the spec, and of a catalogue against the account's contract.
+
+    Parameters
+    ----------
+    spec : Spec
+        It fits the contract.
+    schemas : sequence of PartSchema
+        Of a source that was pinned by the contract.
+    contract : DataContract, optional
+
+    Returns
+    -------
+    tuple of str
+        What to warn of; nothing by a contract, for files would decide it.
+
+    Raises
+    ------
+    SchemaError
+    """
+    if contract is not None:
+        _check_catalogue(spec, schemas, contract)
+    check_schema(spec, schemas)
+    return unit_warnings(spec, schemas) if contract is None else ()
+
+
+def _check_catalogue(spec: Spec, schemas: Sequence[PartSchema], contract: DataContract) -> None:
+    """Refuse a table whose columns are not those of the contract; of files they are, whatever files hold."""
+    unit = contract.unit_column
+    for name in spec_columns(spec):
+        family = contract.columns[name]
+        for schema in schemas:
+            where = f"{shortened_name(schema.part)}: the account's contract"
+            _column_family(schema.columns, name, where)
+            found = stored_family(schema.columns.field(name).type)
+            is_alike = found in NUMERIC and family in NUMERIC and name != unit
+            if found is not family and not is_alike:
+                message = (
+                    f"{where} says that {name!r} is {family}, the table's column is {found or 'another'}"
                 )
                 raise SchemaError(message)
 
@@ -136,9 +175,9 @@ def unit_warnings(spec: Spec, schemas: Sequence[PartSchema]) -> tuple[str, ...]:
     if len(first) < 2:
         return ()
     text = (
-        f"privacy.unit.column: {_shortened(unit.column)} is integer in {_shortened(first[False])}, but "
-        f"floating point in {_shortened(first[True])}, where rows of ids from 2^53 on (2^24 in single "
-        "precision) enter nothing: write integers in all files if any may be"
+        f"privacy.unit.column: {shortened_name(unit.column)} is integer in {shortened_name(first[False])}, "
+        f"but floating point in {shortened_name(first[True])}, where rows of ids from 2^53 on (2^24 in "
+        "single precision) enter nothing: write integers in all files if any may be"
     )
     return (text,)
 
@@ -156,6 +195,7 @@ def _check_unit(spec: Spec, schemas: Sequence[PartSchema]) -> None:
         if not _is_of_type(kind, unit.type):
             message = f"{where}: the column {unit.column!r} is not of the declared type {unit.type}"
             raise SchemaError(message)
+        _check_rounded(spec, kind, where)
         if pa.types.is_decimal(kind):
             if not decimal_is_readable(kind):
                 rule = "holds decimals of more than 38 digits on one side"
@@ -168,6 +208,21 @@ def _check_unit(spec: Spec, schemas: Sequence[PartSchema]) -> None:
         message = (
             f"privacy.unit.column: the column {unit.column!r} is decimal in {fractions['decimal']}, but "
             f"floating-point in {fractions['floating-point']}: write all files with one type"
+        )
+        raise SchemaError(message)
+
+
+def _check_rounded(spec: Spec, kind: pa.DataType, where: str) -> None:
+    """Refuse a table's floating-point ids where rows without one count: a table says that all may be rounded.
+
+    Files of doubles are what writers make of integers and one null.
+    """
+    unit = spec.privacy.column_unit
+    is_table = spec.source.kind not in LOOSE_KINDS
+    if unit is not None and is_table and unit.nulls is UnitNulls.OWN_UNIT and pa.types.is_floating(kind):
+        message = (
+            f"{where}: the column {unit.column!r} is floating-point, so that its ids may be rounded: write "
+            "nulls: drop, or have the column made an integer or a text"
         )
         raise SchemaError(message)
 
@@ -208,31 +263,6 @@ def _check_orders(spec: Spec, schemas: Sequence[PartSchema]) -> None:
                 raise SchemaError(message)
 
 
-def _uses(spec: Spec) -> Iterator[tuple[str, Input]]:
-    """List what the spec needs: place, and column with the type families that serve."""
-    if spec.window is not None:
-        yield "window.column", Input(column=spec.window.column, families=DATES)
-    if spec.privacy.column_unit is not None:
-        column = spec.privacy.column_unit.column
-        yield "privacy.unit.column", Input(column=column, families=ANY_FAMILY)
-    for name, derived in spec.derived.items():
-        for of in derived.inputs:
-            yield f"derived.{_shortened(name)}", of
-    for column, domain in spec.groups.items():
-        yield f"groups.{column}", Input(column=column, families=_serving(domain))
-    for name, measure in measures(spec).items():
-        position = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
-        for read in measure.reads:
-            needed = _serving(read.domain) if isinstance(read, CodeColumn) else NUMBERS
-            yield position, Input(column=read.column, families=needed)
-        for order in orders_of([measure]):
-            yield f"statistics.{name}.order", Input(column=order, families=_ORDERED)
-
-
-def _serving(domain: Domain) -> frozenset[TypeFamily]:
-    return _BY_DOMAIN[domain.kind]
-
-
 def _column_family(schema: pa.Schema, column: str, where: str) -> TypeFamily | None:
     positions = schema.get_all_field_indices(column)
     if not positions:
@@ -253,8 +283,3 @@ def _describe(kind: pa.DataType) -> str:
     types = pa.types
     binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
     return "binary" if any(test(kind) for test in binary) else "of a type that is not read"
-
-
-def _shortened(name: str) -> str:
-    """Return a name, or the end of a long one."""
-    return name if len(name) <= _LONGEST_NAME else f"...{name[-_LONGEST_NAME:]}"

@@ -17,6 +17,7 @@ from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.domains import period_end, period_start
 from suffice.pipeline.sources.checksums import fits, mismatch
 from suffice.pipeline.sources.contract import PartSchema, Pin, spec_columns
+from suffice.pipeline.sources.contracted_columns import contracted
 from suffice.pipeline.sources.exact_data import exact_data
 from suffice.pipeline.sources.file_access import PinnedFile, status
 from suffice.pipeline.sources.file_columns import FileColumns
@@ -28,6 +29,8 @@ from suffice.pipeline.spec.terms import ALL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.sources.parquet_footers import ColumnsOf
     from suffice.pipeline.spec.spec import Spec
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -138,15 +141,23 @@ class PinnedTable:
         The table's columns, which it has without a file too.
     root : str or None
         Below which files of other snapshots may stand.
+    is_contracted : bool
+        Whether a contract, and no file, says what its columns are read as.
     """
 
     files: PinnedFiles
     columns: pa.Schema
     root: str | None
+    is_contracted: bool
 
 
 def pin_table(
-    kind: str, spec: Spec, listed: Sequence[ListedFile], columns: Sequence[TableColumn], root: str | None
+    kind: str,
+    spec: Spec,
+    listed: Sequence[ListedFile],
+    columns: Sequence[TableColumn],
+    root: str | None,
+    contract: DataContract | None,
 ) -> Pin:
     """Pin the files that a table's log listed.
 
@@ -161,7 +172,11 @@ def pin_table(
         message = f"source.{kind}: {address} lists a file twice, so its rows would count twice"
         raise UsageError(message)
     found = surveyed(_statuses, [file.address for file in ordered])
-    files = [(file, of.columns) for file, of in zip(found, ordered, strict=True) if file is not None]
+    files: list[tuple[PinnedFile, ColumnsOf]] = [
+        (file, of.columns if contract is None else contracted(of.columns, spec, contract))
+        for file, of in zip(found, ordered, strict=True)
+        if file is not None
+    ]
     if len(files) < len(ordered):
         message = (
             f"source.{kind}: a file that {address} lists is gone or cannot be read: name a later version or "
@@ -179,7 +194,7 @@ def pin_table(
     return Pin(
         kind=kind,
         public={"kind": kind, "address": address},
-        private=PinnedTable(files=pinned, columns=schema, root=root),
+        private=PinnedTable(files=pinned, columns=schema, root=root, is_contracted=contract is not None),
     )
 
 
@@ -196,9 +211,13 @@ def _status(address: str) -> PinnedFile | None:
 
 
 def table_schemas(pin: Pin) -> tuple[PartSchema, ...]:
-    """Return the table's columns as its files have them; as the table has them where it has no file."""
+    """Return the table's columns as its files have them; as the table has them where it has no file.
+
+    By a contract only the table's own columns count.
+    """
     table: PinnedTable = pin.private
-    return file_schemas(table.files) or (PartSchema(part=pin.public["address"], columns=table.columns),)
+    of_table = (PartSchema(part=pin.public["address"], columns=table.columns),)
+    return of_table if table.is_contracted else file_schemas(table.files) or of_table
 
 
 def check_table(pin: Pin) -> None:

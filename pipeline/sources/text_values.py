@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _NOT_FINITE = r"^[+-]?(nan|inf|infinity)$"
-_INTEGER = r"^[+-]?[0-9]{1,38}$"
+_INTEGER = r"^[+-]?[0-9]{1,38}(\.0+)?$"
 _BOOLEAN = r"^(true|false|1|0)$"
 _DAY = r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME = (
@@ -57,7 +57,8 @@ def read_texts(texts: pa.Array, kind: ColumnType) -> pa.Array:
         The texts.
     kind : ColumnType
         ``number``: decimal text, ``nan`` or ``inf``, as the nearest float64; beyond its range infinity.
-        ``integer``: a sign and digits, within 64 bits. ``boolean``: ``true``, ``false``, ``1`` or ``0``.
+        ``integer``: a sign and digits, within 64 bits; zeros after a point too, as writers add to all
+        integers of a column that has one null. ``boolean``: ``true``, ``false``, ``1`` or ``0``.
         ``date``: as ``2013-01-05``. ``timestamp``: as ``2013-01-05 17:30:00.5``, also with ``T``, without an
         offset; digits beyond microseconds are dropped. ``timestamp_with_offset``: the same with ``Z``,
         ``+01:00``, ``+0100`` or ``+01``. Letter case does not count.
@@ -82,7 +83,7 @@ def _numbers(texts: pa.Array) -> pa.Array:
 
 
 def _integers(texts: pa.Array) -> pa.Array:
-    digits = pc.replace_substring_regex(_matching(texts, _INTEGER), r"^\+", "")
+    digits = pc.replace_substring_regex(_matching(texts, _INTEGER), r"^\+|\.0+$", "")
     wide = pc.cast(digits, pa.decimal128(38, 0))
     first, last = (text_scalar(str(bound)).cast(wide.type) for bound in (-(2**63), 2**63 - 1))
     fits = pc.and_(pc.greater_equal(wide, first), pc.less_equal(wide, last))

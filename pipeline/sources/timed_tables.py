@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.errors import StageFailedError
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.declaration.table_names import KeyRanges
     from suffice.pipeline.spec.spec import Spec
 
@@ -85,7 +86,12 @@ class TimedTables:
     at: str
     quote: str
 
-    def pin(self, spec: Spec, window: str = ALL) -> Pin:  # noqa: ARG002 - the contract's
+    def pin(
+        self,
+        spec: Spec,
+        window: str = ALL,  # noqa: ARG002 - the protocol's
+        contract: DataContract | None = None,  # noqa: ARG002 - checked by whoever asks for the columns
+    ) -> Pin:
         """Ask the warehouse for its time, and for the table's columns at that time."""
         table: str = getattr(spec.source, self.KIND)
         ranges: KeyRanges | None = getattr(spec.source, "split_by", None)

@@ -150,6 +150,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "unit": TEXT,
         "per_window": TEXT_OR_NULL,
         "units_disjoint": BOOLEAN,
+        "contract_sha256": or_null(HASH),
         "micro_granted": COUNT,
     },
     EntryKind.RESERVED: {
@@ -229,7 +230,8 @@ def release_manifest() -> Schema:
         "plan": plan(),
         "plan_hash": HASH,
     }
-    return closed({**stated, **follows}, optional=("max_rows", "unit_nulls"))
+    stated["contract"] = HASH  # left out where there is none
+    return closed({**stated, **follows}, optional=("contract", "max_rows", "unit_nulls"))
 
 
 def publication_manifest() -> Schema:

@@ -25,6 +25,7 @@ from scripts.schemas.shapes import (
     of_dataclass,
     or_null,
 )
+from suffice.pipeline.declaration.data_contract import DataContract
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.operations.adoption import Adoption
 from suffice.storage.operations.recovery import Action
@@ -37,7 +38,9 @@ ACCOUNT: Schema = {
     "granted": EXACT,
     **BALANCE,
     **each(TEXTS, "sources stores"),
-    **each(TEXT_OR_NULL, "checksums per_window"),
+    **each(TEXT_OR_NULL, "checksums per_window witness"),
+    "guarded": BOOLEAN,
+    "contract": or_null(closed({"sha256": HASH, **of_dataclass(DataContract)["properties"]})),
 }
 CHARGE: Schema = {
     "charge_id": digits(32),

@@ -35,6 +35,7 @@ from scripts.schemas.shapes import (
     either,
     listed,
     mapped,
+    named,
     of_dataclass,
     of_model,
     or_null,
@@ -44,9 +45,12 @@ from suffice.cataloguing import Catalogue
 from suffice.doctor.contract import State
 from suffice.gap_report import AmendmentState, WindowState
 from suffice.monitoring.counting import KINDS
+from suffice.pipeline.declaration.data_contract import DataContract
 from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE
 
+CONTRACT = named("DataContract", of_dataclass(DataContract))
+"""What an account's data are, as its owner states it."""
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
 VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
 ERROR: Schema = {**each(TEXT, "type message"), "exit_status": COUNT}
@@ -152,6 +156,7 @@ RELEASE: Schema = {
     "neighboring": NEIGHBORING,
     "max_rows": COUNT,
     "unit_nulls": UNIT_NULLS,
+    "contract": or_null(HASH),
     "status": {"enum": ["published", "already_published"]},
     "signed_by": or_null(KEY_ID),
     "signature": SIGNATURE,
@@ -245,7 +250,26 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
-    "plan": closed(PLAN, ("max_rows", "unit_nulls", "target", "beside")),
+    "plan": closed(
+        {**PLAN, "contract": or_null(HASH)}, ("contract", "max_rows", "unit_nulls", "target", "beside")
+    ),
+    "inspect": closed(
+        {
+            "contract": CONTRACT,
+            "sha256": HASH,
+            **each(TEXT_OR_NULL, "out problem"),
+            "exact_counts": or_null(
+                closed(
+                    {
+                        **each(COUNT_OR_NULL, "folders files read rows"),
+                        "columns": listed(
+                            closed({"column": TEXT, **each(COUNT, "values fit"), "types": mapped(COUNT)})
+                        ),
+                    }
+                )
+            ),
+        }
+    ),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "audit": of_model(AuditDocument),
     "rehearse": closed(

@@ -21,12 +21,14 @@ from suffice.guarding import contained
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import moment, resolve_window
+from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
 from suffice.profile.settings import settings
 from suffice.release_run import charge_request, require_engine
 from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.guards import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.probe import check_create_only
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from suffice.pipeline.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.sources.contract import Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.profile.settings import Settings
@@ -227,13 +230,18 @@ class _Run:
         with contextlib.ExitStack() as opened:
             with self._stage("ledger") as stage:
                 ledger = opened.enter_context(open_ledger(self.chosen.ledger))
-                if self.chosen.witness is not None:
-                    check_witness(ledger, self.chosen.witness)
-                stage.tried = f"opened{', and its witness agrees' if self.chosen.witness else ''}"
+                dataset = self.spec.dataset
+                witness = chosen_witness(dataset, ledger.witness(dataset), self.chosen.witness)
+                if witness is not None:
+                    check_witness(ledger, witness)
+                contract = ledger.contract(dataset)
+                stage.tried = f"opened{', and its witness agrees' if witness else ''}"
             with self._stage("store") as stage:
                 place, stage.tried = self._place(ledger)
             with self._stage("account") as stage:
-                request, stage.tried = self._reserved(ledger, place)
+                request, stage.tried = self._reserved(ledger, place, contract)
+                if contract is not None:
+                    check_contract(self.spec, contract)
             with self._stage("signature") as stage:
                 signer = signer_from_environment()
                 stage.tried = f"signs with {signer.public_key.key_id}" if signer else "no key is named"
@@ -251,7 +259,7 @@ class _Run:
                 )
                 stage.tried = "connected, and fit for exact sums"
             with self._stage("source") as stage:
-                splits = self._generated()
+                splits = self._generated(contract)
                 stage.tried = "opened, and its columns fit; no row was read"
             with self._stage("reading") as stage:
                 totals = exact_sums(chunk_job(self.spec, self.window), splits, cluster)
@@ -298,10 +306,17 @@ class _Run:
         new = "" if found else "; no store stands there yet: a release makes it"
         return place, f"creates objects only once{new}"
 
-    def _reserved(self, ledger: Ledger, place: RehearsalPlace) -> tuple[ChargeRequest, str]:
+    def _reserved(
+        self, ledger: Ledger, place: RehearsalPlace, contract: DataContract | None
+    ) -> tuple[ChargeRequest, str]:
         """Try the reservation, and say what it would come to."""
         request = charge_request(
-            self.spec, self.plan, self.window, store_id=place.store_id, store_uri=place.store_uri
+            self.spec,
+            self.plan,
+            self.window,
+            store_id=place.store_id,
+            store_uri=place.store_uri,
+            contract=contract,
         )
         charge = ledger.rehearse(request)
         if charge.state is not ChargeState.RESERVED:
@@ -310,20 +325,20 @@ class _Run:
         left = format_epsilon(ledger.remaining(self.spec.dataset, self.window))
         return request, f"epsilon {epsilon} of the {left} that remains was reserved, and undone"
 
-    def _generated(self) -> tuple[Split, ...]:
+    def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""
         from suffice.pipeline import sources  # noqa: PLC0415
         from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
         from suffice.pipeline.chunk.sql_sums import sum_queries  # noqa: PLC0415
         from suffice.pipeline.sources.generated import generated_splits  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_columns  # noqa: PLC0415
 
-        with contextlib.closing(sources.pin(self.spec, self.window)) as pin:
+        with contextlib.closing(sources.pin(self.spec, self.window, contract)) as pin:
             schemas = sources.schema(pin)
-            check_schema(self.spec, schemas)
+            texts = check_columns(self.spec, schemas, contract)
             if self.spec.pushes_down:
                 sum_queries(chunk_job(self.spec, self.window), schemas[0].columns)
-        for text in unit_warnings(self.spec, schemas):
+        for text in texts:
             warnings.warn(text, SufficeWarning, stacklevel=2)
         return generated_splits(self.spec, schemas, self.window)
 

@@ -29,6 +29,7 @@ from suffice.errors import (
     SufficeWarning,
 )
 from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
+from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning
 from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.mechanism.held_noise import HeldNoise
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
@@ -85,6 +87,7 @@ class ReleaseRun:
         notice: Notice,
         signer: Signer | None,
         witness: str | None,
+        contract: DataContract | None,
     ) -> None:
         self.spec = spec
         self.plan = plan
@@ -98,8 +101,15 @@ class ReleaseRun:
         self.signer = signer
         self.input_verified = False
         self.witness = witness
+        self.contract = contract
         self.request = charge_request(
-            spec, plan, window, amendment=amendment, store_id=store.store_id, store_uri=store.uri
+            spec,
+            plan,
+            window,
+            amendment=amendment,
+            store_id=store.store_id,
+            store_uri=store.uri,
+            contract=contract,
         )
 
     def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
@@ -110,6 +120,9 @@ class ReleaseRun:
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
+        if self.contract is not None:
+            check_contract(self.spec, self.contract)
+            warn_of_unit(self.contract)
         return contained(lambda: self._fresh(address, progress))
 
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
@@ -120,7 +133,7 @@ class ReleaseRun:
         from suffice.pipeline.reduce.links import open_cluster_for_sums  # noqa: PLC0415
         from suffice.pipeline.reduce.push_down import require_threads  # noqa: PLC0415
         from suffice.pipeline.reduce.survey import surveyed_on  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_schema, unit_warnings  # noqa: PLC0415
+        from suffice.pipeline.sources.schema_check import check_columns  # noqa: PLC0415
 
         if self.spec.pushes_down:
             require_threads(address)
@@ -132,10 +145,9 @@ class ReleaseRun:
             contextlib.ExitStack() as pinned,
         ):
             with surveyed_on(cluster):
-                pin = sources.pin(self.spec, self.window)
+                pin = sources.pin(self.spec, self.window, self.contract)
             pinned.callback(sources.close, pin)
-            check_schema(self.spec, sources.schema(pin))
-            for text in unit_warnings(self.spec, sources.schema(pin)):
+            for text in check_columns(self.spec, sources.schema(pin), self.contract):
                 warnings.warn(text, SufficeWarning, stacklevel=2)
             checksums = self.ledger.checksums(self.spec.dataset)
             if checksums is not None:
@@ -328,6 +340,7 @@ class ReleaseRun:
             drawing_sequence=charge.drawing_sequence,
             drawing_hash=charge.drawing_hash,
             created=self.ledger.now(),
+            contract=self.request.contract,
             signer=self.signer,
         )
 
@@ -335,8 +348,22 @@ class ReleaseRun:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
 
 
+def warn_of_unit(contract: DataContract) -> None:
+    """Warn of units that are floating-point numbers: by the contract alone, not by a file."""
+    text = floating_unit_warning(contract)
+    if text is not None:
+        warnings.warn(text, SufficeWarning, stacklevel=2)
+
+
 def charge_request(
-    spec: Spec, plan: Plan, window: str, *, store_id: str, store_uri: str, amendment: int = 0
+    spec: Spec,
+    plan: Plan,
+    window: str,
+    *,
+    store_id: str,
+    store_uri: str,
+    amendment: int = 0,
+    contract: DataContract | None = None,
 ) -> ChargeRequest:
     """Return what a release of a window, or an amendment of it, asks of its account."""
     return ChargeRequest(
@@ -353,6 +380,7 @@ def charge_request(
         plan_hash=plan.plan_hash,
         store_id=store_id,
         store_uri=store_uri,
+        contract=None if contract is None else contract.sha256,
     )
 
 

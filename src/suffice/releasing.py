@@ -22,6 +22,7 @@ from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
 from suffice.profile.settings import settings
 from suffice.release_run import PUBLISHED, ReleaseRun
+from suffice.storage.ledger.guards import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.known_stores import open_for_release
 from suffice.storage.operations.witness import check_witness, follow_witness
@@ -191,8 +192,9 @@ def carry_out(
     require_manifest(plan)
     signer = signer_from_environment()
     with open_ledger(chosen.ledger) as opened:
-        if chosen.witness is not None:
-            check_witness(opened, chosen.witness)
+        pinned_witness = chosen_witness(spec.dataset, opened.witness(spec.dataset), chosen.witness)
+        if pinned_witness is not None:
+            check_witness(opened, pinned_witness)
         with uncharged():
             opened_store = open_for_release(opened, chosen.store, spec.dataset)
         run = ReleaseRun(
@@ -207,13 +209,14 @@ def carry_out(
             publish_timeout=publish_timeout,
             notice=notice or (lambda _: None),
             signer=signer,
-            witness=chosen.witness,
+            witness=pinned_witness,
+            contract=opened.contract(spec.dataset),
         )
         charge, status = wait_for(
             lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
         )
-        if chosen.witness is not None and status == PUBLISHED:
-            follow_witness(opened, chosen.witness)
+        if pinned_witness is not None and status == PUBLISHED:
+            follow_witness(opened, pinned_witness)
         remaining = opened.remaining(spec.dataset, window)
         uri = run.store.release_uri(charge.name, charge.edition, charge.release_id)
         release = open_release(uri, allow_withdrawn=True)

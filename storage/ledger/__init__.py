@@ -22,6 +22,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "release_id",
     ),
     "export": ("Export", "export_lines", "public_fields", "read_export", "read_fields"),
+    "guards": ("UNGUARDED", "chosen_witness"),
     "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
     "opening": ("check_ledger_url", "create_ledger", "open_ledger"),

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from suffice.errors import GuaranteeError, UsageError
 from suffice.pipeline.declaration.zone_days import read_grid
 from suffice.storage.ledger.charge import ALL
+from suffice.storage.ledger.guards import is_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import ChargeRequest
 
 NEIGHBORING = ("add_or_remove_one", "replace_one")
@@ -143,6 +145,10 @@ class Account:
         The owner's list of the input files' SHA-256, where every release must fit one.
     stores : tuple of str
         Prefixes of the stores that releases may go to; empty where any store is allowed.
+    witness : str or None
+        The URI of the witness that every run asks.
+    contract : DataContract or None
+        What the owner says that the data are.
     granted, spent, reserved : Fraction, nats
         For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
     remaining : Fraction, nats
@@ -157,10 +163,17 @@ class Account:
     sources: tuple[str, ...]
     checksums: str | None
     stores: tuple[str, ...]
+    witness: str | None
+    contract: DataContract | None
     granted: Fraction
     spent: Fraction
     reserved: Fraction
     remaining: Fraction
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether an older copy of the ledger beside a fresh store would be refused."""
+        return is_guarded(witness=self.witness, stores=self.stores, contract=self.contract)
 
 
 def counts_by_window(per_window: str | None, window: str) -> bool:
@@ -217,14 +230,22 @@ def _fixed_by(key: str) -> str:
     )
 
 
-def check_store(dataset: str, uri: str, stores: Sequence[str]) -> None:
+def check_store(dataset: str, uri: str, stores: Sequence[str], *, only_at: bool = False) -> None:
     """Refuse a release into a store that the account's owner does not allow.
+
+    Parameters
+    ----------
+    dataset, uri : str
+    stores : sequence of str
+        The allowed places; empty for any.
+    only_at : bool
+        Whether what is below one is not allowed: a fresh store there would show no older ledger.
 
     Raises
     ------
     GuaranteeError
     """
-    if stores and not any(_is_under(prefix, uri) for prefix in stores):
+    if stores and not any(uri == prefix if only_at else _is_under(prefix, uri) for prefix in stores):
         shown = ", ".join(stores[:_MOST_SHOWN]) + ", ..." * (len(stores) > _MOST_SHOWN)
         message = f"the account {dataset} does not allow the store {uri}: the owner granted {shown}"
         raise GuaranteeError(message)

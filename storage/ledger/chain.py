@@ -30,6 +30,7 @@ PRIVATE = frozenset(
     {
         SALT,
         "checksums",
+        "contract",
         "reason",
         "sources",
         "spool_host",
@@ -37,6 +38,7 @@ PRIVATE = frozenset(
         "state_sha256",
         "store_uri",
         "stores",
+        "witness",
     }
 )
 """Fields of payloads that the hash covers through the commitment only."""

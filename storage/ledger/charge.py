@@ -59,6 +59,8 @@ class ChargeRequest:
         The canonical plan and its SHA-256 in hex.
     store_id, store_uri : str
         The release store.
+    contract : str or None
+        The SHA-256 of the contract by which the data are read; it has to be the account's. Not stored.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class ChargeRequest:
     plan_hash: str
     store_id: str
     store_uri: str
+    contract: str | None = None
     amendment: int = 0
 
     def __post_init__(self) -> None:

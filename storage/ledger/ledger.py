@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from types import TracebackType
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
@@ -60,6 +61,9 @@ class Ledger(ABC):
         per_window: str | None = None,
         units_disjoint: bool = False,
         checksums: str | None = None,
+        witness: str | None = None,
+        contract: DataContract | None = None,
+        unwitnessed: bool = False,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -81,17 +85,24 @@ class Ledger(ABC):
         checksums : str, optional
             The absolute path of a list of the input files' SHA-256, which every release must fit; left out
             it stays, and empty text demands none.
+        witness : str, optional
+            The URI of the witness that every run asks; left out it stays, and empty text demands none.
+        contract : DataContract, optional
+            What the data are; left out it stays. It can gain columns, and takes nothing back.
+        unwitnessed : bool
+            That the owner knows that nothing guards the account against an older copy of its ledger.
         reason : str
             Why, for the record.
 
         Raises
         ------
         GuaranteeError
-            Where the first grant fixed other terms.
+            Where the first grant fixed other terms, or a contract would take something back.
         BudgetExceededError
             Where `epsilon` is below what is spent or reserved.
         UsageError
-            Where an argument breaks its rule.
+            Where an argument breaks its rule, the contract is not of the account's unit and windows, or
+            nothing guards an account with a contract and `unwitnessed` is false.
         """
 
     @abstractmethod
@@ -116,6 +127,14 @@ class Ledger(ABC):
         ------
         AccountMissingError
         """
+
+    @abstractmethod
+    def contract(self, dataset: str) -> DataContract | None:
+        """Return what the owner says that the data are; None also where there is no account."""
+
+    @abstractmethod
+    def witness(self, dataset: str) -> str | None:
+        """Return the URI of the witness that runs have to ask; None also where there is no account."""
 
     @abstractmethod
     def remaining(self, dataset: str, window: str) -> Fraction:

@@ -121,6 +121,11 @@ class Books:
         balance = self.accounts.get(key, {"micro_spent": 0, "micro_reserved": 0})
         places = {name: content.get(name) for name in ("sources", "stores")}
         terms = {name: content[name] for name in content if name not in {"reason", SALT, *places}}
+        stated = content.get("contract")  # not in an export
+        named = stated is None or sha256(stated.encode()) == content.get("contract_sha256")
+        _require(named, "a contract is what its hash says")
+        kept = self.accounts.get(key, {}).get("contract_sha256") is None or content.get("contract_sha256")
+        _require(bool(kept), "an account with a contract keeps one")
         self.accounts[key] = {**balance, **terms, **places}
         self._require_within_grant(content["dataset"])
 

@@ -118,8 +118,12 @@ class _Asked:
 def _ask_all(ledger: Ledger, uri: str, dataset: str, patience: float) -> _Asked:
     """Look at a place, and ask all other stores whether the ledger is whole."""
     address = read_address(uri)
-    check_store(dataset, address.uri, ledger.allowed_stores(dataset))
+    pinned = ledger.allowed_stores(dataset)
+    is_the_guard = ledger.witness(dataset) is None and ledger.contract(dataset) is not None
+    check_store(dataset, address.uri, pinned, only_at=is_the_guard)
     known = ledger.stores()
+    if is_the_guard:
+        _refuse_unknown(ledger, [place for place in pinned if place not in {store.uri for store in known}])
     identity = read_identity(address.objects(), address.uri)
     refuse_moved(known, address.uri, identity)
     here = identity.store_id if identity else ""
@@ -128,6 +132,23 @@ def _ask_all(ledger: Ledger, uri: str, dataset: str, patience: float) -> _Asked:
     for answer in answers:
         refuse_newer(ledger, answer.store.uri, answer.markers)
     return _Asked(address=address, identity=identity, unanswered=() if answers else others)
+
+
+def _refuse_unknown(ledger: Ledger, places: Sequence[str]) -> None:
+    """Look at the places of an account's stores that the ledger never charged for: a copy of it may have.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where a store of this ledger stands there that has markers.
+    StoreError
+        Where a place cannot be looked at: it alone could tell an older copy.
+    """
+    for place in places:
+        objects = read_address(place).objects()
+        identity = read_identity(objects, place)
+        if identity is not None and identity.ledger_id == ledger.ledger_id:
+            refuse_newer(ledger, place, markers_after(objects, place, 0))
 
 
 def ask(stores: Sequence[KnownStore], ledger_id: str, *, patience: float = PATIENCE) -> tuple[Answer, ...]:

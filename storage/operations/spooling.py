@@ -62,6 +62,7 @@ def spool_sizes(plan: Plan, charge: Charge, created: datetime) -> dict[str, int]
         drawing_hash=_LONGEST_HASH,
         created=created,
         input_verified=False,
+        contract=_LONGEST_HASH,
     )
     return {**{file.path: file.size for file in files}, MANIFEST: len(manifest) + _SIGNATURE_ROOM}
 

@@ -80,6 +80,7 @@ def compose_manifest(
     drawing_sequence: int,
     drawing_hash: str,
     created: datetime,
+    contract: str | None = None,
     signer: Signer | None = None,
 ) -> bytes:
     """Return the exact bytes of a release's manifest.
@@ -103,6 +104,8 @@ def compose_manifest(
         The ledger's entry of the charge's ``drawing``.
     created : datetime
         Aware; only its hour, in UTC, is published.
+    contract : str, optional
+        The SHA-256 of the contract by which the data were read; left out where the account has none.
     signer : Signer, optional
         Signs the manifest, once: what is staged and published is what this returns.
 
@@ -141,6 +144,7 @@ def compose_manifest(
         "ledger_id": ledger_id,
         "drawing_sequence": drawing_sequence,
         "drawing_hash": drawing_hash,
+        **({} if contract is None else {"contract": contract}),
         "versions": software_versions(_REPORTED_PACKAGES),
         "checksum": None,
         "signature": None,

@@ -74,6 +74,7 @@ class Stated(_Model):
     created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
     n: Annotated[int, Field(ge=0)] | None
     input_verified: bool
+    contract: Hex64 | None = None
     declared_order: dict[str, Any]
     files: list[FileEntry]
     ledger_id: Hex32
@@ -149,6 +150,11 @@ class Manifest:
     def n(self) -> int | None:
         """The public number of records, where there is one."""
         return self.stated.n
+
+    @property
+    def contract(self) -> str | None:
+        """The SHA-256 of the contract by which the data were read; None where their account had none."""
+        return self.stated.contract
 
     @property
     def files(self) -> list[FileEntry]:

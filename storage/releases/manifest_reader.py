@@ -138,7 +138,7 @@ class _Walk:
             **declared_fields(heading),
             "plan_hash": hashlib.sha256(canonical.text.encode()).hexdigest(),
         }
-        names = sorted({*derived, *_STATED, "plan", "statistics"})
+        names = sorted({*derived, *_STATED, "plan", "statistics"} - _left_out(self._data))
         stated: dict[str, Any] = {}
         plan = heading
         for name, following in zip(names, (*names[1:], None), strict=True):
@@ -154,6 +154,8 @@ class _Walk:
         self._expect(b"}", ("the end",))
         if self._position != len(self._data):
             raise _corrupt("there is more after its end")
+        if stated.get("contract", "") is None:
+            raise _corrupt("contract: it is left out where there is none")
         if not isinstance(stated["files"], list) or len(stated["files"]) != len(plan.statistics):
             raise _differs(("files",))  # before each of however many is complained of
         manifest = Manifest(plan=plan, stated=_validated(stated))
@@ -220,6 +222,13 @@ class _Walk:
         found = self._data[self._position : end]
         self._position = end
         return _decoded(found, name, most)
+
+
+def _left_out(data: bytes) -> frozenset[str]:
+    """Return which fields a manifest leaves out, of those that it may."""
+    beginning = _BEGINNING.search(data)
+    has_contract = beginning is not None and data.startswith(b',"contract":', beginning.end(1))
+    return frozenset() if has_contract else frozenset({"contract"})
 
 
 def _validated(stated: dict[str, Any]) -> Stated:

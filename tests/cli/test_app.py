@@ -217,7 +217,7 @@ def test_the_ledger_commands(workspace: Workspace, suffice: Runner, tmp_path: Pa
     checked = suffice.json("ledger", "verify")
     assert (checked["ok"], checked["problems"], checked["store"]) == (True, [], "not_checked")
     assert suffice.json("ledger", "verify", "--store", workspace.store)["store"] == "checked"
-    grant = ("ledger", "grant", "passengers", "--reason", "more")
+    grant = ("ledger", "grant", "passengers", "--reason", "more", "--unwitnessed")
     assert suffice.json(*grant, "--epsilon", "12")["granted"] == "12"
     assert suffice.json(*grant, "--epsilon", "0.5", status=3)["error"]["exit_status"] == 3
     assert suffice.json(*grant, "--epsilon", "12", "--neighboring", "replace_one", status=3)["error"][

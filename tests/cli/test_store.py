@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from support.making import Workspace
     from support.running import Runner
 
-GRANT = ("ledger", "grant", "passengers", "--epsilon", "10", "--reason", "x")
+GRANT = ("ledger", "grant", "passengers", "--epsilon", "10", "--reason", "x", "--unwitnessed")
 
 
 def spent(suffice: Runner) -> str:
@@ -116,7 +116,7 @@ def test_overlapping_accounts_are_warned_of(workspace: Workspace, suffice: Runne
         _main(*GRANT, "--source", data, "--json")
     out, err = suffice.capsys.readouterr()
     assert (json.loads(out)["warnings"], err) == ([], "")
-    words = ("ledger", "grant", "crew", "--epsilon", "1", "--reason", "x")
+    words = ("ledger", "grant", "crew", "--epsilon", "1", "--reason", "x", "--unwitnessed")
     for sources, warned in (
         (
             ("--source", f"{data}/part-1.parquet"),

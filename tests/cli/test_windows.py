@@ -102,7 +102,16 @@ def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner)
         "2013-03": "left",
     }
     assert document["needed_grant"] == "3"
-    suffice.json("ledger", "grant", "passengers", "--epsilon", document["needed_grant"], "--reason", "more")
+    suffice.json(
+        "ledger",
+        "grant",
+        "passengers",
+        "--epsilon",
+        document["needed_grant"],
+        "--reason",
+        "more",
+        "--unwitnessed",
+    )
     done = suffice.json("backfill", spec, "--from", "2013-01", *AS_OF)
     assert states(done)["2013-03"] == "published"
     assert done["refusal"] is None
@@ -188,7 +197,18 @@ def test_a_grant_per_window_states_its_time_zone_and_names_its_sources(
     workspace: Workspace, suffice: Runner
 ) -> None:
     ledger = ("--ledger", f"sqlite:///{workspace.directory}/monthly.db", "--create")
-    words = ("ledger", "grant", "monthly", "--epsilon", "1", "--reason", "x", *ledger, "--per-window")
+    words = (
+        "ledger",
+        "grant",
+        "monthly",
+        "--epsilon",
+        "1",
+        "--reason",
+        "x",
+        "--unwitnessed",
+        *ledger,
+        "--per-window",
+    )
 
     def refused(*more: str, status: int) -> str:
         return str(suffice.json(*words, *more, status=status)["error"]["message"])

@@ -42,6 +42,9 @@ const STATED = {
   statistics: Array.isArray,
 };
 
+/** Fields that a manifest may leave out. */
+const OPTIONAL = { contract: isText(HEX64) };
+
 /** Refuse a manifest that is damaged, or contradicts its plan. */
 export function checkManifest(manifest) {
   if (!isMapping(manifest) || manifest.format_version !== 1) {
@@ -52,6 +55,9 @@ export function checkManifest(manifest) {
   }
   for (const [field, fits] of Object.entries(STATED)) {
     if (!Object.hasOwn(manifest, field) || !fits(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
+  }
+  for (const [field, fits] of Object.entries(OPTIONAL)) {
+    if (Object.hasOwn(manifest, field) && !fits(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
   }
   const { plan } = manifest;
   if (manifest.plan_hash !== sha256(encodeText(encode(plan)))) throw differs("plan_hash");
@@ -72,7 +78,8 @@ export function checkManifest(manifest) {
 function checkDerived(manifest, { heading, statistics }) {
   for (const [field, value] of Object.entries(heading)) same(manifest[field], value, field);
   for (const field of Object.keys(manifest)) {
-    if (!Object.hasOwn(STATED, field) && !Object.hasOwn(heading, field)) throw corrupt(`${shown(field)}: the format has no such field`);
+    const isKnown = Object.hasOwn(STATED, field) || Object.hasOwn(OPTIONAL, field) || Object.hasOwn(heading, field);
+    if (!isKnown) throw corrupt(`${shown(field)}: the format has no such field`);
   }
   if (!NAME.test(manifest.name) || !NAME.test(manifest.dataset)) throw corrupt("name: it is no name");
   if (manifest.statistics.length !== statistics.length) throw differs("statistics");

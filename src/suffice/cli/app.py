@@ -21,6 +21,7 @@ from suffice.cli import (
     cluster,
     config,
     doctor,
+    inspect,
     keys,
     ledger,
     messages,
@@ -108,6 +109,7 @@ def demo(
 
 app.command()(skeleton.init)
 app.command()(plan.plan)
+app.command()(inspect.inspect)
 app.command()(release.release)
 app.command()(rehearsal.rehearse)
 app.command()(audit.audit)

@@ -17,6 +17,7 @@ from suffice.errors import LedgerError, UsageError
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.spool import Spool
@@ -76,8 +77,30 @@ def grant(
             help="An audit of a spec of this data set that found nothing; the entry names its SHA-256.",
         ),
     ] = None,
+    contract: Annotated[
+        Path | None,
+        typer.Option(
+            "--contract",
+            metavar="FILE",
+            help="What the data are, as `suffice inspect SPEC --out FILE` proposes; kept from then on.",
+        ),
+    ] = None,
+    witness: Annotated[
+        str | None,
+        typer.Option(
+            "--witness",
+            metavar="URI",
+            help="The ledger's witness, which every run has to ask; made where there is none.",
+        ),
+    ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
+    unwitnessed: Annotated[
+        bool,
+        typer.Option(
+            "--unwitnessed", help="Nothing guards the account against an older copy of its ledger; say so."
+        ),
+    ] = False,
     no_checksums: Annotated[
         bool, typer.Option("--no-checksums", help="Demand no checksums of the input any more.")
     ] = False,
@@ -90,15 +113,24 @@ def grant(
     """Set an account's total budget; repeating a grant changes nothing."""
     from suffice.cli.ledger_show import account_document, print_account  # noqa: PLC0415
     from suffice.storage.ledger.account import overlapping  # noqa: PLC0415
+    from suffice.storage.ledger.guards import UNGUARDED  # noqa: PLC0415
     from suffice.storage.ledger.opening import create_ledger, open_ledger  # noqa: PLC0415
     from suffice.storage.objects.address import read_address  # noqa: PLC0415
+    from suffice.storage.operations.witness import make_witness  # noqa: PLC0415
 
+    if witness is not None and unwitnessed:
+        message = "--witness and --unwitnessed exclude each other"
+        raise UsageError(message)
     total = _epsilon(epsilon)
+    stated = _contract(contract)
+    asked = None if witness is None else read_address(witness).uri
     listed = _checksums(checksums, none=no_checksums)
     if audited is not None:
         reason = f"{reason} [{_audit_named(audited, dataset)}]"
     grid = None if per_window is None else _grid(per_window)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
+        if asked is not None:  # before the grant, which an older copy of the ledger is not to make
+            make_witness(opened, asked)
         account = opened.grant(
             dataset,
             epsilon=total,
@@ -109,10 +141,17 @@ def grant(
             per_window=grid,
             units_disjoint=units_disjoint,
             checksums=listed,
+            witness=asked if asked is not None else "" if unwitnessed else None,
+            contract=stated,
+            unwitnessed=unwitnessed,
             reason=reason,
         )
-        warnings = overlapping(opened.allowed_sources(), dataset)
-    document = {**account_document(account), "warnings": list(warnings)}
+        if account.witness is not None:
+            make_witness(opened, account.witness)
+        warnings = list(overlapping(opened.allowed_sources(), dataset))
+    if not account.is_guarded and not unwitnessed:
+        warnings.append(f"{UNGUARDED.format(dataset)}; --unwitnessed says that it is meant so")
+    document = {**account_document(account), "warnings": warnings}
     for warning in warnings:
         messages.show_warning(warning)
     if as_json:
@@ -293,6 +332,18 @@ def _audit_named(path: Path, dataset: str) -> str:
 
     found = fitting_audit(path, dataset, pinned_keys())
     return f"audit {found.sha256} of plan {found.plan_hash}"
+
+
+def _contract(path: Path | None) -> DataContract | None:
+    if path is None:
+        return None
+    from suffice.pipeline.declaration.data_contract import read_contract  # noqa: PLC0415
+
+    try:
+        return read_contract(str(path))
+    except UsageError as error:
+        message = f"--contract: {error}"
+        raise UsageError(message) from None
 
 
 def _epsilon(text: str) -> Fraction:

@@ -35,6 +35,11 @@ def account_document(account: Account) -> dict[str, Any]:
         "sources": list(account.sources),
         "checksums": account.checksums,
         "stores": list(account.stores),
+        "witness": account.witness,
+        "guarded": account.is_guarded,
+        "contract": None
+        if account.contract is None
+        else {"sha256": account.contract.sha256, **account.contract.document()},
         "per_window": account.per_window,
     }
 
@@ -58,6 +63,15 @@ def print_account(document: dict[str, Any]) -> None:
         say(f"  input checked against {document['checksums']}")
     if document["stores"]:
         say(f"  releases go to {', '.join(document['stores'])}")
+    contract = document["contract"]
+    if contract is None:
+        say("  no contract: how files are typed, and which there are, may decide a status")
+    else:
+        say(f"  contract {contract['sha256'][:16]}: {counted(len(contract['columns']), 'column')}")
+    if document["witness"] is not None:
+        say(f"  witness {document['witness']}")
+    elif not document["guarded"]:
+        say("  unwitnessed: an older copy of this ledger beside a fresh store could spend this again")
 
 
 def show_json(ledger: Ledger, dataset: str | None, last: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from suffice.cli import output
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.terminal import say
-from suffice.errors import SufficeWarning, UsageError
+from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
@@ -67,6 +68,10 @@ def plan(
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes simulations repeatable.")] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option("--ledger", metavar="URL", help="Check the spec by its account's contract in it."),
+    ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,7 +83,9 @@ def plan(
     read = load_spec(spec)
     compiled = compile_plan(read)
     require_manifest(compiled)
-    _warn_of_units(read)
+    contracted = None if ledger is None else _contracted(read, ledger)
+    if contracted is None or contracted.contract is None:
+        _warn_of_units(read)
     _check_combination(
         target,
         beside,
@@ -112,9 +119,52 @@ def plan(
             as_json=as_json,
         )
     elif as_json:
-        output.print_json(compiled.to_dict())
+        output.print_json({**compiled.to_dict(), **(contracted.document() if contracted else {})})
     else:
         say(compiled)
+        if contracted is not None:
+            say(f"\n{contracted}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contracted:
+    """What the ledger says of the contract of a spec's account, which the spec fits."""
+
+    contract: str | None
+
+    def __str__(self) -> str:
+        if self.contract is None:
+            return "contract: none: how files are typed, and which there are, may decide a status"
+        return f"contract: {self.contract[:16]}, which the spec fits"
+
+    def document(self) -> dict[str, str | None]:
+        """Return what the plan's JSON says of it."""
+        return {"contract": self.contract}
+
+
+def _contracted(spec: Spec, ledger: str) -> _Contracted | None:
+    """Hold a spec against its account's contract; None where no ledger or no account is in sight.
+
+    Raises
+    ------
+    SchemaError
+        Where the spec does not fit it.
+    """
+    from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+    try:
+        with open_ledger(ledger, reading_only=True) as opened:
+            contract = opened.account(spec.dataset).contract
+    except (AccountMissingError, LedgerError, MissingExtraError):
+        return None
+    if contract is None:
+        return _Contracted(contract=None)
+    check_contract(spec, contract)
+    text = floating_unit_warning(contract)
+    if text is not None:
+        warnings.warn(text, SufficeWarning, stacklevel=2)
+    return _Contracted(contract=contract.sha256)
 
 
 def _find_epsilon(

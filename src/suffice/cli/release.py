@@ -133,6 +133,7 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
         "neighboring": str(release.neighboring),
         "unit": release.unit,
         **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
+        "contract": release.manifest.get("contract"),
         "status": "published",
         **trust.signature_fields(release.manifest, public_keys),
         "files": [
@@ -152,6 +153,8 @@ def _print_release(document: dict[str, Any]) -> None:
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in document:
             say(f"{field:<18} {document[field]}")
+    without = "none: how files are typed, and which there are, could decide a status"
+    say(f"{'contract':<18} {document['contract'] or without}")
     if "closed" in document:
         when = "after" if document["closed"] else "before"
         say(

@@ -138,6 +138,11 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
             f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash; those with more "
             "weigh less."
         )
+    if facts["contract"] is None:
+        yield (
+            "The account had no contract of its data: how files were typed, and which there were, could "
+            "decide whether the release was made."
+        )
     if not facts["input_verified"]:
         yield "The input files were not compared with checksums by their owner before the release."
     yield "A cell that is empty in the data is there too: what exists is not told by what is listed."

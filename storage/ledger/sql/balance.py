@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
-from suffice.errors import BudgetExceededError, GuaranteeError
+from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.account import ROW, Terms, check_sources, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
+from suffice.storage.ledger.guards import UNGUARDED, check_new_contract
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
     checksums_of,
+    contract_of,
     epsilon_of,
     insert_unless_there,
     most_taken_by_a_window,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import ChargeRequest
 
 
@@ -57,15 +60,21 @@ class Places:
     sources: Sequence[str] | None = None
     stores: Sequence[str] | None = None
     checksums: str | None = None
+    witness: str | None = None
+    contract: DataContract | None = None
 
     def replacing(self, row: Row[Any] | None) -> Allowed:
-        """Return what holds from now on; `checksums` of empty text demands none."""
+        """Return what holds from now on; `checksums` or `witness` of empty text demands none."""
         sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
-        checksums = checksums_of(row) if row is not None else None
+        checksums, witness = (checksums_of(row), row.witness) if row is not None else (None, None)
+        contract = self.contract or (contract_of(row) if row is not None else None)
         return {
             "sources": list(sources if self.sources is None else self.sources),
             "stores": list(stores if self.stores is None else self.stores),
             "checksums": checksums if self.checksums is None else self.checksums or None,
+            "witness": witness if self.witness is None else self.witness or None,
+            "contract": contract.canonical if contract else None,
+            "contract_sha256": contract.sha256 if contract else None,
         }
 
 
@@ -73,9 +82,9 @@ UNCHANGED = Places()
 
 
 def write_grant(
-    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, places: Places
+    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, places: Places, unguarded: bool
 ) -> dict[str, object] | None:
-    """Make an account or change its total, its sources, its stores and its list of checksums.
+    """Make an account or change its total, its places, its list of checksums and its contract.
 
     Returns
     -------
@@ -92,12 +101,14 @@ def write_grant(
     if row is None:
         fixed = Terms(
             neighboring=terms.neighboring or "add_or_remove_one",
-            unit=terms.unit or ROW,
+            unit=terms.unit or (places.contract.unit if places.contract else ROW),
             per_window=terms.per_window,
             units_disjoint=terms.units_disjoint or False,
         )
         allowed = places.replacing(None)
         check_sources(dataset, fixed, None, places.sources or ())
+        _check_contract(dataset, fixed, None, places.contract)
+        _check_guarded(dataset, allowed, unguarded=unguarded)
         values = {**_columns(fixed), **_texts(allowed), "micro_granted": micro}
         zeros = {"micro_spent": 0, "micro_reserved": 0}
         if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
@@ -108,10 +119,32 @@ def write_grant(
     kept = sources_of(row)
     check_sources(dataset, fixed, kept, kept if places.sources is None else places.sources)
     allowed = places.replacing(row)
+    _check_contract(dataset, fixed, contract_of(row), places.contract)
+    _check_guarded(dataset, allowed, unguarded=unguarded)
     if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
         return None
     _set_total(connection, dataset, micro, allowed)
     return _granted(dataset, fixed, allowed, micro)
+
+
+def _check_contract(
+    dataset: str, terms: Terms, before: DataContract | None, now: DataContract | None
+) -> None:
+    if now is not None:
+        check_new_contract(dataset, terms, before, now)
+
+
+def _check_guarded(dataset: str, allowed: Allowed, *, unguarded: bool) -> None:
+    """Refuse an account with a contract that nothing guards, unless its owner says that it is so.
+
+    Raises
+    ------
+    UsageError
+    """
+    if allowed["contract"] is None or allowed["witness"] or allowed["stores"] or unguarded:
+        return
+    message = f"{UNGUARDED.format(dataset)}, or say that it is so with --unwitnessed"
+    raise UsageError(message)
 
 
 def _granted(dataset: str, terms: Terms, allowed: Allowed, micro: int) -> dict[str, object]:

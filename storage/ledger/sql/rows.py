@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select, text
 
-from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError
+from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError, UsageError
+from suffice.pipeline.declaration.data_contract import parse_contract
 from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.pipeline.spec.editions import amended_of
 from suffice.storage.ledger.account import Account, Terms, WindowBalance, counts_by_window
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row, ScalarSelect, Select, Table
 
+    from suffice.pipeline.declaration.data_contract import DataContract
 
 _SUMMARY = tuple(
     tables.charges.c[name]
@@ -97,6 +99,27 @@ def checksums_of(row: Row[Any]) -> str | None:
     return path
 
 
+def contract_of(row: Row[Any]) -> DataContract | None:
+    """Return what the owner says that the data are, if that was said.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where the row holds no contract, or another than its hash names.
+    """
+    if row.contract is None:
+        return None
+    place = f"the ledger's contract of {row.dataset}"
+    try:
+        contract = parse_contract(row.contract, place)
+    except UsageError as error:
+        raise LedgerCorruptError(str(error)) from None
+    if contract.sha256 != row.contract_sha256:
+        message = f"{place} is not what its hash says"
+        raise LedgerCorruptError(message)
+    return contract
+
+
 def stores_of(row: Row[Any]) -> tuple[str, ...]:
     """Return the prefixes of the stores that are allowed."""
     return tuple(json.loads(row.stores))
@@ -115,6 +138,8 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
         sources=sources_of(row),
         checksums=checksums_of(row),
         stores=stores_of(row),
+        witness=row.witness,
+        contract=contract_of(row),
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
         reserved=epsilon_of(row.micro_reserved),

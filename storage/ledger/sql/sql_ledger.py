@@ -12,7 +12,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import func, select
 
@@ -28,6 +28,7 @@ from suffice.storage.ledger.charge import (
     check_epsilon,
     check_name,
 )
+from suffice.storage.ledger.guards import check_same_contract
 from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.rerun import Decision, decide_rerun
@@ -47,6 +48,7 @@ from suffice.storage.ledger.sql.reservation import (
 )
 from suffice.storage.ledger.sql.rows import (
     checksums_of,
+    contract_of,
     find_charge,
     read_account,
     read_account_row,
@@ -78,8 +80,9 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from fractions import Fraction
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Row
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
@@ -165,6 +168,9 @@ class SqlLedger(Ledger):
         per_window: str | None = None,
         units_disjoint: bool = False,
         checksums: str | None = None,
+        witness: str | None = None,
+        contract: DataContract | None = None,
+        unwitnessed: bool = False,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -180,8 +186,12 @@ class SqlLedger(Ledger):
         )
 
         def work(connection: Connection) -> Account:
-            places = Places(sources=sources, stores=stores, checksums=checksums)
-            granted = write_grant(connection, dataset, micro=micro, terms=terms, places=places)
+            places = Places(
+                sources=sources, stores=stores, checksums=checksums, witness=witness, contract=contract
+            )
+            granted = write_grant(
+                connection, dataset, micro=micro, terms=terms, places=places, unguarded=unwitnessed
+            )
             if granted is not None:
                 append_entry(connection, EntryKind.GRANT, self.now(), {**granted, "reason": reason})
             return read_account(connection, read_account_row(connection, dataset))
@@ -257,6 +267,15 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return checksums_of(read_account_row(connection, dataset))
 
+    def contract(self, dataset: str) -> DataContract | None:
+        row = self._account_row(dataset)
+        return None if row is None else contract_of(row)
+
+    def witness(self, dataset: str) -> str | None:
+        row = self._account_row(dataset)
+        witness: str | None = None if row is None else row.witness
+        return witness
+
     def find(self, dataset: str, name: str, window: str, *, amendment: int = 0) -> Charge | None:
         with self._read() as connection:
             return read_newest(connection, self.ledger_id, (dataset, name, window, amendment))
@@ -310,6 +329,7 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             row = read_account_row(connection, request.dataset)
             check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
+            check_same_contract(request.dataset, row.contract_sha256, request.contract)
             charge = read_newest(connection, self.ledger_id, _key(request))
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
@@ -366,6 +386,7 @@ class SqlLedger(Ledger):
         )
         if decision in {Decision.START, Decision.TAKE_OVER}:
             check_guarantee(request, terms_of(row), sources_of(row), stores_of(row))
+            check_same_contract(request.dataset, row.contract_sha256, request.contract)
         if charge is None or decision is Decision.START:
             attempt = charge.attempt + 1 if charge else 1
             amends = find_amended(connection, self.ledger_id, request)
@@ -428,6 +449,11 @@ class SqlLedger(Ledger):
                 yield
             finally:
                 del self._moment.connection
+
+    def _account_row(self, dataset: str) -> Row[Any] | None:
+        with self._read() as connection:
+            query = select(tables.accounts).where(tables.accounts.c.dataset == dataset)
+            return connection.execute(query).one_or_none()
 
     def _read(self) -> AbstractContextManager[Connection]:
         connection: Connection | None = getattr(self._moment, "connection", None)

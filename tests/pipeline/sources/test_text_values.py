@@ -73,9 +73,14 @@ def test_integers_of_64_bits(number: int) -> None:
     assert read(f"{number:+d}", "integer") == (number if -(2**63) <= number < 2**63 else None)
 
 
-@pytest.mark.parametrize("text", ["1.0", "1e3", "--1", "+", "", "0x10", "9" * 39])
+@pytest.mark.parametrize("text", ["1.5", "1.", "1e3", "--1", "+", "", "0x10", "9" * 39])
 def test_what_is_no_integer_is_null(text: str) -> None:
     assert read(text, "integer") is None
+
+
+def test_zeros_after_a_point_are_an_integer() -> None:
+    """One null in a column lets pandas write all of its integers so."""
+    assert [read(text, "integer") for text in ("1.0", "-7.000", "+3.0")] == [1, -7, 3]
 
 
 @pytest.mark.parametrize(

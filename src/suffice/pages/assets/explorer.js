@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: b0e36cf762c46d49e06d178cdaeb88b4eae355677690ffc766b5aa86cec8b3d2
+// sha256: c9af19bba98522b80baa6644bfb1e72a701c0e2a1c4b03cb94a69637abb82645
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2209,7 +2209,8 @@
     defaultPrior: (known) => `SpreadGamma(${known.upper / shape(known)})`,
     total: (known, step) => new GammaTotal(shape(known), step),
     update: ([a, b], n, total, known) => [a + shape(known) * n, b + total],
-    limits: (known) => [shape(known) / known.upper, Infinity]
+    limits: (known) => [shape(known) / known.upper, Infinity],
+    refusesClipping: true
   });
   var scale = (parameter, share3 = 1) => ({
     parameter,
@@ -2218,7 +2219,8 @@
     // w T is Gamma(w, 1 / s): of the rate w / s in T's unit.
     total: (_known, step) => new ReversedGammaTotal(share3, step),
     update: ([a, b], n, total) => [a + share3 * n, b + share3 * total],
-    limits: (known) => [0, known.upper]
+    limits: (known) => [0, known.upper],
+    refusesClipping: true
   });
   var ReversedGammaTotal = class extends GammaTotal {
     given(logScale) {
@@ -3059,7 +3061,7 @@
     const starts = updated.map((one) => one.start);
     const likelihoodOf2 = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
     const plain = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
-    const clipping = clippingOf(family, known, plain, options);
+    const clipping = clippingOf(family, known, plain, options, shown(statistic.name));
     const distribution = clipping === "modelled" ? withClipping(line2, prior, { exact, starts }, known.upper, shown(statistic.name), () => options.kept.of(`clipped ${nPrior.text}`, () => new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width))) : restricted(family, known, plain, { method: options.method, clipping });
     return new Posterior({
       parameters: [family.parameter],
@@ -3090,11 +3092,14 @@
     const log = prior.components.length === 1 ? updated[0].log : (t) => prior.log(t) + updated[0].log(t) - first.log(t);
     return LineDistribution.of(line2, log, starts);
   }
-  function clippingOf(family, known, distribution, { method, clipping = BY_EVIDENCE }) {
+  function clippingOf(family, known, distribution, { method, clipping = BY_EVIDENCE }, name) {
     if (![BY_EVIDENCE, "modelled", "ignored"].includes(clipping)) {
       throw new ReleaseError("usage", `clipping is ${BY_EVIDENCE}, modelled or ignored`);
     }
     if (family.isBounded) return null;
+    if (clipping === "modelled" && method !== PLUG_IN && family.refusesClipping) {
+      throw refusal(name, "clipped records are not modelled by this reader");
+    }
     if (!family.clippingShift || clipping !== "modelled" || method === PLUG_IN) return "ignored";
     const shift = distribution.average((value) => Math.abs(family.clippingShift(value, known)));
     return shift <= NEGLIGIBLE * distribution.sd ? "negligible" : "modelled";
@@ -3103,8 +3108,11 @@
     const isWhole = method === PLUG_IN || clipping === "negligible" || !family.limits;
     return isWhole ? distribution : distribution.within(family.limits(known));
   }
+  function refusal(name, why) {
+    return new ReleaseError("clipping", `${name}: ${why}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+  }
   function withClipping(line2, prior, { exact, starts }, upper, name, likelihoodOf2) {
-    const why = (text) => new ReleaseError("clipping", `${name}: clipped records matter here, and ${text}: read a published posterior, compute it in Python, or say clipping: "ignored"`);
+    const why = (text) => refusal(name, `clipped records matter here, and ${text}`);
     if (upper > LARGEST_BOUND) throw why(`this reader does not model them where the bound is above ${LARGEST_BOUND}`);
     const likelihood = likelihoodOf2();
     const near = [likelihood.likelihood.start(exact), ...starts.length > 1 ? starts : []];
@@ -3672,6 +3680,7 @@
     plan_hash: isText(HEX64),
     statistics: Array.isArray
   };
+  var OPTIONAL = { contract: isText(HEX64) };
   function checkManifest(manifest) {
     if (!isMapping2(manifest) || manifest.format_version !== 1) {
       throw corrupt("it is of another format than 1, which this reader reads");
@@ -3681,6 +3690,9 @@
     }
     for (const [field, fits2] of Object.entries(STATED)) {
       if (!Object.hasOwn(manifest, field) || !fits2(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
+    }
+    for (const [field, fits2] of Object.entries(OPTIONAL)) {
+      if (Object.hasOwn(manifest, field) && !fits2(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
     }
     const { plan } = manifest;
     if (manifest.plan_hash !== sha256(encodeText(encode(plan)))) throw differs("plan_hash");
@@ -3700,7 +3712,8 @@
   function checkDerived(manifest, { heading: heading2, statistics }) {
     for (const [field, value] of Object.entries(heading2)) same(manifest[field], value, field);
     for (const field of Object.keys(manifest)) {
-      if (!Object.hasOwn(STATED, field) && !Object.hasOwn(heading2, field)) throw corrupt(`${shown(field)}: the format has no such field`);
+      const isKnown = Object.hasOwn(STATED, field) || Object.hasOwn(OPTIONAL, field) || Object.hasOwn(heading2, field);
+      if (!isKnown) throw corrupt(`${shown(field)}: the format has no such field`);
     }
     if (!NAME.test(manifest.name) || !NAME.test(manifest.dataset)) throw corrupt("name: it is no name");
     if (manifest.statistics.length !== statistics.length) throw differs("statistics");

@@ -88,6 +88,13 @@ _ROWS = (
     (
         "accounts",
         "UPDATE",
+        "accounts_keep_a_contract",
+        "OLD.contract IS NOT NULL AND NEW.contract IS NULL",
+        "an account with a contract keeps one",
+    ),
+    (
+        "accounts",
+        "UPDATE",
         "accounts_stay_spent",
         "NEW.micro_spent < OLD.micro_spent",
         "what is spent stays spent",

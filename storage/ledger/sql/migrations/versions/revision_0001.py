@@ -50,11 +50,15 @@ def upgrade() -> None:
         sa.Column("sources", sa.Text, nullable=False),
         sa.Column("checksums", sa.Text),
         sa.Column("stores", sa.Text, nullable=False),
+        sa.Column("witness", sa.Text),
+        sa.Column("contract", sa.Text),
+        sa.Column("contract_sha256", sa.Text),
         sa.Column("micro_granted", sa.BigInteger, nullable=False),
         sa.Column("micro_spent", sa.BigInteger, nullable=False),
         sa.Column("micro_reserved", sa.BigInteger, nullable=False),
         sa.CheckConstraint("micro_granted > 0 AND micro_spent >= 0 AND micro_reserved >= 0", name="signs"),
         sa.CheckConstraint("micro_spent + micro_reserved <= micro_granted", name="never_overspent"),
+        sa.CheckConstraint("(contract IS NULL) = (contract_sha256 IS NULL)", name="contract_and_hash"),
         sa.CheckConstraint("neighboring IN ('add_or_remove_one', 'replace_one')", name="relation"),
     )
     op.create_table(

@@ -1,0 +1,195 @@
+"""A spec held against the contract of its account: before anything is opened, and from public text alone.
+
+What files say decides no status: they follow from single records. What a spec says does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suffice.errors import SchemaError
+from suffice.pipeline.declaration.csv_spec import ColumnType, CsvSpec
+from suffice.pipeline.declaration.data_contract import DelimitedForm
+from suffice.pipeline.declaration.fields import UnitNulls, UnitType
+from suffice.pipeline.declaration.parquet_spec import ParquetSpec
+from suffice.pipeline.declaration.type_family import ColumnFamily, TypeFamily
+from suffice.pipeline.declaration.wording import shortened_name
+from suffice.pipeline.spec.column_uses import column_uses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.declaration.derived_column import Input
+    from suffice.pipeline.declaration.hive_columns import HiveColumn
+    from suffice.pipeline.spec.spec import Spec
+
+LOOSE_KINDS = frozenset({ParquetSpec.kind, CsvSpec.kind})
+"""Kinds of sources whose files alone say what they hold: no catalogue does."""
+
+FAMILIES_OF_TEXTS = {
+    ColumnType.TEXT: ColumnFamily.TEXT,
+    ColumnType.NUMBER: ColumnFamily.FLOATING,
+    ColumnType.INTEGER: ColumnFamily.INTEGER,
+    ColumnType.BOOLEAN: ColumnFamily.BOOLEAN,
+    ColumnType.DATE: ColumnFamily.DATE,
+    ColumnType.TIMESTAMP: ColumnFamily.TIMESTAMP,
+    ColumnType.TIMESTAMP_WITH_OFFSET: ColumnFamily.TIMESTAMP_WITH_ZONE,
+}
+"""What columns of delimited text hold, by what their texts are read as."""
+
+_MOST_NAMES = 20
+
+
+def check_contract(spec: Spec, contract: DataContract) -> None:
+    """Refuse a spec that asks for what the contract of its account does not have.
+
+    Parameters
+    ----------
+    spec : Spec
+    contract : DataContract
+        Of the spec's account.
+
+    Raises
+    ------
+    SchemaError
+        Naming the place in the spec, what the contract states, and what is needed. Nothing was opened.
+    """
+    _check_source(spec, contract)
+    _check_unit(spec, contract)
+    _check_window(spec, contract)
+    for name in spec.derived:
+        if name in contract.columns:
+            message = (
+                f"derived.{shortened_name(name)}: the contract has a column of this name: call the derived "
+                "one otherwise"
+            )
+            raise SchemaError(message)
+    for position, of in column_uses(spec):
+        if of.column in spec.derived:
+            _check_family(f"{position}: the derived column", of, spec.derived[of.column].family)
+        else:
+            _check_column(position, of, contract.columns)
+
+
+def floating_unit_warning(contract: DataContract) -> str | None:
+    """Return a sentence about units that are floating-point numbers; None where they are none."""
+    column = contract.unit_column
+    if column is None or contract.columns[column] is not ColumnFamily.FLOATING:
+        return None
+    return (
+        f"privacy.unit.column: the contract says that {shortened_name(column)} is floating point: rows of "
+        "ids from 2^53 on (2^24 in single precision) enter nothing, for they may have been rounded"
+    )
+
+
+def _check_column(position: str, of: Input, columns: Mapping[str, ColumnFamily]) -> None:
+    family = columns.get(of.column)
+    if family is None:
+        names = ", ".join(sorted(columns)[:_MOST_NAMES]) + ", ..." * (len(columns) > _MOST_NAMES)
+        message = f"{position}: the account's contract has no column {of.column!r}; its columns are {names}"
+        raise SchemaError(message)
+    _check_family(f"{position}: by the account's contract the column", of, family.read_as)
+    if of.needs_zone and family is not ColumnFamily.TIMESTAMP_WITH_ZONE:
+        message = (
+            f"{position}: by the account's contract the column {of.column!r} is {family}, so that its times "
+            "are read as they are: leave time_zone out"
+        )
+        raise SchemaError(message)
+
+
+def _check_family(where: str, of: Input, found: TypeFamily) -> None:
+    if found not in of.families:
+        needed = " or ".join(sorted(of.families - {TypeFamily.NULL}))
+        message = f"{where} {of.column!r} is {found}; {needed} is needed"
+        raise SchemaError(message)
+
+
+def _check_unit(spec: Spec, contract: DataContract) -> None:
+    unit = spec.privacy.column_unit
+    stated = "row" if unit is None else f"column:{unit.column}"
+    if stated != contract.unit:
+        message = f"privacy.unit: the account's contract has the unit {contract.unit}, the spec {stated}"
+        raise SchemaError(message)
+    if unit is None:
+        return
+    family = contract.columns[unit.column]
+    if unit.type is not None and (family is ColumnFamily.TEXT) != (unit.type is UnitType.TEXT):
+        message = f"privacy.unit.type: by the account's contract {unit.column!r} is {family}, not {unit.type}"
+        raise SchemaError(message)
+    if unit.type is UnitType.INTEGER and family.read_as is not TypeFamily.NUMERIC:
+        message = f"privacy.unit.type: by the account's contract {unit.column!r} is {family}, no integer"
+        raise SchemaError(message)
+    is_loose = contract.source.kind in LOOSE_KINDS
+    if family is ColumnFamily.FLOATING and unit.nulls is UnitNulls.OWN_UNIT and not is_loose:
+        message = (
+            f"privacy.unit.nulls: by the account's contract {unit.column!r} is floating, and a table's ids "
+            "of that kind may be rounded: write nulls: drop, or have the column made an integer or a text"
+        )
+        raise SchemaError(message)
+
+
+def _check_window(spec: Spec, contract: DataContract) -> None:
+    if spec.window is None:
+        return
+    stated = (spec.window.column, spec.window.time_zone)
+    rule = contract.window
+    if rule is None:
+        message = "window: the account's contract has no window: have its owner add one, or leave it out"
+        raise SchemaError(message)
+    if stated != (rule.column, rule.time_zone):
+        message = (
+            f"window: by the account's contract {rule.column!r} divides rows, in {rule.time_zone}; the spec "
+            f"states {stated[0]!r} in {stated[1]}, where a row could lie in another window"
+        )
+        raise SchemaError(message)
+
+
+def _check_source(spec: Spec, contract: DataContract) -> None:
+    source, form = spec.source, contract.source
+    if source.kind != form.kind:
+        message = f"source: the account's contract is of {form.kind}, the spec of {source.kind}"
+        raise SchemaError(message)
+    if isinstance(source, ParquetSpec):
+        _check_folders(source.hive, form.folders)
+    if isinstance(source, CsvSpec):
+        _check_delimited(spec, source, contract)
+
+
+def _check_folders(stated: Mapping[str, HiveColumn], folders: Mapping[str, HiveColumn]) -> None:
+    """Refuse folders that are read otherwise than the contract says: a row could get another value."""
+    if bool(stated) != bool(folders):
+        message = (
+            "source.hive: the account's contract states folders, the spec none"
+            if folders
+            else "source.hive: the account's contract states no folders"
+        )
+        raise SchemaError(message)
+    for name, column in stated.items():
+        if folders.get(name) != column:
+            message = f"source.hive.{shortened_name(name)}: the account's contract reads folders otherwise"
+            raise SchemaError(message)
+
+
+def _check_delimited(spec: Spec, source: CsvSpec, contract: DataContract) -> None:
+    """Refuse delimited text that is divided or read otherwise than the contract says."""
+    if contract.source.delimited != delimited_form(source):
+        message = (
+            "source: by the account's contract other signs divide lines, or another header names the "
+            "columns: state delimiter, quote and header as it does"
+        )
+        raise SchemaError(message)
+    used = {of.column for _, of in column_uses(spec)} - spec.derived.keys()
+    for column in sorted(used & contract.columns.keys()):
+        kind = source.columns.get(column, ColumnType.TEXT)
+        if FAMILIES_OF_TEXTS[kind] is not contract.columns[column]:
+            message = (
+                f"source.columns.{shortened_name(column)}: by the account's contract it is read as "
+                f"{contract.columns[column]}, by the spec as {kind}"
+            )
+            raise SchemaError(message)
+
+
+def delimited_form(source: CsvSpec) -> DelimitedForm:
+    """Return how a spec's lines are divided, as contracts state it."""
+    return DelimitedForm(delimiter=source.delimiter, quote=source.quote, header=source.header)

@@ -1,0 +1,133 @@
+"""``suffice inspect``: for the owner of the data, what a source holds, and the contract that fits it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import messages, output
+from suffice.cli.files import check_file
+from suffice.cli.options import JsonOption, SpecArgument  # noqa: TC001 - Typer reads them
+from suffice.cli.terminal import say
+from suffice.errors import SchemaError, UsageError
+from suffice.pipeline.declaration.wording import counted
+
+if TYPE_CHECKING:
+    from suffice.pipeline.sources.inspecting import Inspection
+
+_EXACT = (
+    "these numbers are exact and no release: they are for the owner of the data, and for nobody else's eyes, "
+    "logs or specs"
+)
+
+
+def inspect(
+    spec: SpecArgument,
+    contract: Annotated[
+        Path | None,
+        typer.Option("--contract", metavar="FILE", help="Hold the data against this contract."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the proposed contract here.")
+    ] = None,
+    *,
+    exact_counts: Annotated[
+        bool, typer.Option("--exact-counts", help="Tell exact numbers where no terminal shows them.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read all data; show their owner a contract that fits, and exactly how much of them fits it."""
+    tells = exact_counts or sys.stdout.isatty()
+    if not tells and out is None:
+        message = (
+            "inspect tells exact numbers, and no terminal shows them: ask for them with --exact-counts, or "
+            "for the contract alone with --out FILE"
+        )
+        raise UsageError(message)
+    if contract is not None and out is not None:
+        message = "--out writes the contract that is proposed: leave --contract out"
+        raise UsageError(message)
+    check_file("--out", out, overwrite=None)
+    from suffice.pipeline.declaration.data_contract import read_contract  # noqa: PLC0415 - as everywhere
+    from suffice.pipeline.sources.inspecting import inspect as look  # noqa: PLC0415
+    from suffice.pipeline.spec.contract_fit import check_contract  # noqa: PLC0415
+    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+
+    loaded = load_spec(spec)
+    found = look(loaded, None if contract is None else read_contract(str(contract)))
+    problem = None
+    try:
+        check_contract(loaded, found.contract)
+    except SchemaError as error:
+        problem = str(error)
+    if out is not None:
+        _write(out, found)
+    if problem is not None:
+        messages.show_warning(f"the spec does not fit the contract: {problem}")
+    document = _document(found, tells=tells, out=out, problem=problem)
+    if as_json:
+        output.print_json(document)
+    else:
+        _print(document)
+
+
+def _document(found: Inspection, *, tells: bool, out: Path | None, problem: str | None) -> dict[str, Any]:
+    counts = {
+        "folders": found.folders,
+        "files": found.files,
+        "read": found.read,
+        "rows": found.rows,
+        "columns": [
+            {"column": name, "values": fit.values, "fit": fit.fit, "types": dict(sorted(fit.types.items()))}
+            for name, fit in found.columns.items()
+        ],
+    }
+    return {
+        "contract": found.contract.document(),
+        "sha256": found.contract.sha256,
+        "out": None if out is None else str(out),
+        "problem": problem,
+        "exact_counts": counts if tells else None,
+    }
+
+
+def _print(document: dict[str, Any]) -> None:
+    counts = document["exact_counts"]
+    if document["out"] is None:
+        say(json.dumps(document["contract"], indent=2, ensure_ascii=False))
+    else:
+        say(f"wrote {document['out']}: read it, and grant it with suffice ledger grant --contract")
+    if counts is None:
+        return
+    say(f"\n{_EXACT}")
+    if counts["files"] is None:
+        say("a catalogue says what the columns are: no row was read")
+        return
+    folders, files = counted(counts["folders"], "folder"), counted(counts["files"], "file")
+    say(f"{folders}, {files}, {counts['read']} of them readable, {counted(counts['rows'], 'row')}")
+    rows = [
+        {
+            **column,
+            "does_not_fit": column["values"] - column["fit"],
+            "types": ", ".join(f"{name} in {number}" for name, number in column["types"].items()),
+        }
+        for column in counts["columns"]
+    ]
+    output.print_rows(rows, limit=len(rows))
+
+
+def _write(out: Path, found: Inspection) -> None:
+    text = json.dumps(found.contract.document(), indent=2, ensure_ascii=False)
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+    except FileExistsError:
+        message = f"--out {out}: the file exists, and is not overwritten"
+        raise UsageError(message) from None
+    except OSError:
+        message = f"--out {out}: the file cannot be written"
+        raise UsageError(message) from None

@@ -1,0 +1,114 @@
+"""`suffice inspect`, and a grant of the contract that it proposes: as commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.making import mapping
+from support.running import spec_file
+from support.typed_files import ROWS, by_pandas, by_pyarrow, with_nulls
+
+if TYPE_CHECKING:
+    from support.making import Workspace
+    from support.running import Runner
+
+GRANT = ("ledger", "grant", "passengers", "--epsilon", "10", "--reason", "2013 reporting")
+
+
+def typed(workspace: Workspace) -> str:
+    """Write three files, each typed otherwise, and a spec over them."""
+    for path in workspace.data.iterdir():
+        path.unlink()
+    by_pyarrow(ROWS, workspace.data / "a.parquet")
+    by_pandas(with_nulls("carrier", "all"), workspace.data / "b.parquet")
+    texts = pa.table({"stops": ["1", "many", None], "cancelled": ["true", "no", "0"]})
+    pq.write_table(texts, workspace.data / "c.parquet")
+    (workspace.data / "d.parquet").write_bytes(b"")
+    statistics = {name: mapping("")["statistics"][name] for name in ("carrier", "cancelled", "stops")}
+    return spec_file(workspace, groups=None, statistics=statistics)
+
+
+def test_exact_numbers_are_for_a_person(
+    workspace: Workspace, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, out = typed(workspace), tmp_path / "contract.json"
+    assert "no terminal shows them" in suffice.text("inspect", spec, status=2)
+    document = suffice.json("inspect", spec, "--out", str(out))
+    assert document["exact_counts"] is None
+    assert json.loads(out.read_text()) == document["contract"]
+    assert "never overwritten" in suffice.text("inspect", spec, "--out", str(out), status=2)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert "these numbers are exact and no release" in suffice.text("inspect", spec)
+
+
+def test_what_does_not_fit_is_counted(workspace: Workspace, suffice: Runner) -> None:
+    document = suffice.json("inspect", typed(workspace), "--exact-counts")
+    counts = document["exact_counts"]
+    columns = {column.pop("column"): column for column in counts["columns"]}
+    assert {key: counts[key] for key in ("folders", "files", "read", "rows")} == {
+        "folders": 1,
+        "files": 4,
+        "read": 3,
+        "rows": 15,
+    }
+    assert columns["stops"] == {"values": 14, "fit": 13, "types": {"integer": 2, "text": 1}}
+    assert columns["cancelled"] == {"values": 15, "fit": 14, "types": {"boolean": 2, "text": 1}}
+    assert columns["carrier"] == {"values": 6, "fit": 6, "types": {"absent": 1, "floating": 1, "text": 1}}
+    families = document["contract"]["columns"]
+    assert families == {
+        "arr_delay": "floating",
+        "cancelled": "boolean",
+        "carrier": "text",
+        "customer": "integer",
+        "day": "date",
+        "stops": "integer",
+    }
+
+
+def test_a_proposed_contract_is_granted_and_kept(
+    workspace: Workspace, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of the page "How to state a contract"."""
+    monkeypatch.chdir(tmp_path)
+    Path("flights.yaml").write_text(Path(typed(workspace)).read_text())
+    suffice.text("inspect", "flights.yaml", "--out", "contract.json")
+    assert "nothing guards the account" in suffice.text(*GRANT, "--contract", "contract.json", status=2)
+    account = suffice.json(*GRANT, "--contract", "contract.json", "--witness", "witness.json")
+    assert (account["guarded"], account["witness"]) == (True, str(tmp_path / "witness.json"))
+    released = suffice.json("release", "flights.yaml")
+    assert released["contract"] == account["contract"]["sha256"]
+    assert (
+        suffice.json("plan", "flights.yaml", "--ledger", workspace.ledger)["contract"] == released["contract"]
+    )
+    shown = suffice.text("ledger", "show")
+    assert f"  contract {released['contract'][:16]}: 6 columns\n" in shown
+    assert "unwitnessed" not in shown
+    assert suffice.json("ledger", "verify", "--witness", "witness.json")["ok"]
+    contract: dict[str, Any] = json.loads(Path("contract.json").read_text())
+    fewer = {**contract, "columns": {"carrier": "text"}}
+    Path("fewer.json").write_text(json.dumps(fewer))
+    assert "it can gain columns" in suffice.text(*GRANT, "--contract", "fewer.json", status=3)
+    Path("damaged.json").write_text(json.dumps({**contract, "columns": {"carrier": "varchar"}}))
+    assert "columns.carrier" in suffice.text(*GRANT, "--contract", "damaged.json", status=2)
+    Path("more.json").write_text(json.dumps({**contract, "columns": {**contract["columns"], "gate": "text"}}))
+    assert len(suffice.json(*GRANT, "--contract", "more.json")["contract"]["columns"]) == 7
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_grant_that_nothing_guards_says_so(suffice: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    from suffice.cli import app
+
+    with pytest.raises(SystemExit) as caught:
+        app.main([*GRANT])
+    captured = capsys.readouterr()
+    assert caught.value.code == 0
+    assert captured.err.startswith("suffice: warning: nothing guards the account passengers")
+    assert "unwitnessed" in captured.out
+    assert "no contract" in captured.out
+    assert suffice.json(*GRANT, "--unwitnessed")["guarded"] is False
