@@ -13,7 +13,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "delta_spec": ("DeltaSpec",),
     "derived_column": ("DerivedColumn", "Input"),
     "derived_columns": ("MOST_DERIVED", "in_order", "needed", "physical", "read_derived"),
-    "derived_conditions": ("Combination", "Comparison", "Membership"),
+    "derived_conditions": ("Combination", "Comparison", "Membership", "Presence"),
     "derived_values": ("Arithmetic", "Case", "DatePart", "MapTo", "Part", "PublicMap", "UniformText"),
     "document": ("Document", "read_file", "read_json", "read_mapping", "read_yaml"),
     "domain_entries": ("domain_size", "parse_domain"),

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import BudgetExceededError, ReleaseInterruptedError, StorageError, SufficeError
+from suffice.errors import (
+    BudgetExceededError,
+    ExpectationNotMetError,
+    ReleaseInterruptedError,
+    StorageError,
+    SufficeError,
+)
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import (
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 LEFT = "left"
+STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +62,9 @@ class BackfilledWindow:
     amendment : int
         0 for the first release.
     status : str
-        ``published`` now, ``already_published`` before, ``failed``: its run ended without a release, or
-        ``left``: the backfill did not come to it.
+        ``published`` now, ``already_published`` before, ``stopped``: it holds fewer rows or units than the
+        spec expects, ``failed``: its run ended without a release, or ``left``: the backfill did not come to
+        it.
     uri : str or None
         Where its release stands, of one whose run came to its end now.
     """
@@ -81,7 +89,9 @@ class Backfill:
     windows : tuple of BackfilledWindow
         In the order in which they were due, oldest first.
     epsilon : Fraction, nats
-        What each window is charged.
+        What each release is charged; what is counted before it is charged besides.
+    stopped : ExpectationNotMetError or None
+        Why the last window that is stopped is; None where none is.
     refusal : str or None
         Why the account refused the first window that is left; None where none is.
     needed : Fraction or None, nats
@@ -92,6 +102,7 @@ class Backfill:
 
     windows: tuple[BackfilledWindow, ...]
     epsilon: Fraction
+    stopped: ExpectationNotMetError | None
     refusal: str | None
     needed: Fraction | None
     failure: SufficeError | None
@@ -108,6 +119,7 @@ class Backfill:
                 for one in self.windows
             ],
             "epsilon": format_epsilon(self.epsilon),
+            "stopped": None if self.stopped is None else str(self.stopped),
             "refusal": self.refusal,
             "needed_grant": None if self.needed is None else format_epsilon(self.needed),
             "error": None if self.failure is None else _error_fields(self.failure),
@@ -136,7 +148,8 @@ def backfill(
     has fallen due is released too, unless what is published was read after that.
 
     A window that is published is skipped: the ledger says so, and the source is not opened for it. Where the
-    account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on.
+    account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on. A
+    window with fewer rows or units than the spec expects is stopped, and the backfill goes on with the next.
     The same call again goes on where this one ended, however that was.
 
     Parameters
@@ -220,6 +233,7 @@ def carry_out_backfill(
         per_window = opened.account(spec.dataset).per_window is not None
     refusal: str | None = None
     failure: SufficeError | None = None
+    stopped: ExpectationNotMetError | None = None
     for position, one in enumerate(releases):
         if one.status == ALREADY_PUBLISHED:
             continue
@@ -245,6 +259,10 @@ def carry_out_backfill(
             outcome = work() if attempt is None else attempt(work)
         except BudgetExceededError as error:
             refusal = refusal or str(error)
+        except ExpectationNotMetError as error:
+            releases[position], stopped = replace(one, status=STOPPED), error
+            say(f"{one.edition}: stopped ({_count(releases)})")
+            continue
         except (SufficeError, KeyboardInterrupt) as error:
             ended = error
         if ended is not None:
@@ -259,9 +277,14 @@ def carry_out_backfill(
     needed = None
     if refusal is not None and left:
         with open_ledger(chosen.ledger, reading_only=True) as opened:
-            needed = _needed(opened, plan, left)
+            needed = _needed(opened, spec, left)
     return Backfill(
-        windows=tuple(releases), epsilon=plan.epsilon, refusal=refusal, needed=needed, failure=failure
+        windows=tuple(releases),
+        epsilon=plan.epsilon,
+        stopped=stopped,
+        refusal=refusal,
+        needed=needed,
+        failure=failure,
     )
 
 
@@ -291,17 +314,23 @@ def _expected(
     return [one for _, one in sorted(expected, key=lambda pair: pair[0])]
 
 
-def _needed(ledger: Ledger, plan: Plan, left: Sequence[BackfilledWindow]) -> Fraction:
-    """Return the total that covers the releases that are left, besides all that is taken already."""
+def _needed(ledger: Ledger, spec: Spec, left: Sequence[BackfilledWindow]) -> Fraction:
+    """Return the total that covers the releases that are left, besides all that is taken already.
+
+    The count before a first release is taken for one that is still to be charged.
+    """
+    each = spec.privacy.epsilon
+    before = spec.expect.epsilon if spec.expect else Fraction(0)
+    asked: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for one in left:
+        asked[one.window] += each if one.amendment else each + before
     with ledger.at_one_moment():
-        account = ledger.account(plan.dataset)
+        account = ledger.account(spec.dataset)
         if account.per_window is None:
-            lacking = len(left) * plan.epsilon - account.remaining
+            lacking = sum(asked.values(), Fraction(0)) - account.remaining
         else:
-            counts = Counter(one.window for one in left)
             lacking = max(
-                count * plan.epsilon - ledger.remaining(plan.dataset, window)
-                for window, count in counts.items()
+                epsilon - ledger.remaining(spec.dataset, window) for window, epsilon in asked.items()
             )
         return account.granted + max(lacking, Fraction(0))
 

@@ -38,6 +38,7 @@
     │       ├── PublicationCorruptError   5   a publication whose bytes do not verify
     │       └── SignatureError            5   a release or publication that no pinned key signed
     ├── StageFailedError                  1   a stage of a charged release failed; fixed text
+    ├── ExpectationNotMetError            8   a noisy count is below what the spec expects
     ├── ClusterError                      1   the cluster is refused or cannot be reached
     ├── MissingExtraError (ImportError)   1   an optional dependency is not installed
     └── ReleaseInterruptedError           130
@@ -326,6 +327,15 @@ class StageFailedError(SufficeError, RuntimeError):
     def __init__(self, stage: str, message: str) -> None:
         self.stage = stage
         super().__init__(message)
+
+
+class ExpectationNotMetError(SufficeError, RuntimeError):
+    """A window holds fewer rows or units than its spec expects, by a noisy count that is published.
+
+    Its text and its exit status follow from the published count alone.
+    """
+
+    exit_status = 8
 
 
 class ClusterError(SufficeError, RuntimeError):

@@ -95,6 +95,8 @@ class ReleaseRun:
         self.signer = signer
         self.input_verified = False
         self.witness = witness
+        self.before_charging: Callable[[], None] | None = None
+        """Called once the account would take the charge, and before it is asked to; may refuse."""
         self.request = charge_request(
             spec, plan, window, amendment=amendment, store_id=store.store_id, store_uri=store.uri
         )
@@ -107,6 +109,8 @@ class ReleaseRun:
         if charge is not None:
             return charge, status
         self.ledger.check(self.request)
+        if self.before_charging is not None:
+            self.before_charging()
         return contained(lambda: self._fresh(address, progress))
 
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:

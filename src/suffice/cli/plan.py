@@ -71,13 +71,15 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
-    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.spec.expected import ExpectPlan  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
     from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
 
     read = load_spec(spec)
     compiled = compile_plan(read)
     require_manifest(compiled)
+    expected = ExpectPlan.of(read)
     _warn_of_units(read)
     _check_combination(
         target,
@@ -112,7 +114,9 @@ def plan(
             as_json=as_json,
         )
     elif as_json:
-        output.print_json(compiled.to_dict())
+        output.print_json({**compiled.to_dict(), "expect": expected and expected.to_dict()})
+    elif expected is not None:
+        say(f"{compiled}\n{expected}")
     else:
         say(compiled)
 
