@@ -160,7 +160,12 @@ def window_fields(release: Release) -> dict[str, Any]:
 def _print_backfill(done: Backfill) -> None:
     document = done.to_dict()
     output.print_rows([{"window": one.edition, "status": one.status} for one in done.windows])
-    counts = [f"{status.replace('_', ' ')} {len(done.named(status))}" for status in _STATUSES]
+    counted = {status: len(done.named(status)) for status in _STATUSES}
+    counts = [
+        f"{status.replace('_', ' ')} {count}"
+        for status, count in counted.items()
+        if count or status != "stopped"  # only a spec that expects something has such windows
+    ]
     say(f"\n{', '.join(counts)}; epsilon {document['epsilon']} each")
     if done.stopped is not None:
         say(done.stopped)
@@ -178,7 +183,8 @@ def _print_status(report: GapReport) -> None:
         return
     output.print_rows(document["windows"])
     counts = {state: sum(one["state"] == state for one in document["windows"]) for state in _STATES}
-    say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items()))
+    said = {state: count for state, count in counts.items() if count or state != "stopped"}
+    say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in said.items()))
     if report.amendments:
         say("")
         output.print_rows(document["amendments"])
