@@ -183,7 +183,8 @@ def test_a_backfill_goes_on_after_a_window_that_is_stopped(tmp_path: Path) -> No
         ("2013-01", "published"),
     ]
     assert done.stopped is not None
-    assert done.failure is done.refusal is None
+    assert done.failure is None
+    assert done.refusal is None
     report = suffice.status(
         spec, "2012-12", store=workspace.store, ledger=workspace.ledger, as_of="2013-03-01T00:00Z"
     )

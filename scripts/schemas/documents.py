@@ -150,6 +150,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "unit": TEXT,
         "per_window": TEXT_OR_NULL,
         "units_disjoint": BOOLEAN,
+        "failed_readings": COUNT,
         "micro_granted": COUNT,
     },
     EntryKind.RESERVED: {

@@ -38,6 +38,7 @@ ACCOUNT: Schema = {
     **BALANCE,
     **each(TEXTS, "sources stores"),
     **each(TEXT_OR_NULL, "checksums per_window"),
+    "failed_readings_allowed": COUNT,
 }
 CHARGE: Schema = {
     "charge_id": digits(32),
@@ -63,6 +64,7 @@ COMMANDS: dict[str, Schema] = {
                     {
                         **ACCOUNT,
                         "returned": EXACT,
+                        "failed_readings": listed(closed({"name": TEXT, **EDITION, "count": COUNT})),
                         "windows": listed(closed({"window": TEXT, "returned": EXACT, **BALANCE})),
                         "charges": listed(
                             closed(

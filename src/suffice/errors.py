@@ -23,6 +23,7 @@
     │   │   ├── LedgerMissingError        5   no ledger there; says how to make one
     │   │   ├── ChargeInProgressError     5   another run holds the charge
     │   │   ├── ChargeSpentError          5   abandoned after noise may have existed
+    │   │   ├── ReadingsExhaustedError    5   so many attempts returned their epsilon that this one may not
     │   │   ├── ChargeLostError           5   this run no longer holds its charge
     │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
     │   │   └── LedgerCorruptError        5   the chain of entries does not verify
@@ -242,6 +243,17 @@ class ChargeInProgressError(LedgerError):
 
 class ChargeSpentError(LedgerError):
     """The charge was abandoned after noise may have existed: its epsilon stays spent."""
+
+
+class ReadingsExhaustedError(LedgerError):
+    """So many attempts of a key returned their epsilon that another one does not: it is to be spent."""
+
+    def __init__(self, label: str, allowed: int) -> None:
+        super().__init__(
+            f"{allowed} attempts of {label} ended before their draw, which is what the owner allows: the "
+            "epsilon of this one is spent; once the cause is mended, `suffice ledger grant --failed-readings N` "
+            "allows more"
+        )
 
 
 class ChargeLostError(LedgerError):

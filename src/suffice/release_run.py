@@ -154,7 +154,17 @@ class ReleaseRun:
                 if charge.epoch > 1 and may_have_drawn(self.ledger, self.store, charge):
                     message = f"{charge.label} was begun and left by another run just now: run again"
                     raise ChargeInProgressError(message)
+                if charge.epoch > 1 and self._is_exhausted(charge):
+                    ended = TimeoutError("so many runs of this key were gone before their draw")
+                    raise give_back(self.ledger, self.store, spool, charge, "reading", ended)
                 return self._release(charge, spool, pin, splits, add), PUBLISHED
+
+    def _is_exhausted(self, charge: Charge) -> bool:
+        """Tell whether more runs of a charge's key failed before their draw than the owner allows."""
+        key = (charge.name, charge.window, charge.amendment)
+        failed = self.ledger.failed_readings(charge.dataset)
+        count = sum(one.count for one in failed if (one.name, one.window, one.amendment) == key)
+        return count > self.ledger.account(charge.dataset).failed_readings
 
     def _adding(
         self,

@@ -143,6 +143,8 @@ class Account:
         The owner's list of the input files' SHA-256, where every release must fit one.
     stores : tuple of str
         Prefixes of the stores that releases may go to; empty where any store is allowed.
+    failed_readings : int
+        How many attempts of a key may end before their draw and give their epsilon back.
     granted, spent, reserved : Fraction, nats
         For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
     remaining : Fraction, nats
@@ -157,6 +159,7 @@ class Account:
     sources: tuple[str, ...]
     checksums: str | None
     stores: tuple[str, ...]
+    failed_readings: int
     granted: Fraction
     spent: Fraction
     reserved: Fraction

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
     from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.failed_readings import FailedReadings
     from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
     from suffice.storage.ledger.stores import KnownStore
 
@@ -60,6 +61,7 @@ class Ledger(ABC):
         per_window: str | None = None,
         units_disjoint: bool = False,
         checksums: str | None = None,
+        failed_readings: int | None = None,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -81,6 +83,9 @@ class Ledger(ABC):
         checksums : str, optional
             The absolute path of a list of the input files' SHA-256, which every release must fit; left out
             it stays, and empty text demands none.
+        failed_readings : int, optional
+            How many attempts of a key may end before their draw and give their epsilon back; left out it
+            stays, and is 10 at first.
         reason : str
             Why, for the record.
 
@@ -144,6 +149,10 @@ class Ledger(ABC):
     @abstractmethod
     def returned(self, dataset: str) -> Mapping[str, Fraction]:
         """Return by window, or ``all``, the epsilon of charges that were abandoned before they drew."""
+
+    @abstractmethod
+    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
+        """Return the keys of an account with attempts that did not come to their draw, and how many."""
 
     @abstractmethod
     def count_charges(self, dataset: str) -> int:
@@ -325,6 +334,9 @@ class Ledger(ABC):
         Raises
         ------
         ChargeLostError
+        ReadingsExhaustedError
+            Where its epsilon would return, and as many attempts of its key returned theirs as the owner
+            allows: it stays reserved, to be spent.
         """
 
     @abstractmethod

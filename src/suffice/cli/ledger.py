@@ -68,6 +68,15 @@ def grant(
             help="A list of the input files' SHA-256, as sha256sum writes it, that every release must fit.",
         ),
     ] = None,
+    failed_readings: Annotated[
+        int | None,
+        typer.Option(
+            "--failed-readings",
+            min=0,
+            metavar="N",
+            help="Attempts of a release that may fail and give epsilon back; 10 at first, or as before.",
+        ),
+    ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
     no_checksums: Annotated[
@@ -99,6 +108,7 @@ def grant(
             per_window=grid,
             units_disjoint=units_disjoint,
             checksums=listed,
+            failed_readings=failed_readings,
             reason=reason,
         )
         warnings = overlapping(opened.allowed_sources(), dataset)

@@ -36,6 +36,7 @@ def account_document(account: Account) -> dict[str, Any]:
         "checksums": account.checksums,
         "stores": list(account.stores),
         "per_window": account.per_window,
+        "failed_readings_allowed": account.failed_readings,
     }
 
 
@@ -94,6 +95,11 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
                 f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
                 f"remaining {window['remaining']} (returned {window['returned']})"
             )
+        for failed in ledger.failed_readings(account.dataset):
+            say(
+                f"  {failed.label}: {counted(failed.count, 'attempt')} ended before the draw, "
+                f"{account.failed_readings} may give their epsilon back"
+            )
         count = ledger.count_charges(account.dataset)
         if count > last:
             earlier = counted(count - last, "earlier charge")
@@ -118,6 +124,10 @@ def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
     return {
         **account_document(account),
         "returned": format_epsilon(own),
+        "failed_readings": [
+            {"name": one.name, "window": one.window, "amendment": one.amendment, "count": one.count}
+            for one in ledger.failed_readings(account.dataset)
+        ],
         "windows": [
             {
                 "window": window.window,

@@ -14,6 +14,7 @@ from suffice.errors import BudgetExceededError, GuaranteeError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.account import ROW, Terms, check_sources, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
+from suffice.storage.ledger.failed_readings import DEFAULT_ALLOWED
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
     checksums_of,
@@ -46,26 +47,29 @@ class TermsAsked:
     units_disjoint: bool | None
 
 
-Allowed = dict[str, list[str] | str | None]
+Allowed = dict[str, list[str] | str | int | None]
 """What an account allows and demands, by column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where rows may come from and releases may go to, and what rows must fit; None where left out."""
+    """What holds until another grant: places of rows and releases, checksums, tries; None where left out."""
 
     sources: Sequence[str] | None = None
     stores: Sequence[str] | None = None
     checksums: str | None = None
+    failed_readings: int | None = None
 
     def replacing(self, row: Row[Any] | None) -> Allowed:
         """Return what holds from now on; `checksums` of empty text demands none."""
         sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
         checksums = checksums_of(row) if row is not None else None
+        before = DEFAULT_ALLOWED if row is None else row.failed_readings
         return {
             "sources": list(sources if self.sources is None else self.sources),
             "stores": list(stores if self.stores is None else self.stores),
             "checksums": checksums if self.checksums is None else self.checksums or None,
+            "failed_readings": before if self.failed_readings is None else self.failed_readings,
         }
 
 
@@ -118,7 +122,7 @@ def _granted(dataset: str, terms: Terms, allowed: Allowed, micro: int) -> dict[s
     return {"dataset": dataset, **_columns(terms), **allowed, "micro_granted": micro}
 
 
-def _texts(allowed: Allowed) -> dict[str, str | None]:
+def _texts(allowed: Allowed) -> dict[str, str | int | None]:
     """Return what the account's columns hold: lists as JSON."""
     return {
         column: canonical_json(value) if isinstance(value, list) else value

@@ -115,6 +115,7 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
         sources=sources_of(row),
         checksums=checksums_of(row),
         stores=stores_of(row),
+        failed_readings=row.failed_readings,
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
         reserved=epsilon_of(row.micro_reserved),

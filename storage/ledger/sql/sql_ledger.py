@@ -28,6 +28,7 @@ from suffice.storage.ledger.charge import (
     check_epsilon,
     check_name,
 )
+from suffice.storage.ledger.failed_readings import check_allowed
 from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.rerun import Decision, decide_rerun
@@ -37,6 +38,7 @@ from suffice.storage.ledger.sql.checkpoints import write_checkpoint
 from suffice.storage.ledger.sql.editions import find_amended, read_editions
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_entry, read_head
 from suffice.storage.ledger.sql.examining import Examiner
+from suffice.storage.ledger.sql.failed_readings import read_failed
 from suffice.storage.ledger.sql.reconciling import read_reconciled, reconcile
 from suffice.storage.ledger.sql.reservation import (
     Holder,
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.failed_readings import FailedReadings
     from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
     from suffice.storage.ledger.stores import KnownStore
@@ -165,6 +168,7 @@ class SqlLedger(Ledger):
         per_window: str | None = None,
         units_disjoint: bool = False,
         checksums: str | None = None,
+        failed_readings: int | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -175,12 +179,16 @@ class SqlLedger(Ledger):
             message = "an allowed source or store cannot be empty"
             raise UsageError(message)
         micro = check_epsilon(epsilon)
+        if failed_readings is not None:
+            check_allowed(failed_readings)
         terms = TermsAsked(
             neighboring=neighboring, unit=unit, per_window=per_window, units_disjoint=units_disjoint or None
         )
 
         def work(connection: Connection) -> Account:
-            places = Places(sources=sources, stores=stores, checksums=checksums)
+            places = Places(
+                sources=sources, stores=stores, checksums=checksums, failed_readings=failed_readings
+            )
             granted = write_grant(connection, dataset, micro=micro, terms=terms, places=places)
             if granted is not None:
                 append_entry(connection, EntryKind.GRANT, self.now(), {**granted, "reason": reason})
@@ -235,6 +243,10 @@ class SqlLedger(Ledger):
     def returned(self, dataset: str) -> dict[str, Fraction]:
         with self._read() as connection:
             return read_returned(connection, dataset)
+
+    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
+        with self._read() as connection:
+            return read_failed(connection, dataset)
 
     def count_charges(self, dataset: str) -> int:
         query = select(func.count()).select_from(tables.charges).where(tables.charges.c.dataset == dataset)

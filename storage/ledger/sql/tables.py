@@ -55,6 +55,7 @@ accounts = Table(
     Column("units_disjoint", Boolean, nullable=False),
     Column("sources", Text, nullable=False),
     Column("checksums", Text),
+    Column("failed_readings", Integer, nullable=False),
     Column("stores", Text, nullable=False),
     Column("micro_granted", BigInteger, nullable=False),
     Column("micro_spent", BigInteger, nullable=False),
