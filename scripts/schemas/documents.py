@@ -151,6 +151,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "per_window": TEXT_OR_NULL,
         "units_disjoint": BOOLEAN,
         "failed_readings": COUNT,
+        "max_windows": COUNT_OR_NULL,
         "micro_granted": COUNT,
     },
     EntryKind.RESERVED: {

@@ -145,6 +145,8 @@ class Account:
         Prefixes of the stores that releases may go to; empty where any store is allowed.
     failed_readings : int
         How many attempts of a key may end before their draw and give their epsilon back.
+    max_windows : int or None
+        In how many windows of twelve months a unit has rows, as the owner assumes; nothing enforces it.
     granted, spent, reserved : Fraction, nats
         For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
     remaining : Fraction, nats
@@ -160,6 +162,7 @@ class Account:
     checksums: str | None
     stores: tuple[str, ...]
     failed_readings: int
+    max_windows: int | None
     granted: Fraction
     spent: Fraction
     reserved: Fraction

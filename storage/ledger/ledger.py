@@ -62,6 +62,7 @@ class Ledger(ABC):
         units_disjoint: bool = False,
         checksums: str | None = None,
         failed_readings: int | None = None,
+        max_windows: int | None = None,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -86,6 +87,9 @@ class Ledger(ABC):
         failed_readings : int, optional
             How many attempts of a key may end before their draw and give their epsilon back; left out it
             stays, and is 10 at first.
+        max_windows : int, optional
+            In how many windows of twelve months a unit has rows, as the owner assumes, for what is said of a
+            unit's loss; nothing enforces it. Left out it stays; 0 assumes nothing.
         reason : str
             Why, for the record.
 
@@ -149,6 +153,10 @@ class Ledger(ABC):
     @abstractmethod
     def returned(self, dataset: str) -> Mapping[str, Fraction]:
         """Return by window, or ``all``, the epsilon of charges that were abandoned before they drew."""
+
+    @abstractmethod
+    def held_by_window(self, dataset: str) -> Mapping[tuple[str, str], Fraction]:
+        """Return the epsilon that charges of each window, or of ``all``, hold, by window and plan hash."""
 
     @abstractmethod
     def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:

@@ -59,17 +59,20 @@ class Places:
     stores: Sequence[str] | None = None
     checksums: str | None = None
     failed_readings: int | None = None
+    max_windows: int | None = None
 
     def replacing(self, row: Row[Any] | None) -> Allowed:
-        """Return what holds from now on; `checksums` of empty text demands none."""
+        """Return what holds from now on; `checksums` of empty text and `max_windows` of 0 state none."""
         sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
         checksums = checksums_of(row) if row is not None else None
         before = DEFAULT_ALLOWED if row is None else row.failed_readings
+        assumed = None if row is None else row.max_windows
         return {
             "sources": list(sources if self.sources is None else self.sources),
             "stores": list(stores if self.stores is None else self.stores),
             "checksums": checksums if self.checksums is None else self.checksums or None,
             "failed_readings": before if self.failed_readings is None else self.failed_readings,
+            "max_windows": assumed if self.max_windows is None else self.max_windows or None,
         }
 
 

@@ -116,6 +116,7 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
         checksums=checksums_of(row),
         stores=stores_of(row),
         failed_readings=row.failed_readings,
+        max_windows=row.max_windows,
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
         reserved=epsilon_of(row.micro_reserved),
@@ -157,6 +158,16 @@ def read_windows(connection: Connection, row: Row[Any]) -> Iterator[WindowBalanc
             reserved=epsilon_of(window.micro_reserved),
             remaining=epsilon_of(left - window.micro_spent - window.micro_reserved),
         )
+
+
+def read_held(connection: Connection, dataset: str) -> dict[tuple[str, str], Fraction]:
+    """Return the epsilon that charges of each window hold, by the window and the hash of their plan."""
+    columns = tables.charges.c
+    query = select(columns.window, columns.plan_hash, func.sum(columns.micro_epsilon)).where(
+        columns.dataset == dataset, (columns.state != ChargeState.ABANDONED) | columns.drew
+    )
+    found = connection.execute(query.group_by(columns.window, columns.plan_hash))
+    return {(window, plan_hash): epsilon_of(int(micro)) for window, plan_hash, micro in found}
 
 
 def read_returned(connection: Connection, dataset: str) -> dict[str, Fraction]:

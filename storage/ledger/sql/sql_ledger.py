@@ -54,6 +54,7 @@ from suffice.storage.ledger.sql.rows import (
     read_account_row,
     read_charge,
     read_charges,
+    read_held,
     read_newest,
     read_plan,
     read_returned,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+MOST_WINDOWS = 366
 _MOST_EXAMINATIONS = 20
 """How often an examination is repeated because of entries that others append meanwhile."""
 
@@ -169,6 +171,7 @@ class SqlLedger(Ledger):
         units_disjoint: bool = False,
         checksums: str | None = None,
         failed_readings: int | None = None,
+        max_windows: int | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -179,6 +182,9 @@ class SqlLedger(Ledger):
             message = "an allowed source or store cannot be empty"
             raise UsageError(message)
         micro = check_epsilon(epsilon)
+        if max_windows is not None and not 0 <= max_windows <= MOST_WINDOWS:
+            message = f"at most {MOST_WINDOWS} windows lie in twelve months, not {max_windows}"
+            raise UsageError(message)
         if failed_readings is not None:
             check_allowed(failed_readings)
         terms = TermsAsked(
@@ -187,7 +193,11 @@ class SqlLedger(Ledger):
 
         def work(connection: Connection) -> Account:
             places = Places(
-                sources=sources, stores=stores, checksums=checksums, failed_readings=failed_readings
+                sources=sources,
+                stores=stores,
+                checksums=checksums,
+                failed_readings=failed_readings,
+                max_windows=max_windows,
             )
             granted = write_grant(connection, dataset, micro=micro, terms=terms, places=places)
             if granted is not None:
@@ -243,6 +253,10 @@ class SqlLedger(Ledger):
     def returned(self, dataset: str) -> dict[str, Fraction]:
         with self._read() as connection:
             return read_returned(connection, dataset)
+
+    def held_by_window(self, dataset: str) -> dict[tuple[str, str], Fraction]:
+        with self._read() as connection:
+            return read_held(connection, dataset)
 
     def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
         with self._read() as connection:

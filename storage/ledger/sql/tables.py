@@ -56,6 +56,7 @@ accounts = Table(
     Column("sources", Text, nullable=False),
     Column("checksums", Text),
     Column("failed_readings", Integer, nullable=False),
+    Column("max_windows", Integer),
     Column("stores", Text, nullable=False),
     Column("micro_granted", BigInteger, nullable=False),
     Column("micro_spent", BigInteger, nullable=False),
