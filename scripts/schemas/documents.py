@@ -167,7 +167,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "store_id": digits(32),
     },
     EntryKind.TAKEN_OVER: STEP,
-    EntryKind.DRAWING: STEP,
+    EntryKind.DRAWING: {**STEP, "zone_data": TEXT_OR_NULL},
     EntryKind.STAGED: {**STEP, "manifest_sha256": HASH},
     EntryKind.PUBLISHED: STEP,
     EntryKind.ABANDONED: {**STEP, "micro_returned": COUNT},

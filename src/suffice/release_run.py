@@ -138,6 +138,7 @@ class ReleaseRun:
             check_schema(self.spec, sources.schema(pin))
             for text in unit_warnings(self.spec, sources.schema(pin)):
                 warnings.warn(text, SufficeWarning, stacklevel=2)
+            self._warn_of_zone_data()
             checksums = self.ledger.checksums(self.spec.dataset)
             if checksums is not None:
                 sources.verify(pin, checksums)
@@ -261,7 +262,8 @@ class ReleaseRun:
         with deferred_interrupts() as interrupts:
             stage = "drawing"
             try:
-                charge = self.ledger.enter_drawing(charge, spool=spool.name)
+                zone_data = self.plan.zone_data
+                charge = self.ledger.enter_drawing(charge, spool=spool.name, zone_data=zone_data)
                 with contextlib.closing(privatize(totals, self.spec, self.plan)) as blocks:
                     files = spool_files(entry, self.plan, blocks)
                 totals.wipe()  # publication may take an hour
@@ -287,6 +289,18 @@ class ReleaseRun:
         if failure is not None:
             raise failure
         return charge
+
+    def _warn_of_zone_data(self) -> None:
+        """Warn where time zone data are others than those of the account's last release."""
+        now = self.plan.zone_data
+        before = None if now is None else self.ledger.zone_data(self.spec.dataset)
+        if before is not None and before != now:
+            text = (
+                f"time zone data are {now} here, and were {before} for the last release of "
+                f"{self.spec.dataset}: where a zone's rules changed its midnights are others, and a row near "
+                "one may enter two windows, or none"
+            )
+            warnings.warn(text, SufficeWarning, stacklevel=2)
 
     def _unchanged(self, pin: Pin, splits: Sequence[Split]) -> int | None:
         """Check that what was read is what was pinned, and let go of it: publication may take an hour.

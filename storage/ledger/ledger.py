@@ -163,6 +163,13 @@ class Ledger(ABC):
         """Return the keys of an account with attempts that did not come to their draw, and how many."""
 
     @abstractmethod
+    def zone_data(self, dataset: str) -> str | None:
+        """Return the version of time zone data that the last of an account's charges states that needed some.
+
+        Of many charges the newest hundred are looked at.
+        """
+
+    @abstractmethod
     def count_charges(self, dataset: str) -> int:
         """Return how many charges :meth:`charges` gives."""
 
@@ -288,7 +295,9 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
+    def enter_drawing(
+        self, charge: Charge, *, spool: SpoolName | None = None, zone_data: str | None = None
+    ) -> Charge:
         """Move from ``reserved`` to ``drawing``: from here on its epsilon is spent, come what may.
 
         Durable when it returns. The charge returned names this entry (`drawing_sequence`,
@@ -300,6 +309,8 @@ class Ledger(ABC):
         spool : SpoolName, optional
             Where the drawn files are kept until they are published. Without one, they are to be in the
             store before the charge is staged.
+        zone_data : str, optional
+            The version of the time zone data that the release rests on, for the chain.
 
         Raises
         ------

@@ -141,7 +141,10 @@ def compose_manifest(
         "ledger_id": ledger_id,
         "drawing_sequence": drawing_sequence,
         "drawing_hash": drawing_hash,
-        "versions": software_versions(_REPORTED_PACKAGES),
+        "versions": {
+            **software_versions(_REPORTED_PACKAGES),
+            **({} if plan.zone_data is None else {"zone_data": plan.zone_data}),
+        },
         "checksum": None,
         "signature": None,
     }

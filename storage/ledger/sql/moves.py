@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.sql.reservation import Holder
 
 
-def draw(connection: Connection, holder: Holder, charge: Charge, spool: SpoolName | None = None) -> Charge:
+def draw(
+    connection: Connection,
+    holder: Holder,
+    charge: Charge,
+    spool: SpoolName | None = None,
+    *,
+    zone_data: str | None = None,
+) -> Charge:
     """Spend a reserved charge's epsilon: from here on noise may exist."""
     micro = check_epsilon(charge.epsilon)
     kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
@@ -32,7 +39,8 @@ def draw(connection: Connection, holder: Holder, charge: Charge, spool: SpoolNam
     before = (ChargeState.RESERVED,)
     move(connection, holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
     shift(connection, row, charge.window, reserved=-micro, spent=micro)
-    entry = append_entry(connection, EntryKind.DRAWING, holder.clock(), {**_step(charge), **kept})
+    payload = {**_step(charge), **kept, "zone_data": zone_data}
+    entry = append_entry(connection, EntryKind.DRAWING, holder.clock(), payload)
     follow_marker(connection, charge)
     named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
     move(connection, holder, charge, (ChargeState.DRAWING,), **named)

@@ -118,7 +118,7 @@ def make_engine(address: URL) -> Engine:
     defaults = {name: value for name, value in _CONNECTION.items() if name not in address.query}
     if address.host or "host" in address.query:
         # What is stated, also as nothing, no variable of the environment replaces: the host named is asked.
-        stated = {"hostaddr": "", "port": address.port or DEFAULT_PORT}
+        stated: dict[str, str | int] = {"hostaddr": "", "port": address.port or DEFAULT_PORT}
         defaults |= {name: value for name, value in stated.items() if name not in address.query}
     engine = create_engine(
         address,

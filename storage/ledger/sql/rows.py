@@ -44,6 +44,8 @@ _SUMMARY = tuple(
 )
 
 
+_LOOKED_AT = 100
+"""Of an account's charges, the newest that are asked for what they state of time zone data."""
 _AT_ONCE = 1000
 """Rows that a stream reads at a time."""
 
@@ -190,6 +192,18 @@ def read_charges(connection: Connection, dataset: str, last: int | None) -> Iter
         newest = newest.order_by(columns.reserved_sequence.desc()).limit(last)
         query = query.where(columns.reserved_sequence.in_(newest))
     yield from map(summary_of, stream(connection, query.order_by(columns.reserved_sequence)))
+
+
+def read_zone_data(connection: Connection, dataset: str) -> str | None:
+    """Return what the newest of an account's draws states that states a version of time zone data."""
+    columns = tables.charges.c
+    newest = select(columns.drawing_sequence).where(columns.dataset == dataset)
+    newest = newest.order_by(columns.reserved_sequence.desc()).limit(_LOOKED_AT)
+    sequences = [sequence for sequence in connection.scalars(newest) if sequence is not None]
+    entries = tables.entries.c
+    query = select(entries.payload).where(entries.sequence.in_(sequences)).order_by(entries.sequence.desc())
+    stated = (json.loads(payload).get("zone_data") for payload in connection.scalars(query))
+    return next((version for version in stated if version is not None), None)
 
 
 def read_unsettled(connection: Connection) -> tuple[ChargeSummary, ...]:

@@ -60,6 +60,7 @@ from suffice.storage.ledger.sql.rows import (
     read_returned,
     read_unsettled,
     read_windows,
+    read_zone_data,
     remaining_in,
     sources_of,
     stores_of,
@@ -262,6 +263,10 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_failed(connection, dataset)
 
+    def zone_data(self, dataset: str) -> str | None:
+        with self._read() as connection:
+            return read_zone_data(connection, dataset)
+
     def count_charges(self, dataset: str) -> int:
         query = select(func.count()).select_from(tables.charges).where(tables.charges.c.dataset == dataset)
         with self._read() as connection:
@@ -423,8 +428,12 @@ class SqlLedger(Ledger):
     def take_over(self, charge: Charge) -> Charge:
         return self._change(lambda connection: claim(connection, self._holder, charge))
 
-    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
-        return self._change(lambda connection: moves.draw(connection, self._holder, charge, spool))
+    def enter_drawing(
+        self, charge: Charge, *, spool: SpoolName | None = None, zone_data: str | None = None
+    ) -> Charge:
+        return self._change(
+            lambda connection: moves.draw(connection, self._holder, charge, spool, zone_data=zone_data)
+        )
 
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
         return self._change(lambda connection: moves.stage(connection, self._holder, charge, manifest))
