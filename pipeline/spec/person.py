@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.domains import Every, is_period, period_end, period_start
-from suffice.pipeline.declaration.exact_numbers import MICRO
+from suffice.pipeline.declaration.exact_numbers import MICRO, format_epsilon
+from suffice.pipeline.spec.terms import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -167,3 +168,38 @@ def epsilon_for_a_year(
         message = f"less than 0.000001 would be left for a release in each of {max_windows or most} windows"
         raise UsageError(message)
     return Fraction(micro, MICRO)
+
+
+def of_release(epsilon: Fraction, every: Every | None, unit: str, amendment: int = 0) -> str:
+    """Say what one unit loses by a release, and by its series in a year, from what a manifest states.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Of the release.
+    every : Every or None
+        The period of its windows; None where it has none.
+    unit : str
+        As accounts name it.
+    amendment : int
+        Its number; earlier editions of the window were charged as much.
+
+    Examples
+    --------
+    >>> print(of_release(Fraction(1), Every.MONTH, "column:id"))
+    one unit: 1 in a window; 12 in a year of months, with rows in each; others of the account add to it
+    """
+    parts = []
+    if every is None:
+        parts.append(f"one unit: {format_epsilon(epsilon)}")
+    else:
+        window = epsilon * (1 + amendment)
+        amended = f" with its {1 + amendment} editions" if amendment else ""
+        parts.append(f"one unit: {format_epsilon(window)} in a window{amended}")
+        if every is not Every.YEAR:
+            year = format_epsilon(window * windows_in_a_year(every))
+            parts.append(f"{year} in a year of {every}s, with rows in each")
+    parts.append("others of the account add to it")
+    if unit == ROW:
+        parts.append("a unit is one row: a person with r rows loses up to r times as much")
+    return "; ".join(parts)

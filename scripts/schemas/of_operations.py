@@ -150,6 +150,7 @@ RELEASE: Schema = {
     "neighboring": NEIGHBORING,
     "max_rows": COUNT,
     "unit_nulls": UNIT_NULLS,
+    "one_unit": TEXT,
     "status": {"enum": ["published", "already_published"]},
     "signed_by": or_null(KEY_ID),
     "signature": SIGNATURE,
@@ -170,6 +171,24 @@ OF_WINDOWS = (
     *("max_rows", "unit_nulls"),
 )
 """What a release of a spec without windows, or whose unit is a row, has not."""
+EXPECT: Schema = closed(
+    {
+        **each(TEXT, "name fits"),
+        "epsilon": EXACT,
+        **each(COUNT, "floor l1_sensitivity"),
+        "counts": {"enum": ["rows", "units"]},
+        "empty_passes": NUMBER,
+        "stopped": listed(closed({"size": COUNT, "probability": NUMBER})),
+    }
+)
+YEAR: Schema = closed(
+    {
+        **each(EXACT, "in_a_window in_a_year"),
+        "windows_in_a_year": COUNT,
+        "max_windows": COUNT_OR_NULL,
+        **each(EXACT_OR_NULL, "per_year epsilon"),
+    }
+)
 EDITION: Schema = {"window": TEXT, "amendment": COUNT}
 DISCLOSURE = reading(
     {
@@ -243,7 +262,10 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
-    "plan": closed(PLAN, ("max_rows", "unit_nulls", "target", "beside")),
+    "plan": closed(
+        {**PLAN, "expect": or_null(EXPECT), "person": or_null(YEAR)},
+        ("max_rows", "unit_nulls", "target", "beside", "expect", "person"),
+    ),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "rehearse": closed(
         {
@@ -262,12 +284,13 @@ COMMANDS: dict[str, Schema] = {
                 closed(
                     {
                         **EDITION,
-                        "status": {"enum": ["published", "already_published", "failed", "left"]},
+                        "status": {"enum": ["published", "already_published", "stopped", "failed", "left"]},
                         "uri": TEXT_OR_NULL,
                     }
                 )
             ),
             "epsilon": EXACT,
+            "stopped": TEXT_OR_NULL,
             "refusal": TEXT_OR_NULL,
             "needed_grant": EXACT_OR_NULL,
             "error": or_null(closed(ERROR)),
@@ -301,6 +324,7 @@ COMMANDS: dict[str, Schema] = {
                     )
                 ),
                 **each(EXACT, "epsilon remaining_epsilon"),
+                "expect_epsilon": EXACT_OR_NULL,
                 "per_window": BOOLEAN,
                 "covered": COUNT,
                 "further": COUNT_OR_NULL,

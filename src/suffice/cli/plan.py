@@ -55,6 +55,23 @@ def plan(
         ),
     ] = None,
     prior: Annotated[str | None, typer.Option("--prior", help="Of the parameters, for --target.")] = None,
+    per_year: Annotated[
+        str | None,
+        typer.Option(
+            "--per-year",
+            metavar="EPSILON",
+            help="Find the epsilon with which a unit loses at most so much in any twelve months.",
+        ),
+    ] = None,
+    max_windows: Annotated[
+        int | None,
+        typer.Option(
+            "--max-windows",
+            min=1,
+            metavar="K",
+            help="For --per-year: in how many windows of twelve months a unit has rows, as you assume.",
+        ),
+    ] = None,
     n_prior: Annotated[
         str | None,
         typer.Option("--n-prior", help="Of a private N; default: up to twice --n for --target."),
@@ -71,6 +88,7 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
+    from suffice.cli.plan_person import year_of  # noqa: PLC0415
     from suffice.pipeline.spec.expected import ExpectPlan  # noqa: PLC0415 - each command imports what it needs
     from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
@@ -80,6 +98,7 @@ def plan(
     compiled = compile_plan(read)
     require_manifest(compiled)
     expected = ExpectPlan.of(read)
+    year = year_of(read, compiled, per_year, max_windows)
     _warn_of_units(read)
     _check_combination(
         target,
@@ -114,11 +133,10 @@ def plan(
             as_json=as_json,
         )
     elif as_json:
-        output.print_json({**compiled.to_dict(), "expect": expected and expected.to_dict()})
-    elif expected is not None:
-        say(f"{compiled}\n{expected}")
+        expect = expected and expected.to_dict()
+        output.print_json({**compiled.to_dict(), "expect": expect, "person": year and year.to_dict()})
     else:
-        say(compiled)
+        say("\n".join(map(str, filter(None, (compiled, expected, year)))))
 
 
 def _find_epsilon(

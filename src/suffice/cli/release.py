@@ -133,6 +133,7 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
         "neighboring": str(release.neighboring),
         "unit": release.unit,
         **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
+        "one_unit": release.one_unit,
         "status": "published",
         **trust.signature_fields(release.manifest, public_keys),
         "files": [
@@ -152,6 +153,7 @@ def _print_release(document: dict[str, Any]) -> None:
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in document:
             say(f"{field:<18} {document[field]}")
+    say(f"{'one unit':<18} {document['one_unit'].removeprefix('one unit: ')}")
     if "closed" in document:
         when = "after" if document["closed"] else "before"
         say(
