@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from suffice.backfilling import FAILED, LEFT, carry_out_backfill, is_anything_left
+from suffice.backfilling import FAILED, LEFT, STOPPED, carry_out_backfill, is_anything_left
 from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.cancellation import say_again
@@ -103,7 +103,8 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
 
 
 def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Verdict:
-    counts = {status: len(done.named(status)) for status in (PUBLISHED, ALREADY_PUBLISHED, FAILED, LEFT)}
+    statuses = (PUBLISHED, ALREADY_PUBLISHED, *([STOPPED] if done.stopped else []), FAILED, LEFT)
+    counts = {status: len(done.named(status)) for status in statuses}
     each = f"epsilon {format_epsilon(done.epsilon)} each"
     words = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
     told = [f"{counted(len(done.windows), 'release')} for {each}: {words}"]
@@ -120,6 +121,10 @@ def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Ver
         ending = endings.BACKFILL_REFUSED_BUDGET
         grant = format_epsilon(done.needed)
         told += [str(done.refusal), f"a grant of {grant} in all covers what is left"]
+    elif done.stopped is not None:
+        ending = endings.BACKFILL_STOPPED
+        told += [f"{window} stopped" for window in done.named(STOPPED)]
+        told.append(endings.error_text(done.stopped))
     message = "; ".join(told)
     rows = [
         {"window": one.edition, "status": one.status.replace("_", " "), "release": one.uri or ""}

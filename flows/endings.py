@@ -12,6 +12,7 @@ from suffice.errors import (
     AccountError,
     AccountMissingError,
     ChargeSpentError,
+    ExpectationNotMetError,
     ReleaseInterruptedError,
     SchemaError,
     StageFailedError,
@@ -55,6 +56,7 @@ SKIPPED = Ending(name="Skipped", kind=COMPLETED, event="suffice.release.skipped"
 REFUSED_BUDGET = Ending(name="Refused: budget", kind=FAILED, event="suffice.release.refused-budget")
 REFUSED_ACCOUNT = Ending(name="Refused: account", kind=FAILED, event="suffice.release.refused-account")
 REFUSED_SPEC = Ending(name="Refused: spec", kind=FAILED, event="suffice.release.refused-spec")
+STOPPED = Ending(name="Stopped: fewer than expected", kind=FAILED, event="suffice.release.stopped")
 INTERRUPTED_PUBLISHED = Ending(
     name="Interrupted, published", kind=CANCELLED, event="suffice.release.interrupted-published"
 )
@@ -73,6 +75,7 @@ BACKFILL_REFUSED_ACCOUNT = Ending(
     name=REFUSED_ACCOUNT.name, kind=FAILED, event="suffice.backfill.refused-account"
 )
 BACKFILL_REFUSED_SPEC = Ending(name=REFUSED_SPEC.name, kind=FAILED, event="suffice.backfill.refused-spec")
+BACKFILL_STOPPED = Ending(name=STOPPED.name, kind=FAILED, event="suffice.backfill.stopped")
 BACKFILL_INTERRUPTED = Ending(
     name="Backfill interrupted", kind=CANCELLED, event="suffice.backfill.interrupted"
 )
@@ -101,6 +104,7 @@ _OF_A_BACKFILL = (
     ((AccountError,), BACKFILL_REFUSED_ACCOUNT),
     ((UsageError, SchemaError), BACKFILL_REFUSED_SPEC),
     ((ChargeSpentError,), BACKFILL_SPENT),
+    ((ExpectationNotMetError,), BACKFILL_STOPPED),
 )
 
 AFTER_THE_DRAW = (INTERRUPTED_PUBLISHED.name, SPENT.name, BACKFILL_INTERRUPTED.name)
@@ -116,6 +120,8 @@ def release_ending(error: SufficeError, charge: Charge | None) -> Ending:
         return drawn if drew else INTERRUPTED
     if isinstance(error, ChargeSpentError) or (isinstance(error, StageFailedError) and drew):
         return SPENT
+    if isinstance(error, ExpectationNotMetError):
+        return STOPPED
     kind = refusal_kind(error)
     return NOT_RELEASED if kind is None else _REFUSED[kind]
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.pipeline.chunk.date_parts import date_part
-from suffice.pipeline.chunk.derived_conditions import compared, is_member, no_value
+from suffice.pipeline.chunk.derived_conditions import compared, has_value, is_member, no_value
 from suffice.pipeline.chunk.encoding import Encoder
 from suffice.pipeline.declaration.derived_columns import needed
-from suffice.pipeline.declaration.derived_conditions import Combination, Comparison, Membership
+from suffice.pipeline.declaration.derived_conditions import Combination, Comparison, Membership, Presence
 from suffice.pipeline.declaration.derived_values import (
     Arithmetic,
     Case,
@@ -79,6 +79,7 @@ def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
         UniformText: lambda of: _OfOne(of.column, partial(_uniform, of=of), pa.string()),
         PublicMap: _mapped,
         Arithmetic: lambda of: partial(_computed, of=of),
+        Presence: _present,
         Combination: lambda of: _combined(of, zones),
     }
     return functions[type(of)](of)
@@ -190,6 +191,14 @@ def _computed(columns: Columns, of: Arithmetic) -> pa.Array:
         if source.null_count:
             absent |= pc.is_null(source).to_numpy(zero_copy_only=False)
     return pa.array(np.clip(result, float(of.lower), float(of.upper)), mask=absent)
+
+
+def _present(of: Presence) -> Callable[[Columns], pa.Array]:
+    # What has no value is null in what `_OfOne` gives, or false: of a dictionary its indices are null.
+    there = _OfOne(of.column, has_value, pa.bool_())
+    if of.present:
+        return lambda columns: pc.fill_null(there(columns), fill_value=False)
+    return lambda columns: pc.invert(pc.fill_null(there(columns), fill_value=False))
 
 
 def _combined(of: Combination, zones: Zones) -> Callable[[Columns], pa.Array]:

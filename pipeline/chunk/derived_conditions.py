@@ -103,6 +103,12 @@ def is_member(column: pa.Array, domain: Domain) -> pa.Array:
     return pa.array(Encoder(domain).codes(column) >= 0, mask=no_value(column))
 
 
+def has_value(column: pa.Array) -> pa.Array:
+    """Tell which values are there, neither null nor NaN; of an array without a type none is."""
+    absent = no_value(column)
+    return pa.array(np.ones(len(column), np.bool_) if absent is None else ~absent)
+
+
 def no_value(column: pa.Array) -> NDArray[np.bool_] | None:
     """Tell which rows are null or NaN, shape (n_rows,); None where none can be."""
     if not column.null_count and not pa.types.is_floating(column.type):

@@ -18,9 +18,9 @@ KINDS: tuple[type[DerivedColumn], ...] = (*CONDITIONS, DatePart, UniformText, Pu
 """Every kind of derived column, each known by keys of its own."""
 MOST_DERIVED = 1000
 _FORMS = (
-    "a derived column is as {column: x, above: 15}, {column: x, in: [a, b]}, {any_of: [...]}, "
-    "{column: t, part: month}, {column: x, case: lower}, {column: x, map: {...}} or "
-    "{sum: [a, b], lower: 0, upper: 9}"
+    "a derived column is as {column: x, above: 15}, {column: x, in: [a, b]}, "
+    "{column: x, present: true}, {any_of: [...]}, {column: t, part: month}, {column: x, case: lower}, "
+    "{column: x, map: {...}} or {sum: [a, b], lower: 0, upper: 9}"
 )
 
 

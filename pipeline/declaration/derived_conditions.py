@@ -1,4 +1,4 @@
-"""Derived columns that are true, false or null: comparisons, membership, and combinations of them."""
+"""Derived columns that are true, false or null: comparisons, membership, presence, and combinations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suffice.pipeline.declaration.derived_column import DerivedColumn, Input, on
 from suffice.pipeline.declaration.domain_entries import parse_domain
 from suffice.pipeline.declaration.domains import Domain, DomainKind
 from suffice.pipeline.declaration.exact_numbers import format_number
-from suffice.pipeline.declaration.fields import Column, read_bound, read_column
+from suffice.pipeline.declaration.fields import Boolean, Column, read_bound, read_column
 from suffice.pipeline.declaration.safe_text import is_safe, shown
 from suffice.pipeline.declaration.scalars import read_text
 from suffice.pipeline.declaration.time_zones import TimeZone
@@ -185,6 +185,26 @@ class Membership(DerivedColumn):
         return f"{self.column} in {listed(keys)}"
 
 
+class Presence(DerivedColumn):
+    """Whether a column has a value: nulls and NaN are none. It is never null itself."""
+
+    column: Column
+    present: Boolean
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column looked at."""
+        return (Input(column=self.column, families=ANY_FAMILY),)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Boolean."""
+        return TypeFamily.BOOLEAN
+
+    def __str__(self) -> str:
+        return f"{self.column} has {'a' if self.present else 'no'} value"
+
+
 def listed(keys: tuple[str, ...], most: int = 5) -> str:
     """Write the first of several texts, and how many there are where that is not all."""
     more = f", ... ({len(keys)} in all)" if len(keys) > most else ""
@@ -247,9 +267,9 @@ class Combination(DerivedColumn):
         return f" {'or' if self.any_of else 'and'} ".join(parts)
 
 
-CONDITIONS: tuple[type[DerivedColumn], ...] = (Comparison, Membership, Combination)
+CONDITIONS: tuple[type[DerivedColumn], ...] = (Comparison, Membership, Presence, Combination)
 """Every kind of condition that is written as a mapping."""
 _FORMS = (
-    "a condition is the name of a boolean column, or as {column: x, above: 15}, {column: x, in: [a, b]} "
-    "or {any_of: [...]}"
+    "a condition is the name of a boolean column, or as {column: x, above: 15}, {column: x, in: [a, b]}, "
+    "{column: x, present: true} or {any_of: [...]}"
 )

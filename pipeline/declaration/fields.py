@@ -28,6 +28,8 @@ from suffice.pipeline.declaration.scalars import (
 RESERVED_NAMES = frozenset({"publications"})
 """Folders of a store that others than those who release may write to."""
 
+LONGEST_NAME = 63
+"""Characters of the name of a release or a data set."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 _STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _LARGEST_BOUND = Fraction(10) ** 150

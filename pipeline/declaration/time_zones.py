@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from zoneinfo import ZoneInfo
+from zoneinfo import TZPATH, ZoneInfo
 
 from pydantic import PlainValidator, ValidationInfo
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 UTC = "UTC"
+UNKNOWN = "unknown"
 _NAME = re.compile(r"UTC|[A-Z][A-Za-z0-9_+-]{0,31}(/[A-Z][A-Za-z0-9_+-]{0,31}){1,2}", re.ASCII)
 """Names as the IANA database has them; not those below ``right``, whose days have leap seconds."""
 _DAY = 86_400
@@ -83,6 +87,25 @@ def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _offset(zone: ZoneInfo, instant: int) -> int:
     offset = dt.datetime.fromtimestamp(instant, zone).utcoffset()
     return int((offset or dt.timedelta()).total_seconds())
+
+
+def zone_data_version() -> str:
+    """Return the version of this host's time zone database, as ``2026a``; ``unknown`` where it states none.
+
+    Rules of zones change: with other data a window's midnight, or a derived hour, may be another. Data of the
+    system come first, as :mod:`zoneinfo` looks them up, then the package ``tzdata``.
+    """
+    for folder in map(Path, TZPATH):
+        for name, pattern in (("tzdata.zi", r"# version (\w{5,8})\s"), ("+VERSION", r"(\w{5,8})\s")):
+            with suppress(OSError), (folder / name).open(encoding="ascii", errors="replace") as file:
+                if found := re.match(pattern, file.readline(64), re.ASCII):
+                    return found[1]
+        if (folder / "Europe").is_dir():
+            return UNKNOWN
+    try:
+        return str(importlib.import_module("tzdata").IANA_VERSION)
+    except (ImportError, AttributeError):
+        return UNKNOWN
 
 
 def known_time_zone(name: str) -> str:

@@ -76,6 +76,16 @@ class Release:
         return 0 if amends is None else int(amends["number"])
 
     @property
+    def one_unit(self) -> str:
+        """What one unit loses by this release, and by its series in a year, as far as the manifest tells."""
+        from suffice.pipeline.declaration.domains import Every  # noqa: PLC0415 - only who asks needs it
+        from suffice.pipeline.spec.person import of_release  # noqa: PLC0415
+
+        window = self.manifest["plan"]["window"]
+        every = None if window is None else Every(window["every"])
+        return of_release(self.epsilon, every, self.unit, self.amendment)
+
+    @property
     def label(self) -> str:
         """Name and edition, as ``flights@2013-01``, or ``flights@2013-01.2`` for the second amendment."""
         return f"{self.name}@{edition(self.window, self.amendment)}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import weakref
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration.postgresql_spec import PostgresqlSpec, RowPolicies
@@ -99,8 +101,26 @@ def connection() -> Any:
     UsageError
         Where the environment names none.
     """
-    uri = credentials(VARIABLE, KIND)
+    uri = addressed(credentials(VARIABLE, KIND))
     return driver("adbc_driver_postgresql.dbapi", KIND, _EXTRA).connect(uri, autocommit=True)
+
+
+def addressed(uri: str) -> str:
+    """Return a connection's URI so that ``PGHOSTADDR`` and ``PGPORT`` do not replace the host that it names.
+
+    A URI without a host is left to the environment as a whole, and so is text that is no URI.
+    """
+    parts = urlsplit(uri)
+    stated = dict(parse_qsl(parts.query, keep_blank_values=True))
+    place = parts.netloc.rpartition("@")[2]
+    if parts.scheme not in {"postgresql", "postgres"} or not (place or "host" in stated):
+        return uri
+    has_port = re.search(r":\d+$", place) is not None
+    added = [
+        *(["hostaddr="] if "hostaddr" not in stated else []),
+        *(["port=5432"] if not has_port and "port" not in stated else []),
+    ]
+    return "&".join([uri if parts.query else f"{uri.removesuffix('?')}?", *added]).replace("?&", "?")
 
 
 def connect_leader() -> Leader:

@@ -37,9 +37,14 @@ privacy:
 # groups:                           # optional: public keys; the cells are their product
 #   region: [north, south]
 #   month: {{range: [1, 12]}}
-statistics:
+{window}statistics:
 """
 
+
+_WINDOW = """\
+# window: {{column: {column}, every: month}}    # optional: a release for each month
+# expect: {{rows: 1000, epsilon: 0.01}}    # with a window: counted first; below it the rest is not charged
+"""
 
 _OTHER_KINDS = (
     "a source of another kind is stated as in a spec: suffice init '{csv: flights/, columns: {day: date}}'"
@@ -76,7 +81,8 @@ def skeleton(data: str, *, relative_to: Path) -> str:
         address, schema = data, _of_parquet(data)
         path = data if is_url(data) else os.path.relpath(data, relative_to)
         source = f"{{parquet: {_quoted(path + ('/' if data.endswith('/') else ''))}}}"
-    return _HEAD.format(name=_release_name(address), source=source) + "".join(_statistics(schema))
+    head = _HEAD.format(name=_release_name(address), source=source, window=_window(schema))
+    return head + "".join(_statistics(schema))
 
 
 def _of_source(data: str, directory: Path) -> tuple[str, pa.Schema]:
@@ -131,6 +137,13 @@ def _first(data: str) -> PinnedFile:
         return list_objects(source_path(data))[0]
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _window(schema: pa.Schema) -> str:
+    """Return a window and what is expected of it, to be wanted, of a source with a column of dates."""
+    dated = (field for field in schema if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type))
+    column = next(dated, None)
+    return "" if column is None else _WINDOW.format(column=_quoted(column.name))
 
 
 def _statistics(schema: pa.Schema) -> Iterable[str]:

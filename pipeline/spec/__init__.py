@@ -28,6 +28,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "declared_order": ("DeclaredOrder",),
     "editions": ("AmendedRelease", "MOST_AMENDMENTS", "amended_of", "edition", "read_edition"),
+    "expected": ("ExpectPlan", "STATISTIC", "expect_spec", "noisy_count"),
+    "person": ("PersonLoss", "epsilon_for_a_year", "loss_of", "of_release", "windows_in_a_year"),
     "plan": ("Plan", "compile_plan", "measures"),
     "recompile": ("CanonicalPlan", "read_canonical_plan"),
     "sampled": ("tables_of",),

@@ -14,6 +14,7 @@ from suffice.pipeline.declaration.exact_numbers import (
     scale_rounded_up,
 )
 from suffice.pipeline.declaration.fields import RowsOf
+from suffice.pipeline.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.counted_clipping import measure_counting
 from suffice.pipeline.families.shared.within_unit import block_within, measure_within
@@ -96,6 +97,17 @@ class Plan:
     def n_cells(self) -> int:
         """Number of cells: the product of the groups' sizes."""
         return math.prod(len(domain) for domain in self.groups.values())
+
+    @property
+    def zone_data(self) -> str | None:
+        """The version of this host's time zone data, where the release needs some; None where all is in UTC.
+
+        It is no part of the canonical plan: an upgrade changes no release's identity.
+        """
+        zones = {zone for of in self.derived.values() for zone in of.time_zones}
+        if self.grid is not None:
+            zones.add(self.grid.rsplit(":", 1)[1])
+        return zone_data_version() if zones - {UTC} else None
 
     @property
     def n_is_public(self) -> bool:

@@ -13,6 +13,8 @@ from suffice.errors import SpecError, UsageError
 from suffice.pipeline.declaration.document import Document, read_file, read_mapping
 from suffice.pipeline.declaration.domain_entries import domain_size
 from suffice.pipeline.declaration.domains import MOST_PERIODS, too_many_periods
+from suffice.pipeline.declaration.expectation import ROW_FITS, SUFFIX, Expectation
+from suffice.pipeline.declaration.fields import LONGEST_NAME
 from suffice.pipeline.declaration.source_spec import SourceSpec
 from suffice.pipeline.declaration.source_specs import parse_source
 from suffice.pipeline.spec.checking import (
@@ -43,6 +45,7 @@ class Spec(Terms):
     """
 
     source: Annotated[SourceSpec, PlainValidator(parse_source)]
+    expect: Expectation | None = None
     directory: Path = Path()
 
     @property
@@ -118,6 +121,7 @@ def _validate(document: Document, directory: Path) -> Spec:
     except ValidationError as error:
         raise spec_error(document, (), error, Spec) from None
     check_terms(document, spec)
+    _check_expect(document, spec)
     bound = {
         name: with_prior(document, name, each.under(spec.privacy.max_rows))
         for name, each in spec.statistics.items()
@@ -135,6 +139,25 @@ def _validate(document: Document, directory: Path) -> Spec:
         rule = f"the plan takes more than {LARGEST_PLAN} bytes, and stands in every release"
         raise SpecError(document.origin, rule, "list fewer keys, or state them as a range or by period")
     return spec
+
+
+def _check_expect(document: Document, spec: Spec) -> None:
+    """Check that what is counted before the rest has a name, and is what accounts call the unit."""
+    if spec.expect is None:
+        return
+    location = document.location(("expect",))
+    if len(spec.name) > LONGEST_NAME - len(SUFFIX):
+        rule = (
+            f"its count is released as {spec.name}{SUFFIX}, and names have at most {LONGEST_NAME} characters"
+        )
+        raise SpecError(location, rule, "shorten the name")
+    counts = "rows" if spec.privacy.column_unit is None else "units"
+    if spec.expect.counts != counts:
+        rule = f"the unit is {spec.privacy.unit_name}, so {counts} are counted"
+        raise SpecError(location, rule, f"state {counts}: {spec.expect.floor}")
+    if ROW_FITS in spec.derived:
+        rule = f"the derived column {ROW_FITS!r} says which rows are counted"
+        raise SpecError(document.location(("derived", ROW_FITS)), rule, "call it otherwise")
 
 
 def _check_periods(document: Document, content: dict[str, Any]) -> None:

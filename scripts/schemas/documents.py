@@ -151,6 +151,8 @@ ENTRIES: dict[EntryKind, Schema] = {
         "per_window": TEXT_OR_NULL,
         "units_disjoint": BOOLEAN,
         "contract_sha256": or_null(HASH),
+        "failed_readings": COUNT,
+        "max_windows": COUNT_OR_NULL,
         "micro_granted": COUNT,
     },
     EntryKind.RESERVED: {
@@ -166,7 +168,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "store_id": digits(32),
     },
     EntryKind.TAKEN_OVER: STEP,
-    EntryKind.DRAWING: STEP,
+    EntryKind.DRAWING: {**STEP, "zone_data": TEXT_OR_NULL},
     EntryKind.STAGED: {**STEP, "manifest_sha256": HASH},
     EntryKind.PUBLISHED: STEP,
     EntryKind.ABANDONED: {**STEP, "micro_returned": COUNT},

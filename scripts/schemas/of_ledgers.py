@@ -21,6 +21,7 @@ from scripts.schemas.shapes import (
     each,
     either,
     listed,
+    mapped,
     named,
     of_dataclass,
     or_null,
@@ -41,6 +42,17 @@ ACCOUNT: Schema = {
     **each(TEXT_OR_NULL, "checksums per_window witness"),
     "guarded": BOOLEAN,
     "contract": or_null(closed({"sha256": HASH, **of_dataclass(DataContract)["properties"]})),
+    "units_disjoint": BOOLEAN,
+    "failed_readings_allowed": COUNT,
+    "max_windows": COUNT_OR_NULL,
+}
+PERSON: Schema = {
+    "so_far": closed(each(EXACT, "without_window in_a_window in_a_year in_every_window")),
+    "granted": closed({**each(EXACT, "in_a_window in_a_year"), "in_every_window": or_null(EXACT)}),
+    "windows": mapped(COUNT),
+    "units_disjoint": BOOLEAN,
+    "max_windows": COUNT_OR_NULL,
+    "assumptions": TEXTS,
 }
 CHARGE: Schema = {
     "charge_id": digits(32),
@@ -66,6 +78,8 @@ COMMANDS: dict[str, Schema] = {
                     {
                         **ACCOUNT,
                         "returned": EXACT,
+                        "person": closed(PERSON),
+                        "failed_readings": listed(closed({"name": TEXT, **EDITION, "count": COUNT})),
                         "windows": listed(closed({"window": TEXT, "returned": EXACT, **BALANCE})),
                         "charges": listed(
                             closed(
@@ -83,6 +97,14 @@ COMMANDS: dict[str, Schema] = {
                     }
                 )
             )
+        }
+    ),
+    "ledger person": closed(
+        {
+            **each(TEXT, "dataset unit neighboring"),
+            "per_window": TEXT_OR_NULL,
+            **PERSON,
+            "asked": closed({**each(COUNT_OR_NULL, "rows windows"), "loss": EXACT}),
         }
     ),
     "ledger verify": closed(

@@ -157,6 +157,7 @@ RELEASE: Schema = {
     "max_rows": COUNT,
     "unit_nulls": UNIT_NULLS,
     "contract": or_null(HASH),
+    "one_unit": TEXT,
     "status": {"enum": ["published", "already_published"]},
     "signed_by": or_null(KEY_ID),
     "signature": SIGNATURE,
@@ -177,6 +178,24 @@ OF_WINDOWS = (
     *("max_rows", "unit_nulls"),
 )
 """What a release of a spec without windows, or whose unit is a row, has not."""
+EXPECT: Schema = closed(
+    {
+        **each(TEXT, "name fits"),
+        "epsilon": EXACT,
+        **each(COUNT, "floor l1_sensitivity"),
+        "counts": {"enum": ["rows", "units"]},
+        "empty_passes": NUMBER,
+        "stopped": listed(closed({"size": COUNT, "probability": NUMBER})),
+    }
+)
+YEAR: Schema = closed(
+    {
+        **each(EXACT, "in_a_window in_a_year"),
+        "windows_in_a_year": COUNT,
+        "max_windows": COUNT_OR_NULL,
+        **each(EXACT_OR_NULL, "per_year epsilon"),
+    }
+)
 EDITION: Schema = {"window": TEXT, "amendment": COUNT}
 DISCLOSURE = reading(
     {
@@ -251,7 +270,8 @@ COMMANDS: dict[str, Schema] = {
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
     "plan": closed(
-        {**PLAN, "contract": or_null(HASH)}, ("contract", "max_rows", "unit_nulls", "target", "beside")
+        {**PLAN, "contract": or_null(HASH), "expect": or_null(EXPECT), "person": or_null(YEAR)},
+        ("contract", "max_rows", "unit_nulls", "target", "beside", "expect", "person"),
     ),
     "inspect": closed(
         {
@@ -289,12 +309,13 @@ COMMANDS: dict[str, Schema] = {
                 closed(
                     {
                         **EDITION,
-                        "status": {"enum": ["published", "already_published", "failed", "left"]},
+                        "status": {"enum": ["published", "already_published", "stopped", "failed", "left"]},
                         "uri": TEXT_OR_NULL,
                     }
                 )
             ),
             "epsilon": EXACT,
+            "stopped": TEXT_OR_NULL,
             "refusal": TEXT_OR_NULL,
             "needed_grant": EXACT_OR_NULL,
             "error": or_null(closed(ERROR)),
@@ -328,6 +349,7 @@ COMMANDS: dict[str, Schema] = {
                     )
                 ),
                 **each(EXACT, "epsilon remaining_epsilon"),
+                "expect_epsilon": EXACT_OR_NULL,
                 "per_window": BOOLEAN,
                 "covered": COUNT,
                 "further": COUNT_OR_NULL,

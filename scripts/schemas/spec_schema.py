@@ -103,6 +103,7 @@ SCALARS: dict[str, Schema] = {
     "_count_clipped": COUNT_CLIPPED,
     "_domain": DOMAIN,
     "_groups": {"type": "object", "additionalProperties": DOMAIN},
+    "_columns": {"type": "array", "items": TEXT, "minItems": 1},
     "_amendments": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": 99},
     "_unit": {"oneOf": [{"const": "row"}, {"$ref": "#/$defs/unit"}]},
     "_names": {"type": "array", "items": TEXT},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import (
     BudgetExceededError,
     ChargeSpentError,
+    ExpectationNotMetError,
     ReleaseInterruptedError,
     StageFailedError,
     StorageError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 LEFT = "left"
+STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,9 @@ class BackfilledWindow:
     amendment : int
         0 for the first release.
     status : str
-        ``published`` now, ``already_published`` before, ``failed``: its run ended without a release, or
-        ``left``: the backfill did not come to it.
+        ``published`` now, ``already_published`` before, ``stopped``: it holds fewer rows or units than the
+        spec expects, ``failed``: its run ended without a release, or ``left``: the backfill did not come to
+        it.
     uri : str or None
         Where its release stands, of one whose run came to its end now.
     """
@@ -88,7 +91,9 @@ class Backfill:
     windows : tuple of BackfilledWindow
         In the order in which they were due, oldest first.
     epsilon : Fraction, nats
-        What each window is charged.
+        What each release is charged; what is counted before it is charged besides.
+    stopped : ExpectationNotMetError or None
+        Why the last window that is stopped is; None where none is.
     refusal : str or None
         Why the account refused the first window that is left; None where none is.
     needed : Fraction or None, nats
@@ -99,6 +104,7 @@ class Backfill:
 
     windows: tuple[BackfilledWindow, ...]
     epsilon: Fraction
+    stopped: ExpectationNotMetError | None
     refusal: str | None
     needed: Fraction | None
     failure: SufficeError | None
@@ -115,6 +121,7 @@ class Backfill:
                 for one in self.windows
             ],
             "epsilon": format_epsilon(self.epsilon),
+            "stopped": None if self.stopped is None else str(self.stopped),
             "refusal": self.refusal,
             "needed_grant": None if self.needed is None else format_epsilon(self.needed),
             "error": None if self.failure is None else _error_fields(self.failure),
@@ -145,8 +152,8 @@ def backfill(
     A window that is published is skipped: the ledger says so, and the source is not opened for it. Where the
     account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on. A
     window whose epsilon is spent, or whose rows cannot be read, is left: the others are released, and the
-    error of the first such window is raised at the end.
-    The same call again goes on where this one ended, however that was.
+    error of the first such window is raised at the end. A window with fewer rows or units than the spec
+    expects is stopped, and the backfill goes on with the next. The same call again goes on where this one ended, however that was.
 
     Parameters
     ----------
@@ -229,6 +236,7 @@ def carry_out_backfill(
         per_window = opened.account(spec.dataset).per_window is not None
     refusal: str | None = None
     failure: SufficeError | None = None
+    stopped: ExpectationNotMetError | None = None
     for position, one in enumerate(releases):
         if one.status == ALREADY_PUBLISHED:
             continue
@@ -254,6 +262,10 @@ def carry_out_backfill(
             outcome = work() if attempt is None else attempt(work)
         except BudgetExceededError as error:
             refusal = refusal or str(error)
+        except ExpectationNotMetError as error:
+            releases[position], stopped = replace(one, status=STOPPED), error
+            say(f"{one.edition}: stopped ({_count(releases)})")
+            continue
         except (SufficeError, KeyboardInterrupt) as error:
             ended = error
         if ended is not None:
@@ -272,9 +284,14 @@ def carry_out_backfill(
     needed = None
     if refusal is not None and left:
         with open_ledger(chosen.ledger, reading_only=True) as opened:
-            needed = _needed(opened, plan, left)
+            needed = _needed(opened, spec, left)
     return Backfill(
-        windows=tuple(releases), epsilon=plan.epsilon, refusal=refusal, needed=needed, failure=failure
+        windows=tuple(releases),
+        epsilon=plan.epsilon,
+        stopped=stopped,
+        refusal=refusal,
+        needed=needed,
+        failure=failure,
     )
 
 
@@ -318,17 +335,23 @@ def _expected(
     return [one for _, one in sorted(expected, key=lambda pair: pair[0])]
 
 
-def _needed(ledger: Ledger, plan: Plan, left: Sequence[BackfilledWindow]) -> Fraction:
-    """Return the total that covers the releases that are left, besides all that is taken already."""
+def _needed(ledger: Ledger, spec: Spec, left: Sequence[BackfilledWindow]) -> Fraction:
+    """Return the total that covers the releases that are left, besides all that is taken already.
+
+    The count before a first release is taken for one that is still to be charged.
+    """
+    each = spec.privacy.epsilon
+    before = spec.expect.epsilon if spec.expect else Fraction(0)
+    asked: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for one in left:
+        asked[one.window] += each if one.amendment else each + before
     with ledger.at_one_moment():
-        account = ledger.account(plan.dataset)
+        account = ledger.account(spec.dataset)
         if account.per_window is None:
-            lacking = len(left) * plan.epsilon - account.remaining
+            lacking = sum(asked.values(), Fraction(0)) - account.remaining
         else:
-            counts = Counter(one.window for one in left)
             lacking = max(
-                count * plan.epsilon - ledger.remaining(plan.dataset, window)
-                for window, count in counts.items()
+                epsilon - ledger.remaining(spec.dataset, window) for window, epsilon in asked.items()
             )
         return account.granted + max(lacking, Fraction(0))
 

@@ -23,6 +23,7 @@
     │   │   ├── LedgerMissingError        5   no ledger there; says how to make one
     │   │   ├── ChargeInProgressError     5   another run holds the charge
     │   │   ├── ChargeSpentError          5   abandoned after noise may have existed
+    │   │   ├── ReadingsExhaustedError    5   so many attempts returned their epsilon that this one may not
     │   │   ├── ChargeLostError           5   this run no longer holds its charge
     │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
     │   │   └── LedgerCorruptError        5   the chain of entries does not verify
@@ -38,6 +39,7 @@
     │       ├── PublicationCorruptError   5   a publication whose bytes do not verify
     │       └── SignatureError            5   a release or publication that no pinned key signed
     ├── StageFailedError                  1   a stage of a charged release failed; fixed text
+    ├── ExpectationNotMetError            8   a noisy count is below what the spec expects
     ├── ClusterError                      1   the cluster is refused or cannot be reached
     ├── MissingExtraError (ImportError)   1   an optional dependency is not installed
     └── ReleaseInterruptedError           130
@@ -243,6 +245,17 @@ class ChargeSpentError(LedgerError):
     """The charge was abandoned after noise may have existed: its epsilon stays spent."""
 
 
+class ReadingsExhaustedError(LedgerError):
+    """So many attempts of a key returned their epsilon that another one does not: it is to be spent."""
+
+    def __init__(self, label: str, allowed: int) -> None:
+        super().__init__(
+            f"{allowed} attempts of {label} ended before their draw, which is what the owner allows: the "
+            "epsilon of this one is spent; once the cause is mended, `suffice ledger grant "
+            "--failed-readings N` allows more"
+        )
+
+
 class ChargeLostError(LedgerError):
     """The run no longer holds its charge: its lease passed and another run took over."""
 
@@ -326,6 +339,15 @@ class StageFailedError(SufficeError, RuntimeError):
     def __init__(self, stage: str, message: str) -> None:
         self.stage = stage
         super().__init__(message)
+
+
+class ExpectationNotMetError(SufficeError, RuntimeError):
+    """A window holds fewer rows or units than its spec expects, by a noisy count that is published.
+
+    Its text and its exit status follow from the published count alone.
+    """
+
+    exit_status = 8
 
 
 class ClusterError(SufficeError, RuntimeError):

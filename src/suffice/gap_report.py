@@ -6,13 +6,15 @@ The source is never opened: whether a window has rows is private, and a monitor 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
+from suffice.expecting import stopped_windows
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.expectation import SUFFIX
 from suffice.pipeline.spec.calendar import (
     amendment_due,
     last_ended,
@@ -34,11 +36,13 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.terms import Window
     from suffice.storage.ledger.charge import ChargeSummary
+    from suffice.storage.ledger.ledger import Ledger
 
 
 class WindowState(StrEnum):
     """``published``; ``missing``: it has ended, and its lag has not; ``overdue``: both have.
 
+    ``stopped``: it holds fewer rows or units than the spec expects, by the count that was paid for;
     ``withdrawn``: published, and of its editions the newest was withdrawn, so that readers are refused;
     ``not_in_store``: the ledger says that it is published, and the store has no such release.
     """
@@ -46,13 +50,14 @@ class WindowState(StrEnum):
     PUBLISHED = "published"
     MISSING = "missing"
     OVERDUE = "overdue"
+    STOPPED = "stopped"
     WITHDRAWN = "withdrawn"
     NOT_IN_STORE = "not_in_store"
 
 
-GAPS = frozenset([WindowState.MISSING, WindowState.OVERDUE])
+GAPS = frozenset([WindowState.MISSING, WindowState.OVERDUE, WindowState.STOPPED])
 """States of windows that are still to be released."""
-ALARMING = frozenset([WindowState.OVERDUE, WindowState.NOT_IN_STORE])
+ALARMING = frozenset([WindowState.OVERDUE, WindowState.STOPPED, WindowState.NOT_IN_STORE])
 """States that somebody should look at."""
 
 
@@ -148,6 +153,9 @@ class GapReport:
         Those that are due, by window.
     epsilon : Fraction, nats
         What each release is charged, of a window for the first time or as an amendment.
+    expect_epsilon : Fraction or None, nats
+        What the count before a window's first release is charged besides; None where nothing is expected. The
+        budget is taken to cover a count for every release.
     remaining : Fraction, nats
         What the account has left; of a grant per window, what a window that was never charged has.
     per_window : bool
@@ -166,6 +174,7 @@ class GapReport:
     windows: tuple[WindowStatus, ...]
     amendments: tuple[AmendmentStatus, ...]
     epsilon: Fraction
+    expect_epsilon: Fraction | None
     remaining: Fraction
     per_window: bool
     covered: int
@@ -173,7 +182,7 @@ class GapReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no window and no amendment is overdue, and no release gone from the store."""
+        """Whether nothing is overdue or stopped, and no release gone from the store."""
         late = any(one.state is AmendmentState.OVERDUE for one in self.amendments)
         return not late and not any(window.state in ALARMING for window in self.windows)
 
@@ -188,6 +197,7 @@ class GapReport:
             "windows": [window.to_dict() for window in self.windows],
             "amendments": [one.to_dict() for one in self.amendments],
             "epsilon": format_epsilon(self.epsilon),
+            "expect_epsilon": None if self.expect_epsilon is None else format_epsilon(self.expect_epsilon),
             "remaining_epsilon": format_epsilon(self.remaining),
             "per_window": self.per_window,
             "covered": self.covered,
@@ -243,8 +253,14 @@ def status(
         standing: Mapping[tuple[str, str], bool] = {}
         if any(newest_published(charges.get(label, ())) for label in labels):
             standing = open_store(chosen.store).standing(spec.name)
-        windows = tuple(
-            _window_status(spec.window, label, charges.get(label, ()), standing, instant) for label in labels
+        windows = _with_stopped(
+            spec,
+            opened,
+            chosen.store,
+            tuple(
+                _window_status(spec.window, label, charges.get(label, ()), standing, instant)
+                for label in labels
+            ),
         )
         amendments = tuple(
             one
@@ -254,15 +270,17 @@ def status(
         gaps = [window.window for window in windows if window.state in GAPS]
         gaps += [one.window for one in amendments]
         epsilon = spec.privacy.epsilon
+        expect_epsilon = spec.expect.epsilon if spec.expect else None
+        price = epsilon + (expect_epsilon or 0)
         further: int | None
         if account.per_window is None:
-            affordable = account.remaining // epsilon
+            affordable = account.remaining // price
             covered = min(affordable, len(gaps))
             remaining, further = account.remaining, affordable - covered
         else:
             remaining = account.granted - account.spent - account.reserved
-            covered = sum(opened.remaining(spec.dataset, window) >= epsilon for window in gaps)
-            further = None if remaining >= epsilon else 0
+            covered = sum(opened.remaining(spec.dataset, window) >= price for window in gaps)
+            further = None if remaining >= price else 0
     return GapReport(
         name=spec.name,
         dataset=spec.dataset,
@@ -271,6 +289,7 @@ def status(
         windows=windows,
         amendments=amendments,
         epsilon=epsilon,
+        expect_epsilon=expect_epsilon,
         remaining=remaining,
         per_window=account.per_window is not None,
         covered=covered,
@@ -323,6 +342,17 @@ def _window_status(
         charge=_stands(editions, 0),
         amendment=max((charge.amendment for charge in published), default=0),
     )
+
+
+def _with_stopped(
+    spec: Spec, ledger: Ledger, store: str, windows: tuple[WindowStatus, ...]
+) -> tuple[WindowStatus, ...]:
+    """Tell windows whose count is below what is expected from those that nobody came to."""
+    gaps = [one.window for one in windows if one.state in GAPS]
+    if spec.expect is None or not gaps or not ledger.editions(spec.dataset, spec.name + SUFFIX):
+        return windows
+    stopped = stopped_windows(spec, ledger, open_store(store), gaps)
+    return tuple(replace(one, state=WindowState.STOPPED) if one.window in stopped else one for one in windows)
 
 
 def _amendment_status(

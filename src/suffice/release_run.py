@@ -102,6 +102,8 @@ class ReleaseRun:
         self.input_verified = False
         self.witness = witness
         self.contract = contract
+        self.before_charging: Callable[[], None] | None = None
+        """Called once the account would take the charge, and before it is asked to; may refuse."""
         self.request = charge_request(
             spec,
             plan,
@@ -123,6 +125,8 @@ class ReleaseRun:
         if self.contract is not None:
             check_contract(self.spec, self.contract)
             warn_of_unit(self.contract)
+        if self.before_charging is not None:
+            self.before_charging()
         return contained(lambda: self._fresh(address, progress))
 
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
@@ -149,6 +153,7 @@ class ReleaseRun:
             pinned.callback(sources.close, pin)
             for text in check_columns(self.spec, sources.schema(pin), self.contract):
                 warnings.warn(text, SufficeWarning, stacklevel=2)
+            self._warn_of_zone_data()
             checksums = self.ledger.checksums(self.spec.dataset)
             if checksums is not None:
                 sources.verify(pin, checksums)
@@ -165,7 +170,17 @@ class ReleaseRun:
                 if charge.epoch > 1 and may_have_drawn(self.ledger, self.store, charge):
                     message = f"{charge.label} was begun and left by another run just now: run again"
                     raise ChargeInProgressError(message)
+                if charge.epoch > 1 and self._is_exhausted(charge):
+                    ended = TimeoutError("so many runs of this key were gone before their draw")
+                    raise give_back(self.ledger, self.store, spool, charge, "reading", ended)
                 return self._release(charge, spool, pin, splits, add), PUBLISHED
+
+    def _is_exhausted(self, charge: Charge) -> bool:
+        """Tell whether more runs of a charge's key failed before their draw than the owner allows."""
+        key = (charge.name, charge.window, charge.amendment)
+        failed = self.ledger.failed_readings(charge.dataset)
+        count = sum(one.count for one in failed if (one.name, one.window, one.amendment) == key)
+        return count > self.ledger.account(charge.dataset).failed_readings
 
     def _adding(
         self,
@@ -264,7 +279,8 @@ class ReleaseRun:
         with deferred_interrupts() as interrupts:
             stage = "drawing"
             try:
-                charge = self.ledger.enter_drawing(charge, spool=spool.name)
+                zone_data = self.plan.zone_data
+                charge = self.ledger.enter_drawing(charge, spool=spool.name, zone_data=zone_data)
                 files = self._draw(totals, noise, entry)
                 stage = "staging"
                 manifest = self._manifest(charge, files, public_n)
@@ -288,6 +304,18 @@ class ReleaseRun:
         if failure is not None:
             raise failure
         return charge
+
+    def _warn_of_zone_data(self) -> None:
+        """Warn where time zone data are others than those of the account's last release."""
+        now = self.plan.zone_data
+        before = None if now is None else self.ledger.zone_data(self.spec.dataset)
+        if before is not None and before != now:
+            text = (
+                f"time zone data are {now} here, and were {before} for the last release of "
+                f"{self.spec.dataset}: where a zone's rules changed its midnights are others, and a row near "
+                "one may enter two windows, or none"
+            )
+            warnings.warn(text, SufficeWarning, stacklevel=2)
 
     def _draw(self, totals: ExactTotals, noise: HeldNoise, entry: SpoolEntry) -> list[DataFile]:
         """Add noise to the totals, once, and write the sums into the spool; neither is left."""

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeWarning, UsageError
+from suffice.expecting import Expected
 from suffice.guarding import uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import check_amendment, moment, resolve_window
@@ -142,6 +143,8 @@ def run_release(
         The spool; the text states the charge's state where it came after the reservation.
     StageFailedError
         A stage failed after the reservation.
+    ExpectationNotMetError
+        The spec expects more rows or units than were counted, noise included; the count alone is charged.
     """
     outcome = carry_out(
         spec,
@@ -190,6 +193,7 @@ def carry_out(
     check_amendment(spec, window, amendment, as_of=instant)
     plan = compile_plan(spec)
     require_manifest(plan)
+    expected = Expected.of(spec) if amendment == 0 else None
     signer = signer_from_environment()
     with open_ledger(chosen.ledger) as opened:
         pinned_witness = chosen_witness(spec.dataset, opened.witness(spec.dataset), chosen.witness)
@@ -212,6 +216,8 @@ def carry_out(
             witness=pinned_witness,
             contract=opened.contract(spec.dataset),
         )
+        if expected is not None:
+            run.before_charging = lambda: expected.require(run, chosen.cluster)
         charge, status = wait_for(
             lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
         )

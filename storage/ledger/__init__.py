@@ -26,6 +26,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "holder": ("is_held",),
     "ledger": ("LEASE", "Ledger"),
     "opening": ("check_ledger_url", "create_ledger", "open_ledger"),
+    "person": ("person_view",),
     "reconciliation": ("LostCharge", "Reconciled"),
     "replay": ("Books", "Row", "replay", "sha256"),
     "rerun": ("Decision", "decide_rerun", "in_progress_error", "spent_error"),

@@ -149,6 +149,10 @@ class Account:
         The URI of the witness that every run asks.
     contract : DataContract or None
         What the owner says that the data are.
+    failed_readings : int
+        How many attempts of a key may end before their draw and give their epsilon back.
+    max_windows : int or None
+        In how many windows of twelve months a unit has rows, as the owner assumes; nothing enforces it.
     granted, spent, reserved : Fraction, nats
         For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
     remaining : Fraction, nats
@@ -165,6 +169,8 @@ class Account:
     stores: tuple[str, ...]
     witness: str | None
     contract: DataContract | None
+    failed_readings: int
+    max_windows: int | None
     granted: Fraction
     spent: Fraction
     reserved: Fraction

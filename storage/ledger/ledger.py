@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
     from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.failed_readings import FailedReadings
     from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
     from suffice.storage.ledger.stores import KnownStore
 
@@ -64,6 +65,8 @@ class Ledger(ABC):
         witness: str | None = None,
         contract: DataContract | None = None,
         unwitnessed: bool = False,
+        failed_readings: int | None = None,
+        max_windows: int | None = None,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -91,6 +94,12 @@ class Ledger(ABC):
             What the data are; left out it stays. It can gain columns, and takes nothing back.
         unwitnessed : bool
             That the owner knows that nothing guards the account against an older copy of its ledger.
+        failed_readings : int, optional
+            How many attempts of a key may end before their draw and give their epsilon back; left out it
+            stays, and is 10 at first.
+        max_windows : int, optional
+            In how many windows of twelve months a unit has rows, as the owner assumes, for what is said of a
+            unit's loss; nothing enforces it. Left out it stays; 0 assumes nothing.
         reason : str
             Why, for the record.
 
@@ -163,6 +172,21 @@ class Ledger(ABC):
     @abstractmethod
     def returned(self, dataset: str) -> Mapping[str, Fraction]:
         """Return by window, or ``all``, the epsilon of charges that were abandoned before they drew."""
+
+    @abstractmethod
+    def held_by_window(self, dataset: str) -> Mapping[tuple[str, str], Fraction]:
+        """Return the epsilon that charges of each window, or of ``all``, hold, by window and plan hash."""
+
+    @abstractmethod
+    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
+        """Return the keys of an account with attempts that did not come to their draw, and how many."""
+
+    @abstractmethod
+    def zone_data(self, dataset: str) -> str | None:
+        """Return the version of time zone data that the last of an account's charges states that needed some.
+
+        Of many charges the newest hundred are looked at.
+        """
 
     @abstractmethod
     def count_charges(self, dataset: str) -> int:
@@ -290,7 +314,9 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
+    def enter_drawing(
+        self, charge: Charge, *, spool: SpoolName | None = None, zone_data: str | None = None
+    ) -> Charge:
         """Move from ``reserved`` to ``drawing``: from here on its epsilon is spent, come what may.
 
         Durable when it returns. The charge returned names this entry (`drawing_sequence`,
@@ -302,6 +328,8 @@ class Ledger(ABC):
         spool : SpoolName, optional
             Where the drawn files are kept until they are published. Without one, they are to be in the
             store before the charge is staged.
+        zone_data : str, optional
+            The version of the time zone data that the release rests on, for the chain.
 
         Raises
         ------
@@ -344,6 +372,9 @@ class Ledger(ABC):
         Raises
         ------
         ChargeLostError
+        ReadingsExhaustedError
+            Where its epsilon would return, and as many attempts of its key returned theirs as the owner
+            allows: it stays reserved, to be spent.
         """
 
     @abstractmethod

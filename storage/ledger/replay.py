@@ -55,6 +55,8 @@ class Books:
         self.reconciled: dict[str, Row] = {}
         """By charge, what a store names of it: other entries than this chain has."""
         self.n_charges = 0
+        self.failed: dict[str, int] = {}
+        """By key, as JSON, attempts that did not come to their draw."""
         self._on_end = on_end
         self._fullest: defaultdict[str, _Fullest] = defaultdict(_Fullest)
 
@@ -91,6 +93,7 @@ class Books:
                 "ledger_id": self.ledger_id,
                 "created_at": self.created_at,
                 "n_charges": self.n_charges,
+                "failed": self.failed,
                 "accounts": _in_order(self.accounts.values(), "dataset"),
                 "windows": _in_order(self.windows.values(), "dataset", "window"),
                 "stores": _in_order(self.stores.values(), "store_id"),
@@ -109,6 +112,7 @@ class Books:
         content = json.loads(state)
         self.ledger_id, self.created_at = content["ledger_id"], content["created_at"]
         self.n_charges = content["n_charges"]
+        self.failed = content["failed"]
         self.accounts = {(row["dataset"],): row for row in content["accounts"]}
         self.windows = {(row["dataset"], row["window"]): row for row in content["windows"]}
         self.stores = {(row["store_id"],): row for row in content["stores"]}
@@ -192,6 +196,8 @@ class Books:
         if kind is EntryKind.TAKEN_OVER:
             _require(content["epoch"] == charge["epoch"] + 1, "a take-over adds one to the epoch")
             charge["epoch"] += 1
+            if not charge["drew"]:
+                self._fail(charge)
         _require(content["epoch"] == charge["epoch"], "the epoch is the charge's")
         if kind is EntryKind.ABANDONED:
             self._abandon(charge, content)
@@ -205,6 +211,7 @@ class Books:
         _require(charge["state"] == before, f"{after} follows {before}")
         charge["state"] = after.value
         if kind is EntryKind.DRAWING:
+            self._forgive(charge)
             charge.update(drew=True, drawing_sequence=entry.sequence, drawing_hash=entry.hash)
             charge.update({name: content.get(name) for name in ("spool_id", "spool_host")})
             self._shift(charge, reserved=-charge["micro_epsilon"], spent=charge["micro_epsilon"])
@@ -217,8 +224,21 @@ class Books:
         _require(charge["state"] not in {ChargeState.PUBLISHED, ChargeState.ABANDONED}, "an end is an end")
         returned = 0 if charge["drew"] else charge["micro_epsilon"]
         _require(content["micro_returned"] == returned, "epsilon returns if and only if nothing was drawn")
+        if not charge["drew"]:
+            allowed = self.accounts[charge["dataset"],]["failed_readings"]
+            _require(self.failed.get(_key(charge), 0) < allowed, "no more failed readings than are allowed")
+            self._fail(charge)
         charge["state"] = ChargeState.ABANDONED.value
         self._shift(charge, reserved=-returned, spent=0)
+
+    def _fail(self, charge: Row) -> None:
+        self.failed[_key(charge)] = self.failed.get(_key(charge), 0) + 1
+
+    def _forgive(self, charge: Row) -> None:
+        """Count a charge's take-overs no longer: it has come to its draw."""
+        left = self.failed.pop(_key(charge), 0) - (charge["epoch"] - 1)
+        if left:
+            self.failed[_key(charge)] = left
 
     def _shift(self, charge: Row, *, reserved: int, spent: int) -> None:
         dataset, window = charge["dataset"], charge["window"]
@@ -310,6 +330,10 @@ def _text(key: tuple[object, ...]) -> str:
 def sha256(content: bytes | None) -> str | None:
     """Return the SHA-256 of some bytes in hex, if there are any."""
     return None if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _key(charge: Row) -> str:
+    return canonical_json([charge[name] for name in ("dataset", "name", "window", "amendment")])
 
 
 def _in_order(rows: Iterable[Row], *key: str) -> list[Row]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.declaration.domains import Every
 from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.spec.person import of_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -155,8 +157,21 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> dict[str, Any]:
         )
         + bound,
         "privacy_parameters": {"epsilon": float(Fraction(manifest["epsilon"]))},
-        "privacy_parameters_details": f"Exactly {manifest['epsilon']}, in nats; of it, {parts}.",
+        "privacy_parameters_details": f"Exactly {manifest['epsilon']}, in nats; of it, {parts}. "
+        + _one_unit(manifest),
     }
+
+
+def _one_unit(manifest: Mapping[str, Any]) -> str:
+    """Say what one unit loses over the windows of the series."""
+    window = manifest["plan"]["window"]
+    text = of_release(
+        Fraction(manifest["epsilon"]),
+        None if window is None else Every(window["every"]),
+        manifest["unit"],
+        0 if manifest["amends"] is None else manifest["amends"]["number"],
+    )
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _accounting(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from suffice.errors import (
     ReleaseInterruptedError,
     StageFailedError,
     StorageError,
+    StoreError,
 )
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
@@ -57,9 +58,16 @@ def give_back(
             forget(spool, charge)
             fate = "until `suffice ledger recover` its epsilon stays reserved"
             return StageFailedError(stage, f"{error}; {fate}")
-        abandon(ledger, store, charge, reason=f"{stage} failed")
+        charge = abandon(ledger, store, charge, reason=f"{stage} failed")
         forget(spool, charge)
         fate = "nothing was drawn, and its epsilon was returned"
+        if charge.drew:
+            fate = (
+                f"nothing was drawn, and epsilon {format_epsilon(charge.epsilon)} is spent: as many attempts "
+                "of this release failed before as the owner allows (`suffice ledger grant --failed-readings`)"
+            )
+    except StoreError:  # of one whose epsilon is to be spent, the marker or the tombstone cannot be put
+        fate = "nothing was drawn, and its epsilon stays reserved until `suffice ledger recover` spends it"
     except LedgerError:
         fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
     if isinstance(error, KeyboardInterrupt):

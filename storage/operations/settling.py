@@ -9,13 +9,20 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from suffice.errors import LedgerCorruptError, LedgerError, ObjectExistsError, UsageError, WrongStoreError
+from suffice.errors import (
+    LedgerCorruptError,
+    LedgerError,
+    ObjectExistsError,
+    ReadingsExhaustedError,
+    UsageError,
+    WrongStoreError,
+)
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.objects.patience import ONCE
 from suffice.storage.operations.describing import describe_published
-from suffice.storage.operations.markers import may_have_drawn
+from suffice.storage.operations.markers import may_have_drawn, put_marker
 from suffice.storage.operations.publishing import (
     elsewhere,
     foreign,
@@ -127,6 +134,9 @@ def _end(
 def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str) -> Charge:
     """End a charge without a release: first its tombstone, if it ever drew, so that none can follow.
 
+    Of one that never drew the epsilon returns, unless as many attempts of its key failed before as the owner
+    allows: then it is spent, as if it had drawn.
+
     Parameters
     ----------
     ledger, store
@@ -148,15 +158,20 @@ def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str)
     ChargeLostError
         Where another run took it over first.
     """
-    if charge.drew:
+    if not charge.drew:
         try:
-            store.put_tombstone(charge.name, charge.edition, charge.release_id)
-        except ObjectExistsError:
-            standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
-            if standing is None:  # gone between two readings: nothing is certain
-                raise
-            if not is_tombstone(standing):
-                return _adopt(ledger, store, charge, standing)
+            return ledger.abandon(charge, reason=reason)
+        except ReadingsExhaustedError:  # spent as a draw is: its marker first
+            put_marker(ledger, store, charge)
+            charge = ledger.enter_drawing(charge)
+    try:
+        store.put_tombstone(charge.name, charge.edition, charge.release_id)
+    except ObjectExistsError:
+        standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
+        if standing is None:  # gone between two readings: nothing is certain
+            raise
+        if not is_tombstone(standing):
+            return _adopt(ledger, store, charge, standing)
     return ledger.abandon(charge, reason=reason)
 
 

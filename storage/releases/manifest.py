@@ -145,7 +145,10 @@ def compose_manifest(
         "drawing_sequence": drawing_sequence,
         "drawing_hash": drawing_hash,
         **({} if contract is None else {"contract": contract}),
-        "versions": software_versions(_REPORTED_PACKAGES),
+        "versions": {
+            **software_versions(_REPORTED_PACKAGES),
+            **({} if plan.zone_data is None else {"zone_data": plan.zone_data}),
+        },
         "checksum": None,
         "signature": None,
     }

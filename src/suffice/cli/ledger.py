@@ -31,8 +31,27 @@ app = typer.Typer(help="Grants, charges, and what remains.", rich_markup_mode=No
 @app.command()
 def grant(
     dataset: Annotated[str, typer.Argument(help="The protected population: the account.")],
-    epsilon: Annotated[str, typer.Option("--epsilon", help="The account's new total, decimal text.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", help="The account's new total, decimal text.")
+    ] = None,
+    per_year: Annotated[
+        str | None,
+        typer.Option(
+            "--per-year",
+            metavar="EPSILON",
+            help="With --per-window, instead of --epsilon: what a unit may lose in any twelve months.",
+        ),
+    ] = None,
+    max_windows: Annotated[
+        int | None,
+        typer.Option(
+            "--max-windows",
+            min=0,
+            metavar="K",
+            help="In how many windows of twelve months a unit has rows, as you assume; 0: assume nothing.",
+        ),
+    ] = None,
     neighboring: Annotated[
         str | None,
         typer.Option(
@@ -93,6 +112,15 @@ def grant(
             help="The ledger's witness, which every run has to ask; made where there is none.",
         ),
     ] = None,
+    failed_readings: Annotated[
+        int | None,
+        typer.Option(
+            "--failed-readings",
+            min=0,
+            metavar="N",
+            help="Attempts of a release that may fail and give epsilon back; 10 at first, or as before.",
+        ),
+    ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
     unwitnessed: Annotated[
@@ -121,13 +149,13 @@ def grant(
     if witness is not None and unwitnessed:
         message = "--witness and --unwitnessed exclude each other"
         raise UsageError(message)
-    total = _epsilon(epsilon)
     stated = _contract(contract)
     asked = None if witness is None else read_address(witness).uri
     listed = _checksums(checksums, none=no_checksums)
     if audited is not None:
         reason = f"{reason} [{_audit_named(audited, dataset)}]"
     grid = None if per_window is None else _grid(per_window)
+    total = _total(epsilon, per_year, grid, max_windows)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
         if asked is not None:  # before the grant, which an older copy of the ledger is not to make
             make_witness(opened, asked)
@@ -144,6 +172,8 @@ def grant(
             witness=asked if asked is not None else "" if unwitnessed else None,
             contract=stated,
             unwitnessed=unwitnessed,
+            failed_readings=failed_readings,
+            max_windows=max_windows,
             reason=reason,
         )
         if account.witness is not None:
@@ -180,6 +210,31 @@ def show(
             show_json(opened, dataset, last)
         else:
             show_text(opened, dataset, SHOWN if last is None else last)
+
+
+@app.command()
+def person(
+    dataset: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The protected population.")],
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows", min=1, metavar="R", help="Of a person with so many rows, each of them a unit."
+        ),
+    ] = None,
+    windows: Annotated[
+        int | None,
+        typer.Option("--windows", min=1, metavar="W", help="Of one who has rows in so many windows."),
+    ] = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what one unit, or a person with several rows, loses: from charges and the calendar alone."""
+    from suffice.cli.ledger_show import show_person  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+
+    with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
+        show_person(opened, dataset, rows, windows, as_json=as_json)
 
 
 app.command("verify")(trust.verify_ledger)
@@ -346,13 +401,30 @@ def _contract(path: Path | None) -> DataContract | None:
         raise UsageError(message) from None
 
 
-def _epsilon(text: str) -> Fraction:
+def _total(epsilon: str | None, per_year: str | None, grid: str | None, max_windows: int | None) -> Fraction:
+    """Return what is granted: as stated, or as much of each window as leaves a unit no more in a year."""
+    from suffice.pipeline.declaration.domains import Every  # noqa: PLC0415
+    from suffice.pipeline.spec.person import epsilon_for_a_year  # noqa: PLC0415
+
+    if (epsilon is None) == (per_year is None):
+        message = "state --epsilon, or --per-year beside --per-window"
+        raise UsageError(message)
+    if epsilon is not None:
+        return _epsilon("--epsilon", epsilon)
+    if grid is None or per_year is None:
+        message = "--per-year works out what each window may take: state --per-window, too"
+        raise UsageError(message)
+    every = Every(grid.rsplit(":", 2)[1])
+    return epsilon_for_a_year(_epsilon("--per-year", per_year), every, max_windows=max_windows or None)
+
+
+def _epsilon(option: str, text: str) -> Fraction:
     from suffice.pipeline.declaration.exact_numbers import parse_epsilon  # noqa: PLC0415
 
     try:
         return parse_epsilon(text)
     except ValueError as error:
-        message = f"--epsilon: {error}"
+        message = f"{option}: {error}"
         raise UsageError(message) from None
 
 

@@ -11,6 +11,7 @@ from suffice.cli.terminal import say
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 from suffice.storage.ledger.account import counts_by_window
+from suffice.storage.ledger.person import person_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,9 @@ def account_document(account: Account) -> dict[str, Any]:
         if account.contract is None
         else {"sha256": account.contract.sha256, **account.contract.document()},
         "per_window": account.per_window,
+        "units_disjoint": account.units_disjoint,
+        "failed_readings_allowed": account.failed_readings,
+        "max_windows": account.max_windows,
     }
 
 
@@ -57,6 +61,11 @@ def print_account(document: dict[str, Any]) -> None:
         f"remaining {document['remaining']}"
         + (f" (returned {document['returned']})" if "returned" in document else "")
     )
+    if document["per_window"] and document["units_disjoint"]:
+        say(
+            "  units disjoint: the owner states that no unit has rows in two windows; one that has loses in "
+            "each of them"
+        )
     if document["sources"]:
         say(f"  sources below {', '.join(document['sources'])}")
     if document["checksums"] is not None:
@@ -72,6 +81,35 @@ def print_account(document: dict[str, Any]) -> None:
         say(f"  witness {document['witness']}")
     elif not document["guarded"]:
         say("  unwitnessed: an older copy of this ledger beside a fresh store could spend this again")
+
+
+def show_person(
+    ledger: Ledger, dataset: str, rows: int | None, windows: int | None, *, as_json: bool
+) -> None:
+    """Print what one unit of an account loses, and what was asked of it."""
+    account = ledger.account(dataset)
+    view = person_view(ledger, account)
+    loss = format_epsilon(view.lost_by(rows, windows))
+    if as_json:
+        output.print_json(
+            {
+                "dataset": dataset,
+                "unit": account.unit,
+                "neighboring": account.neighboring,
+                "per_window": account.per_window,
+                **view.to_dict(),
+                "asked": {"rows": rows, "windows": windows, "loss": loss},
+            }
+        )
+        return
+    say(f"{dataset}  ({account.neighboring}, unit {account.unit})")
+    for line in view.lines:
+        say(f"  {line}")
+    if rows is not None or windows is not None:
+        who = "a unit" if rows is None else f"a person with {counted(rows, 'row')}"
+        say(f"  {who} in {counted(windows or 1, 'window')}: so far at most {loss}")
+    for assumption in view.assumptions:
+        say(f"  {assumption}")
 
 
 def show_json(ledger: Ledger, dataset: str | None, last: int | None) -> None:
@@ -99,6 +137,11 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
     for account in accounts:
         document = _document(ledger, account)
         print_account(document)
+        view = person_view(ledger, account)
+        for line in view.lines:
+            say(f"  {line}")
+        for assumption in view.assumptions:
+            say(f"    {assumption}")
         windows = document["windows"]
         if len(windows) > last:
             earlier = counted(len(windows) - last, "earlier window")
@@ -107,6 +150,11 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
             say(
                 f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
                 f"remaining {window['remaining']} (returned {window['returned']})"
+            )
+        for failed in ledger.failed_readings(account.dataset):
+            say(
+                f"  {failed.label}: {counted(failed.count, 'attempt')} ended before the draw, "
+                f"{account.failed_readings} may give their epsilon back"
             )
         count = ledger.count_charges(account.dataset)
         if count > last:
@@ -132,6 +180,11 @@ def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
     return {
         **account_document(account),
         "returned": format_epsilon(own),
+        "person": person_view(ledger, account).to_dict(),
+        "failed_readings": [
+            {"name": one.name, "window": one.window, "amendment": one.amendment, "count": one.count}
+            for one in ledger.failed_readings(account.dataset)
+        ],
         "windows": [
             {
                 "window": window.window,

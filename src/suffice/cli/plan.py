@@ -56,6 +56,23 @@ def plan(
         ),
     ] = None,
     prior: Annotated[str | None, typer.Option("--prior", help="Of the parameters, for --target.")] = None,
+    per_year: Annotated[
+        str | None,
+        typer.Option(
+            "--per-year",
+            metavar="EPSILON",
+            help="Find the epsilon with which a unit loses at most so much in any twelve months.",
+        ),
+    ] = None,
+    max_windows: Annotated[
+        int | None,
+        typer.Option(
+            "--max-windows",
+            min=1,
+            metavar="K",
+            help="For --per-year: in how many windows of twelve months a unit has rows, as you assume.",
+        ),
+    ] = None,
     n_prior: Annotated[
         str | None,
         typer.Option("--n-prior", help="Of a private N; default: up to twice --n for --target."),
@@ -76,7 +93,9 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
-    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415 - each command imports what it needs
+    from suffice.cli.plan_person import year_of  # noqa: PLC0415
+    from suffice.pipeline.spec.expected import ExpectPlan  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
     from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
 
@@ -86,6 +105,8 @@ def plan(
     contracted = None if ledger is None else _contracted(read, ledger)
     if contracted is None or contracted.contract is None:
         _warn_of_units(read)
+    expected = ExpectPlan.of(read)
+    year = year_of(read, compiled, per_year, max_windows)
     _check_combination(
         target,
         beside,
@@ -119,9 +140,10 @@ def plan(
             as_json=as_json,
         )
     elif as_json:
-        output.print_json({**compiled.to_dict(), **(contracted.document() if contracted else {})})
+        further = {"expect": expected and expected.to_dict(), "person": year and year.to_dict()}
+        output.print_json({**compiled.to_dict(), **further, **(contracted.document() if contracted else {})})
     else:
-        say(compiled)
+        say("\n".join(map(str, filter(None, (compiled, expected, year)))))
         if contracted is not None:
             say(f"\n{contracted}")
 

@@ -27,7 +27,7 @@ from suffice.cli.options import (
     WitnessOption,
 )
 from suffice.cli.terminal import say
-from suffice.errors import BudgetExceededError, UsageError
+from suffice.errors import BudgetExceededError, ExpectationNotMetError, UsageError
 from suffice.monitoring.counting import count_end, counting_refusals
 from suffice.profile.settings import settings
 
@@ -89,6 +89,8 @@ def backfill(
         sys.exit(done.failure.exit_status)  # Typer's own exit with 130 would count as another interrupt
     if done.refusal is not None:
         raise typer.Exit(BudgetExceededError.exit_status)
+    if done.stopped is not None:
+        raise typer.Exit(ExpectationNotMetError.exit_status)
 
 
 def status(
@@ -158,32 +160,43 @@ def window_fields(release: Release) -> dict[str, Any]:
 def _print_backfill(done: Backfill) -> None:
     document = done.to_dict()
     output.print_rows([{"window": one.edition, "status": one.status} for one in done.windows])
-    counts = [f"{status.replace('_', ' ')} {len(done.named(status))}" for status in _STATUSES]
+    counted = {status: len(done.named(status)) for status in _STATUSES}
+    counts = [
+        f"{status.replace('_', ' ')} {count}"
+        for status, count in counted.items()
+        if count or status != "stopped"  # only a spec that expects something has such windows
+    ]
     say(f"\n{', '.join(counts)}; epsilon {document['epsilon']} each")
+    if done.stopped is not None:
+        say(done.stopped)
     if done.refusal is not None:
         say(done.refusal)
         say(f"to go on: a grant of epsilon {document['needed_grant']} in all, then the same command again")
 
 
 def _print_status(report: GapReport) -> None:
+    from suffice.gap_report import GAPS  # noqa: PLC0415
+
     document = report.to_dict()
     if not document["windows"]:
         say("no window has ended yet that is expected")
         return
     output.print_rows(document["windows"])
     counts = {state: sum(one["state"] == state for one in document["windows"]) for state in _STATES}
-    say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items()))
+    said = {state: count for state, count in counts.items() if count or state != "stopped"}
+    say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in said.items()))
     if report.amendments:
         say("")
         output.print_rows(document["amendments"])
-    gaps = counts["missing"] + counts["overdue"] + len(report.amendments)
+    gaps = sum(counts[state] for state in GAPS) + len(report.amendments)
     further = "every further one" if report.further is None else f"{report.further} further ones"
     where = " in a window without charges" if report.per_window else ""
+    counting = f" and {document['expect_epsilon']} for the count before" if report.expect_epsilon else ""
     say(
-        f"epsilon {document['epsilon']} each, {document['remaining_epsilon']} left{where}: "
+        f"epsilon {document['epsilon']} each{counting}, {document['remaining_epsilon']} left{where}: "
         f"covers {report.covered} of {gaps} to come, and {further}"
     )
 
 
-_STATUSES = ("published", "already_published", "failed", "left")
-_STATES = ("published", "missing", "overdue", "withdrawn", "not_in_store")
+_STATUSES = ("published", "already_published", "stopped", "failed", "left")
+_STATES = ("published", "missing", "overdue", "stopped", "withdrawn", "not_in_store")

@@ -68,7 +68,7 @@ METRICS = (
         name="suffice_releases_due",
         kind="gauge",
         labels=_SERIES,
-        says="Releases that are still to come now: windows missing or overdue, and amendments.",
+        says="Releases that are still to come now: windows missing, overdue or stopped, and amendments.",
     ),
     Metric(
         name="suffice_releases_covered",

@@ -52,6 +52,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "unit": release.unit,
         "max_rows": content.get("max_rows"),
         "unit_nulls": content.get("unit_nulls"),
+        "one_unit": release.one_unit,
         "public_n": release.public_n,
         "input_verified": content["input_verified"],
         "contract": content.get("contract"),

@@ -14,6 +14,7 @@ from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.account import ROW, Terms, check_sources, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
+from suffice.storage.ledger.failed_readings import DEFAULT_ALLOWED
 from suffice.storage.ledger.guards import UNGUARDED, check_new_contract
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
@@ -49,25 +50,29 @@ class TermsAsked:
     units_disjoint: bool | None
 
 
-Allowed = dict[str, list[str] | str | None]
+Allowed = dict[str, list[str] | str | int | None]
 """What an account allows and demands, by column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where rows may come from and releases may go to, and what rows must fit; None where left out."""
+    """What holds until another grant: places of rows and releases, checksums, tries; None where left out."""
 
     sources: Sequence[str] | None = None
     stores: Sequence[str] | None = None
     checksums: str | None = None
     witness: str | None = None
     contract: DataContract | None = None
+    failed_readings: int | None = None
+    max_windows: int | None = None
 
     def replacing(self, row: Row[Any] | None) -> Allowed:
-        """Return what holds from now on; `checksums` or `witness` of empty text demands none."""
+        """Return what holds from now on; empty text demands no checksums and no witness, 0 assumes no windows."""
         sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
         checksums, witness = (checksums_of(row), row.witness) if row is not None else (None, None)
         contract = self.contract or (contract_of(row) if row is not None else None)
+        before = DEFAULT_ALLOWED if row is None else row.failed_readings
+        assumed = None if row is None else row.max_windows
         return {
             "sources": list(sources if self.sources is None else self.sources),
             "stores": list(stores if self.stores is None else self.stores),
@@ -75,6 +80,8 @@ class Places:
             "witness": witness if self.witness is None else self.witness or None,
             "contract": contract.canonical if contract else None,
             "contract_sha256": contract.sha256 if contract else None,
+            "failed_readings": before if self.failed_readings is None else self.failed_readings,
+            "max_windows": assumed if self.max_windows is None else self.max_windows or None,
         }
 
 
@@ -151,7 +158,7 @@ def _granted(dataset: str, terms: Terms, allowed: Allowed, micro: int) -> dict[s
     return {"dataset": dataset, **_columns(terms), **allowed, "micro_granted": micro}
 
 
-def _texts(allowed: Allowed) -> dict[str, str | None]:
+def _texts(allowed: Allowed) -> dict[str, str | int | None]:
     """Return what the account's columns hold: lists as JSON."""
     return {
         column: canonical_json(value) if isinstance(value, list) else value

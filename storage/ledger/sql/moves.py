@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert
 
+from suffice.errors import ReadingsExhaustedError
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import LIVE, Charge, ChargeState, SpoolName, check_epsilon
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import shift
 from suffice.storage.ledger.sql.entries import append_entry
+from suffice.storage.ledger.sql.failed_readings import count_failed
 from suffice.storage.ledger.sql.reservation import move
 from suffice.storage.ledger.sql.rows import read_account_row, read_charge
 from suffice.storage.ledger.sql.stores import follow_marker
@@ -22,7 +24,14 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.sql.reservation import Holder
 
 
-def draw(connection: Connection, holder: Holder, charge: Charge, spool: SpoolName | None = None) -> Charge:
+def draw(
+    connection: Connection,
+    holder: Holder,
+    charge: Charge,
+    spool: SpoolName | None = None,
+    *,
+    zone_data: str | None = None,
+) -> Charge:
     """Spend a reserved charge's epsilon: from here on noise may exist."""
     micro = check_epsilon(charge.epsilon)
     kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
@@ -30,7 +39,8 @@ def draw(connection: Connection, holder: Holder, charge: Charge, spool: SpoolNam
     before = (ChargeState.RESERVED,)
     move(connection, holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
     shift(connection, row, charge.window, reserved=-micro, spent=micro)
-    entry = append_entry(connection, EntryKind.DRAWING, holder.clock(), {**_step(charge), **kept})
+    payload = {**_step(charge), **kept, "zone_data": zone_data}
+    entry = append_entry(connection, EntryKind.DRAWING, holder.clock(), payload)
     follow_marker(connection, charge)
     named = {"drawing_sequence": entry.sequence, "drawing_hash": entry.hash}
     move(connection, holder, charge, (ChargeState.DRAWING,), **named)
@@ -61,6 +71,8 @@ def abandon(connection: Connection, holder: Holder, charge: Charge, reason: str)
     """End a charge without a release; its epsilon returns if and only if it never drew."""
     row = read_account_row(connection, charge.dataset, lock=True)
     current = read_charge(connection, holder.ledger_id, charge.charge_id, lock=True)
+    if not current.drew and count_failed(connection, current) >= row.failed_readings:
+        raise ReadingsExhaustedError(current.label, row.failed_readings)
     move(connection, holder, charge, LIVE, state=ChargeState.ABANDONED)
     _forget_manifest(connection, charge)
     returned = 0 if current.drew else check_epsilon(current.epsilon)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
 _OLDEST_VERSION = 13
+DEFAULT_PORT = 5432
 _MAKERS_LOCK = 0x5FF1CE
 """Key of the advisory lock that lets one maker of a ledger go first."""
 
@@ -115,6 +116,10 @@ def parse_address(url: str) -> URL:
 def make_engine(address: URL) -> Engine:
     """Return an engine on a database: durable transactions at READ COMMITTED."""
     defaults = {name: value for name, value in _CONNECTION.items() if name not in address.query}
+    if address.host or "host" in address.query:
+        # What is stated, also as nothing, no variable of the environment replaces: the host named is asked.
+        stated: dict[str, str | int] = {"hostaddr": "", "port": address.port or DEFAULT_PORT}
+        defaults |= {name: value for name, value in stated.items() if name not in address.query}
     engine = create_engine(
         address,
         connect_args=defaults,

@@ -46,6 +46,8 @@ _SUMMARY = tuple(
 )
 
 
+_LOOKED_AT = 100
+"""Of an account's charges, the newest that are asked for what they state of time zone data."""
 _AT_ONCE = 1000
 """Rows that a stream reads at a time."""
 
@@ -140,6 +142,8 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
         stores=stores_of(row),
         witness=row.witness,
         contract=contract_of(row),
+        failed_readings=row.failed_readings,
+        max_windows=row.max_windows,
         granted=epsilon_of(row.micro_granted),
         spent=epsilon_of(row.micro_spent),
         reserved=epsilon_of(row.micro_reserved),
@@ -183,6 +187,16 @@ def read_windows(connection: Connection, row: Row[Any]) -> Iterator[WindowBalanc
         )
 
 
+def read_held(connection: Connection, dataset: str) -> dict[tuple[str, str], Fraction]:
+    """Return the epsilon that charges of each window hold, by the window and the hash of their plan."""
+    columns = tables.charges.c
+    query = select(columns.window, columns.plan_hash, func.sum(columns.micro_epsilon)).where(
+        columns.dataset == dataset, (columns.state != ChargeState.ABANDONED) | columns.drew
+    )
+    found = connection.execute(query.group_by(columns.window, columns.plan_hash))
+    return {(window, plan_hash): epsilon_of(int(micro)) for window, plan_hash, micro in found}
+
+
 def read_returned(connection: Connection, dataset: str) -> dict[str, Fraction]:
     """Return the epsilon that charges of each window gave back."""
     columns = tables.charges.c
@@ -203,6 +217,18 @@ def read_charges(connection: Connection, dataset: str, last: int | None) -> Iter
         newest = newest.order_by(columns.reserved_sequence.desc()).limit(last)
         query = query.where(columns.reserved_sequence.in_(newest))
     yield from map(summary_of, stream(connection, query.order_by(columns.reserved_sequence)))
+
+
+def read_zone_data(connection: Connection, dataset: str) -> str | None:
+    """Return what the newest of an account's draws states that states a version of time zone data."""
+    columns = tables.charges.c
+    newest = select(columns.drawing_sequence).where(columns.dataset == dataset)
+    newest = newest.order_by(columns.reserved_sequence.desc()).limit(_LOOKED_AT)
+    sequences = [sequence for sequence in connection.scalars(newest) if sequence is not None]
+    entries = tables.entries.c
+    query = select(entries.payload).where(entries.sequence.in_(sequences)).order_by(entries.sequence.desc())
+    stated = (json.loads(payload).get("zone_data") for payload in connection.scalars(query))
+    return next((version for version in stated if version is not None), None)
 
 
 def read_unsettled(connection: Connection) -> tuple[ChargeSummary, ...]:

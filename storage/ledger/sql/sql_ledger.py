@@ -28,6 +28,7 @@ from suffice.storage.ledger.charge import (
     check_epsilon,
     check_name,
 )
+from suffice.storage.ledger.failed_readings import check_allowed
 from suffice.storage.ledger.guards import check_same_contract
 from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
@@ -38,6 +39,7 @@ from suffice.storage.ledger.sql.checkpoints import write_checkpoint
 from suffice.storage.ledger.sql.editions import find_amended, read_editions
 from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_entry, read_head
 from suffice.storage.ledger.sql.examining import Examiner
+from suffice.storage.ledger.sql.failed_readings import read_failed
 from suffice.storage.ledger.sql.reconciling import read_reconciled, reconcile
 from suffice.storage.ledger.sql.reservation import (
     Holder,
@@ -54,11 +56,13 @@ from suffice.storage.ledger.sql.rows import (
     read_account_row,
     read_charge,
     read_charges,
+    read_held,
     read_newest,
     read_plan,
     read_returned,
     read_unsettled,
     read_windows,
+    read_zone_data,
     remaining_in,
     sources_of,
     stores_of,
@@ -87,12 +91,14 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.examination import Examination
+    from suffice.storage.ledger.failed_readings import FailedReadings
     from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
     from suffice.storage.ledger.stores import KnownStore
 
 Result = TypeVar("Result")
 
+MOST_WINDOWS = 366
 _MOST_EXAMINATIONS = 20
 """How often an examination is repeated because of entries that others append meanwhile."""
 
@@ -171,6 +177,8 @@ class SqlLedger(Ledger):
         witness: str | None = None,
         contract: DataContract | None = None,
         unwitnessed: bool = False,
+        failed_readings: int | None = None,
+        max_windows: int | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -181,13 +189,24 @@ class SqlLedger(Ledger):
             message = "an allowed source or store cannot be empty"
             raise UsageError(message)
         micro = check_epsilon(epsilon)
+        if max_windows is not None and not 0 <= max_windows <= MOST_WINDOWS:
+            message = f"at most {MOST_WINDOWS} windows lie in twelve months, not {max_windows}"
+            raise UsageError(message)
+        if failed_readings is not None:
+            check_allowed(failed_readings)
         terms = TermsAsked(
             neighboring=neighboring, unit=unit, per_window=per_window, units_disjoint=units_disjoint or None
         )
 
         def work(connection: Connection) -> Account:
             places = Places(
-                sources=sources, stores=stores, checksums=checksums, witness=witness, contract=contract
+                sources=sources,
+                stores=stores,
+                checksums=checksums,
+                witness=witness,
+                contract=contract,
+                failed_readings=failed_readings,
+                max_windows=max_windows,
             )
             granted = write_grant(
                 connection, dataset, micro=micro, terms=terms, places=places, unguarded=unwitnessed
@@ -245,6 +264,18 @@ class SqlLedger(Ledger):
     def returned(self, dataset: str) -> dict[str, Fraction]:
         with self._read() as connection:
             return read_returned(connection, dataset)
+
+    def held_by_window(self, dataset: str) -> dict[tuple[str, str], Fraction]:
+        with self._read() as connection:
+            return read_held(connection, dataset)
+
+    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
+        with self._read() as connection:
+            return read_failed(connection, dataset)
+
+    def zone_data(self, dataset: str) -> str | None:
+        with self._read() as connection:
+            return read_zone_data(connection, dataset)
 
     def count_charges(self, dataset: str) -> int:
         query = select(func.count()).select_from(tables.charges).where(tables.charges.c.dataset == dataset)
@@ -418,8 +449,12 @@ class SqlLedger(Ledger):
     def take_over(self, charge: Charge) -> Charge:
         return self._change(lambda connection: claim(connection, self._holder, charge))
 
-    def enter_drawing(self, charge: Charge, *, spool: SpoolName | None = None) -> Charge:
-        return self._change(lambda connection: moves.draw(connection, self._holder, charge, spool))
+    def enter_drawing(
+        self, charge: Charge, *, spool: SpoolName | None = None, zone_data: str | None = None
+    ) -> Charge:
+        return self._change(
+            lambda connection: moves.draw(connection, self._holder, charge, spool, zone_data=zone_data)
+        )
 
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
         return self._change(lambda connection: moves.stage(connection, self._holder, charge, manifest))

@@ -55,6 +55,8 @@ accounts = Table(
     Column("units_disjoint", Boolean, nullable=False),
     Column("sources", Text, nullable=False),
     Column("checksums", Text),
+    Column("failed_readings", Integer, nullable=False),
+    Column("max_windows", Integer),
     Column("stores", Text, nullable=False),
     Column("witness", Text),
     Column("contract", Text),

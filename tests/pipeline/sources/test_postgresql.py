@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 from collections import Counter
@@ -18,6 +19,7 @@ from suffice.pipeline import sources
 from suffice.pipeline.reduce import tree
 from suffice.pipeline.sources import contract
 from suffice.pipeline.sources.exact_data import pack
+from suffice.pipeline.sources.postgresql_session import addressed
 from suffice.pipeline.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import load_spec
 from support.hostile import bernoulli, normal
@@ -480,3 +482,29 @@ def test_units_of_any_number_of_digits_are_told_apart(database: str) -> None:
     expected = Counter({"9007199254740992": 1, "9007199254740993": 1, "5": 3, "0.1": 1, None: 2})
     assert found(sources.splits(pin), "u") == expected
     sources.close(pin)
+
+
+@pytest.mark.parametrize(
+    ("uri", "asked"),
+    [
+        ("postgresql://me@db.example/x", "postgresql://me@db.example/x?hostaddr=&port=5432"),
+        ("postgresql://db:1/x?sslmode=require", "postgresql://db:1/x?sslmode=require&hostaddr="),
+        ("postgresql:///x?host=/run/pg&port=6", "postgresql:///x?host=/run/pg&port=6&hostaddr="),
+        ("postgresql://[::1]/x?", "postgresql://[::1]/x?hostaddr=&port=5432"),
+        ("postgresql://db/x?hostaddr=10.0.0.1&port=6", "postgresql://db/x?hostaddr=10.0.0.1&port=6"),
+        ("postgresql:///x", "postgresql:///x"),
+        ("host=db dbname=x", "host=db dbname=x"),
+    ],
+)
+def test_a_host_that_is_named_is_stated_with_its_address(uri: str, asked: str) -> None:
+    assert addressed(uri) == asked
+
+
+def test_no_variable_reaches_past_the_host_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens at the address of the variable; the host named is asked all the same."""
+    numbers("hostile.pinned", 10)
+    with monkeypatch.context() as patch:  # others of the test connect as the environment says
+        patch.setenv("PGHOSTADDR", "127.0.0.254")
+        patch.setenv("PGPORT", "9")
+        with contextlib.closing(sources.pin(spec_of("hostile.pinned"))) as pin:
+            assert sources.splits(pin)

@@ -7,6 +7,7 @@ ledger's own order of locks does not cover at that moment.
 
 from __future__ import annotations
 
+from suffice.storage.ledger.sql.migrations import failed_readings_0001
 from suffice.storage.ledger.sql.migrations.postgres_0001 import ACROSS_ROWS, function
 
 _KEPT = (
@@ -219,7 +220,7 @@ def rules(dialect: str) -> list[str]:
             f"BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END"
             for table in _TABLES
         ]
-        return [*rows, *kept, *_SQLITE_ACROSS]
+        return [*rows, *kept, *_SQLITE_ACROSS, *failed_readings_0001.SQLITE]
     rows = [
         f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW WHEN ({refused}) "
         f"EXECUTE FUNCTION ledger_refuses('{message}')"
@@ -231,4 +232,4 @@ def rules(dialect: str) -> list[str]:
         for table in _TABLES
     ]
     body = "BEGIN RAISE integrity_constraint_violation USING MESSAGE = TG_ARGV[0]; END"
-    return [function("ledger_refuses", body), *rows, *kept, *ACROSS_ROWS]
+    return [function("ledger_refuses", body), *rows, *kept, *ACROSS_ROWS, *failed_readings_0001.POSTGRES]

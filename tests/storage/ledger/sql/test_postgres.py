@@ -270,3 +270,14 @@ def test_times_are_the_servers(
         assert local.now().year == 1999
         for served in (ledger, opened):
             assert abs((served.now() - datetime.now(UTC)).total_seconds()) < 60
+
+
+def test_no_variable_reaches_past_the_host_that_is_named(
+    ledger: SqlLedger, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens at the address of the variable; the host named is asked all the same."""
+    with monkeypatch.context() as patch:  # others of the test connect as the environment says
+        patch.setenv("PGHOSTADDR", "127.0.0.254")
+        patch.setenv("PGPORT", "9")
+        with open_ledger(postgres_url) as opened:
+            assert opened.ledger_id == ledger.ledger_id

@@ -49,6 +49,8 @@ def upgrade() -> None:
         sa.Column("units_disjoint", sa.Boolean, nullable=False),
         sa.Column("sources", sa.Text, nullable=False),
         sa.Column("checksums", sa.Text),
+        sa.Column("failed_readings", sa.Integer, nullable=False),
+        sa.Column("max_windows", sa.Integer),
         sa.Column("stores", sa.Text, nullable=False),
         sa.Column("witness", sa.Text),
         sa.Column("contract", sa.Text),
@@ -59,6 +61,8 @@ def upgrade() -> None:
         sa.CheckConstraint("micro_granted > 0 AND micro_spent >= 0 AND micro_reserved >= 0", name="signs"),
         sa.CheckConstraint("micro_spent + micro_reserved <= micro_granted", name="never_overspent"),
         sa.CheckConstraint("(contract IS NULL) = (contract_sha256 IS NULL)", name="contract_and_hash"),
+        sa.CheckConstraint("failed_readings >= 0", name="failed_readings_allowed"),
+        sa.CheckConstraint("max_windows IS NULL OR max_windows >= 1", name="windows_assumed"),
         sa.CheckConstraint("neighboring IN ('add_or_remove_one', 'replace_one')", name="relation"),
     )
     op.create_table(

@@ -1,0 +1,194 @@
+r"""The count that is paid for before the rest: a release of its own, and what its noise decides.
+
+The count is of rows, or of units with a row, whose cell is one of the spec's and whose values can be read.
+A spec with ``expect`` has a second spec, for ``NAME.expect``, which releases that count alone. The decision
+looks at nothing but the noisy count, so it is post-processing of a release, and an exit status may say it.
+
+Sensitivity in `sensitivity.md`: paid-gate.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suffice.pipeline.declaration.derived_columns import read_derived
+from suffice.pipeline.declaration.domains import Domain, DomainKind, period_end, period_start
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.expectation import ROW_FITS, SUFFIX
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.plan import Plan, compile_plan, measures
+from suffice.pipeline.statistics.measure import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from fractions import Fraction
+
+    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.spec.spec import Spec
+
+STATISTIC = "expected"
+TRUE = "true"
+_MOST_CONDITIONS = 100
+
+
+def expect_spec(spec: Spec) -> Spec:
+    """Return the spec of the count that a spec with ``expect`` pays for before the rest.
+
+    It has the spec's dataset, source, window, relation and unit. Of a column unit one row counts, so that a
+    unit is counted once.
+    """
+    expect = spec.expect
+    if expect is None:
+        message = f"{spec.name} expects nothing"
+        raise ValueError(message)
+    unit = spec.privacy.column_unit
+    statistic = FAMILIES["bernoulli"].spec.model_validate({"family": "bernoulli", "column": ROW_FITS})
+    # proof: paid-gate
+    return spec.model_copy(
+        update={
+            "name": spec.name + SUFFIX,
+            "privacy": spec.privacy.model_copy(
+                update={
+                    "epsilon": expect.epsilon,
+                    "unit": unit.model_copy(update={"max_rows": 1}) if unit else spec.privacy.unit,
+                }
+            ),
+            "source": _read_row_by_row(spec),
+            "derived": {**spec.derived, ROW_FITS: read_derived(ROW_FITS, _fits(spec), None)},
+            "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
+            "statistics": {STATISTIC: statistic.under(1 if unit else None)},
+            "expect": None,
+        }
+    )
+
+
+def _read_row_by_row(spec: Spec) -> Any:
+    """Return the source without its push-down, which computes no derived columns."""
+    return spec.source.model_copy(update={"push_down": False}) if spec.pushes_down else spec.source
+
+
+def _fits(spec: Spec) -> dict[str, Any]:
+    """Return the condition of rows that count, as a spec writes it."""
+    expect = spec.expect
+    read = expect.columns if expect is not None else None
+    if read is None:
+        read = tuple(dict.fromkeys(_read_columns(spec)))
+    conditions = [_is_in(column, domain) for column, domain in spec.groups.items()]
+    conditions += [{"column": column, "present": TRUE} for column in read if column not in spec.groups]
+    if not conditions:  # statistics of the rows of units read no column but the unit's
+        unit = spec.privacy.column_unit
+        assert unit is not None  # noqa: S101 - every other statistic reads a column
+        conditions = [{"column": unit.column, "present": TRUE}]
+    return _all_of(conditions)
+
+
+def _read_columns(spec: Spec) -> Iterable[str]:
+    for measure in measures(spec).values():
+        yield from columns_of(measure)
+
+
+def _is_in(column: str, domain: Domain) -> dict[str, Any]:
+    """Return the condition that a row's cell has one of a group's keys."""
+    if domain.kind is DomainKind.PERIOD and domain.every is not None:
+        first = period_start(str(domain.keys[0]), domain.every)
+        past = period_end(period_start(str(domain.keys[-1]), domain.every), domain.every)
+        return {"column": column, "between": [str(first), str(dt.date.fromordinal(past - 1))]}
+    return {"column": column, "in": domain.canonical()}
+
+
+def _all_of(conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one condition: combinations take a limited number each, and nest."""
+    while len(conditions) > 1:
+        parts = [
+            conditions[start : start + _MOST_CONDITIONS]
+            for start in range(0, len(conditions), _MOST_CONDITIONS)
+        ]
+        conditions = [part[0] if len(part) == 1 else {"all_of": part} for part in parts]
+    return conditions[0]
+
+
+def noisy_count(statistic: NoisyStatistic) -> int:
+    """Return the noisy number of rows, or units, that fit: what the decision is made of."""
+    return int(statistic.values[0, statistic.plan.components.index(TRUE)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectPlan:
+    """What the count before the rest costs, and what its noise does; follows from the spec alone.
+
+    Attributes
+    ----------
+    floor : int
+        The least noisy count for which the rest is charged.
+    counts : str
+        ``rows`` or ``units``.
+    plan : Plan
+        Of the count's release.
+    """
+
+    floor: int
+    counts: str
+    plan: Plan
+
+    @classmethod
+    def of(cls, spec: Spec) -> ExpectPlan | None:
+        """Return a spec's, or None where it expects nothing."""
+        if spec.expect is None:
+            return None
+        return cls(floor=spec.expect.floor, counts=spec.expect.counts, plan=compile_plan(expect_spec(spec)))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the count is charged, in nats."""
+        return self.plan.epsilon
+
+    def passes(self, n: int) -> float:
+        """Return how likely a window of so many rows, or units, passes."""
+        return _at_least(self.floor - n, self.plan.statistics[0].scale)
+
+    def stops(self, n: int) -> float:
+        """Return how likely a window of so many rows, or units, is stopped."""
+        return _at_least(n - self.floor + 1, self.plan.statistics[0].scale)
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The sizes of windows that are shown: half the floor to four times of it."""
+        return tuple(dict.fromkeys(self.floor * quarters // 4 for quarters in (2, 4, 6, 8, 16)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --json`` prints."""
+        return {
+            "name": self.plan.name,
+            "epsilon": format_epsilon(self.epsilon),
+            "floor": self.floor,
+            "counts": self.counts,
+            "l1_sensitivity": self.plan.statistics[0].l1_sensitivity,
+            "fits": str(self.plan.derived[ROW_FITS]),
+            "empty_passes": self.passes(0),
+            "stopped": [{"size": size, "probability": self.stops(size)} for size in self.shown],
+        }
+
+    def __str__(self) -> str:
+        stopped = ", ".join(f"{size:,}: {self.stops(size):.2g}" for size in self.shown)
+        return (
+            f"before it {self.plan.name} counts the {self.counts} that fit, for epsilon "
+            f"{format_epsilon(self.epsilon)} more: below {self.floor:,} the rest is not charged\n"
+            f"chance that an empty window passes: {self.passes(0):.2g}; that one with so many {self.counts} "
+            f"is stopped: {stopped}\n"
+            f"a row fits where {self.plan.derived[ROW_FITS]}"
+        )
+
+
+def _at_least(least: int, scale: float) -> float:
+    r"""Return the probability that discrete Laplace noise is at least an integer.
+
+    .. math:: P(Z \ge k) = \frac{a^k}{1 + a}, \quad a = e^{-1/b}, \quad k \ge 1
+
+    and :math:`1 - P(Z \ge 1 - k)` for other k, as the noise is symmetric.
+    """
+    if least < 1:
+        return 1.0 - _at_least(1 - least, scale)
+    return math.exp(-least / scale) / (1.0 + math.exp(-1.0 / scale))

@@ -1,0 +1,146 @@
+"""What one unit of an account loses, from the ledger and the calendar alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.declaration.domains import Every
+from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.declaration.zone_days import window_grid
+from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
+from suffice.storage.ledger.account import ROW
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonView:
+    """What one unit of an account loses: of what was charged, and of what the grant allows.
+
+    Attributes
+    ----------
+    account : Account
+    loss : PersonLoss
+        Of every charge that is spent or reserved.
+    """
+
+    account: Account
+    loss: PersonLoss
+
+    @property
+    def allowed(self) -> tuple[Fraction, Fraction, Fraction | None]:
+        """What the grant allows in a window, in twelve months, and in all; None: without limit."""
+        granted = self.account.granted
+        if self.account.per_window is None:
+            return granted, granted, granted
+        windows = windows_in_a_year(Every(self.account.per_window.rsplit(":", 2)[1]))
+        return granted, granted * min(windows, self.account.max_windows or windows), None
+
+    def lost_by(self, rows: int | None, windows: int | None) -> Fraction:
+        """Return what is lost by a unit in so many windows, or by so many rows where the unit is a row.
+
+        Raises
+        ------
+        UsageError
+            Where rows are asked for of an account whose unit is a column, or rows and windows do not fit.
+        """
+        if rows is None:
+            return self.loss.in_windows(1 if windows is None else windows)
+        if self.account.unit != ROW:
+            message = f"--rows: the unit is {self.account.unit}, whose rows lose together what one unit loses"
+            raise UsageError(message)
+        return self.loss.of_rows(rows, windows)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the numbers rest on beside the ledger, as sentences."""
+        account, found = self.account, []
+        if account.unit == ROW:
+            found.append("a unit is one row: a person with r rows loses up to r times as much")
+        else:
+            found.append(f"a unit is all rows with one value of {account.unit.removeprefix('column:')}")
+        if account.per_window is not None and account.unit != ROW:
+            found.append(
+                "the owner states that no unit has rows in two windows (units disjoint): whoever has loses "
+                "in each of them"
+            )
+        if account.max_windows is not None:
+            found.append(
+                f"the owner assumes that a unit has rows in at most {account.max_windows} windows of twelve "
+                "months; nothing enforces it"
+            )
+        found.append("a row whose date is corrected between two releases counts in both windows")
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON documents say of it."""
+        in_a_window, in_a_year, in_all = self.allowed
+        return {
+            "so_far": {
+                "without_window": format_epsilon(self.loss.of_all),
+                "in_a_window": format_epsilon(self.loss.in_windows(1)),
+                "in_a_year": format_epsilon(self.loss.in_a_year),
+                "in_every_window": format_epsilon(self.loss.in_every_window),
+            },
+            "granted": {
+                "in_a_window": format_epsilon(in_a_window),
+                "in_a_year": format_epsilon(in_a_year),
+                "in_every_window": None if in_all is None else format_epsilon(in_all),
+            },
+            "windows": {grid: len(windows) for grid, windows in sorted(self.loss.windows.items())},
+            "units_disjoint": self.account.units_disjoint,
+            "max_windows": self.account.max_windows,
+            "assumptions": list(self.assumptions),
+        }
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Say it as people read it: so far, and under the grant."""
+        document = self.to_dict()
+        so_far, granted = document["so_far"], document["granted"]
+        total = granted["in_every_window"]
+        limit = f"at most {total} in all" if total is not None else "without limit over all windows"
+        if self.account.max_windows is not None and self.account.per_window is not None:
+            limit += f"; the year assumes at most {self.account.max_windows} windows"
+        worst = f"{so_far['in_a_year']} in a year (the worst twelve months)"
+        so_far_line = (
+            f"one unit: so far at most {so_far['in_a_window']} in a window, {worst}, "
+            f"{so_far['in_every_window']} in all"
+        )
+        grant_line = (
+            f"one unit: the grant allows {granted['in_a_window']} in a window, {granted['in_a_year']} in a "
+            f"year, {limit}"
+        )
+        return so_far_line, grant_line
+
+
+def person_view(ledger: Ledger, account: Account) -> PersonView:
+    """Return what one unit of an account loses.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    account : Account
+        Of this ledger, read at the same moment.
+    """
+    held = ledger.held_by_window(account.dataset)
+    grids = {plan_hash: _grid(ledger.plan(plan_hash)) for _, plan_hash in held}
+    return PersonView(
+        account=account,
+        loss=loss_of((grids[plan_hash], window, epsilon) for (window, plan_hash), epsilon in held.items()),
+    )
+
+
+def _grid(plan: str) -> str | None:
+    """Return the window grid of a canonical plan; None where it has no windows."""
+    window = json.loads(plan)["window"]
+    return (
+        None if window is None else window_grid(window["column"], Every(window["every"]), window["time_zone"])
+    )
