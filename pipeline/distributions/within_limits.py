@@ -3,9 +3,10 @@
 A posterior under a prior that is restricted to a region is the posterior under the whole prior, given that
 region. Cells of which next to nothing lies outside stay as they are, but for those with moments that nothing
 within limits has; draws that lie outside are moved to the limit.
-Of one parameter the distribution function is tabulated within its limits, from merged distributions. Means and
-standard deviations are the distribution's, where it knows them, or else those of the table, which agree with
-dense sums to .002 posterior standard deviations where tails are light. Of a mean and a variance joint draws outside of the region are left out: moments and quantiles are then those of draws.
+Of one parameter the distribution function is tabulated within its limits, from merged distributions. Means
+and standard deviations are the distribution's, where it knows them, or else those of the table, which agree
+with dense sums to .002 posterior standard deviations where tails are light. Of a mean and a variance joint
+draws outside of the region are left out: moments and quantiles are then those of draws.
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it

@@ -16,6 +16,7 @@ from scripts.vectors.reference import (
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.pipeline.priors.mixtures import SpreadGamma
 from suffice.pipeline.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def _marginals(
     if posterior.method == NOISE_AWARE and not clipped:
         rows = rows_alone(statistic)
         if FAMILIES[posterior.family].latent is not None and posterior.design_effect is None:
-            return {names[0]: sum_marginals(rows, posterior.prior, n_prior)}, exact
+            # Of a rate that is spread over scales readers may lose a part of a far tail: numbers are exact.
+            rule = {"sds": OF_ENGINE} if isinstance(posterior.prior, SpreadGamma) else exact
+            return {names[0]: sum_marginals(rows, posterior.prior, n_prior)}, rule
         if posterior.family == "categorical":
             return {names[0]: category_marginals(rows, posterior.prior, n_prior)}, exact
     if posterior.method == PLUG_IN and posterior.family not in {"normal", "lognormal"}:

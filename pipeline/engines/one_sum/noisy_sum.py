@@ -192,6 +192,8 @@ class NoisySums:
         first, last = kinks[0] - margin, kinks[-1] + margin
         inner = _inserted([first, *kinks, last], typical)
         columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, typical + margin)]
+        if self.factor is not None and self.marginal.support is not Support.REAL:
+            columns[0] = np.zeros_like(typical)  # it may be largest where the noise is least likely
         if self.marginal.support is Support.POSITIVE:
             least = np.exp(_LOWEST_LOG)
             columns = [np.log(np.maximum(column, least)) for column in columns]

@@ -119,13 +119,14 @@ class LatentSumPosterior:
         side = limits if is_bounded else ((-np.inf, low) if np.isfinite(low) else (high, np.inf))
         means, sds = np.empty((2, len(self.means)))
         for batch in batches(self.sums):
-            nodes, centre = _resolved(self.sums.take(batch), self.update), self.means[batch]
-            parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
-            sums = np.stack([np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts])
-            if not is_bounded:
-                sums = np.stack([np.ones(len(batch)), np.zeros(len(batch)), self.sds[batch] ** 2]) - sums
-            mass, first, second = np.where(sums[0] > _LEAST_WITHIN, sums, np.nan)
-            with np.errstate(invalid="ignore"):
+            nodes = _resolved(self.sums.take(batch), self.update)
+            centre = np.clip(self.means[batch], *limits) if is_bounded else self.means[batch]
+            with np.errstate(invalid="ignore"):  # infinite moments are known to be none
+                parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
+                sums = np.stack([np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts])
+                if not is_bounded:
+                    sums = np.stack([np.ones(len(batch)), np.zeros(len(batch)), self.sds[batch] ** 2]) - sums
+                mass, first, second = np.where(sums[0] > _LEAST_WITHIN, sums, np.nan)
                 means[batch] = centre + first / mass
                 sds[batch] = np.sqrt(second / mass - (first / mass) ** 2)
         return means, sds

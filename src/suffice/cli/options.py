@@ -131,7 +131,7 @@ IntervalOption = Annotated[
     typer.Option(
         "--interval",
         metavar="central|highest-density",
-        help="The kind of intervals; default: highest-density of shares, Poisson rates and categories, else central.",
+        help="The kind of intervals; default: highest-density of shares, Poisson, categories, else central.",
     ),
 ]
 MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]

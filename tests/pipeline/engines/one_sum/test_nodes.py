@@ -13,8 +13,8 @@ from scipy import stats
 from scipy.special import betainc, betaln, gammainc, gammaln, logit
 
 from suffice.pipeline.distributions.beta import Beta, beta_cdf
-from suffice.pipeline.distributions.gamma import Gamma, gamma_cdf
-from suffice.pipeline.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution, gamma_cdf
+from suffice.pipeline.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
 from suffice.pipeline.distributions.normal import Normal
 from suffice.pipeline.distributions.one_parameter import coordinate_of
 from suffice.pipeline.engines.one_sum import sampling
@@ -421,6 +421,14 @@ def test_any_size_is_resolved(family: str, n: int, epsilon: str) -> None:
     assert abs(np.mean((low < draws) & (draws < high)) - 0.95) < 7 * math.sqrt(0.95 * 0.05 / 2000)
 
 
+def updated(prior: Prior, n: Floats, total: Floats) -> GammaDistribution | InverseGammaDistribution:
+    """Return what a component's posteriors are given N and S."""
+    if isinstance(prior, Gamma):
+        return GammaDistribution(concentration=prior.concentration + n, rate=prior.rate + total)
+    assert isinstance(prior, InverseGamma)
+    return InverseGammaDistribution(concentration=prior.concentration + n, scale=prior.scale + total)
+
+
 @pytest.mark.parametrize(
     ("family", "prior", "epsilon", "values"),
     [
@@ -443,14 +451,7 @@ def test_moments_under_spread_priors_equal_dense_sums(
     log_share = np.log(prior.weights) + np.array([one.log_evidence for one in dense])
     share = np.exp(log_share - log_share.max())
     conjugate = [
-        type(one.distribution())(
-            **{
-                first: np.asarray(getattr(one, first) + pairs.n),
-                second: np.asarray(getattr(one, second) + pairs.total),
-            }
-        )
-        for one, pairs in zip(prior.components, dense, strict=True)
-        for first, second in [[field.name for field in dataclasses.fields(one)]]
+        updated(one, pairs.n, pairs.total) for one, pairs in zip(prior.components, dense, strict=True)
     ]
     weight = np.concatenate([part * pairs.probability for part, pairs in zip(share, dense, strict=True)])
     weight /= weight.sum()
