@@ -131,7 +131,7 @@ ENTRIES = {
 def test_nothing_of_noisy_cells_lies_outside_of_what_bounded_columns_can_have(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first cell, of few rows beside much noise, is cut off, as draws left out tell; the second is not."""
+    """The first cell, of few rows and much noise, is cut off, as draws left out tell; the second is not."""
     monkeypatch.setattr(posteriors, "lengths", lambda _: (16, 256))
     plan = plan_of(ENTRIES[family], epsilon="0.2", public_n=False)
     spec = spec_of(ENTRIES[family], epsilon="0.2", public_n=False).statistics["s"]
