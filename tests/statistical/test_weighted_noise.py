@@ -11,7 +11,7 @@ from support.correlated_predictors import fixed_release
 from support.unrestricted import free
 from support.weighted_noise import weighted_draws
 
-CELLS, DRAWS, LEAST = 8, 1_000_000, 100
+CELLS, DRAWS, LEAST = 8, 2_000_000, 100
 QUANTILES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
 FALSE_ALARM = 1e-6
 TOWARDS_0 = "NormalInverseGammaRegression([0, 0, 0], [9, 9, 0.01], 3, 2)"
@@ -19,7 +19,8 @@ TOWARDS_0 = "NormalInverseGammaRegression([0, 0, 0], [9, 9, 0.01], 3, 2)"
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize(("correlation", "n"), [(0.8, 5000), (0.8, 300), (0.95, 5000)])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("correlation", "n"), [(0.8, 5000), (0.8, 300)])
 def test_chains_of_correlated_predictors_agree_with_weighted_draws(correlation: float, n: int) -> None:
     """Shares of chains' draws below the weighted draws' quantiles, by the error of both."""
     rng = np.random.default_rng()

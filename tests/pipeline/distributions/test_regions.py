@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from suffice.errors import UsageError
 from suffice.pipeline.distributions.regions import RegionOfColumns, RegionOfRegression
 from suffice.pipeline.distributions.within_limits import unrestricted
 from suffice.pipeline.distributions.within_several import WithinSeveral
 from suffice.pipeline.engines.multivariate import posterior as posteriors
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.infer import noise_aware_posterior
+from suffice.pipeline.pooling.pool import pooled
+from suffice.pipeline.posterior.infer import noise_aware_posterior, posterior_of
 from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
 
@@ -131,7 +133,7 @@ ENTRIES = {
 def test_nothing_of_noisy_cells_lies_outside_of_what_bounded_columns_can_have(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first cell, of few rows beside much noise, is cut off, as draws left out tell; the second is not."""
+    """The first cell, of few rows and much noise, is cut off, as draws left out tell; the second is not."""
     monkeypatch.setattr(posteriors, "lengths", lambda _: (16, 256))
     plan = plan_of(ENTRIES[family], epsilon="0.2", public_n=False)
     spec = spec_of(ENTRIES[family], epsilon="0.2", public_n=False).statistics["s"]
@@ -158,3 +160,15 @@ def test_nothing_of_noisy_cells_lies_outside_of_what_bounded_columns_can_have(
             assert np.all(np.abs(below - q) < 0.08)
     assert "as the public bounds leave them" in posterior.estimand
     assert posterior.models_clipping is None
+
+
+@pytest.mark.parametrize("family", list(ENTRIES))
+def test_clipping_of_several_columns_is_refused_by_name(family: str) -> None:
+    plan = plan_of(ENTRIES[family], epsilon="1", public_n=False)
+    statistic = noisy_statistic(plan, np.zeros((1, len(plan.components)), dtype=object))
+    with pytest.raises(UsageError, match=f"s cannot be modelled: of {family} there is no model"):
+        posterior_of(statistic, clipping="modelled")
+    with pytest.raises(UsageError, match="there is no model"):
+        pooled(
+            [statistic, statistic], prior=None, n_prior=None, clipping="modelled", rng=np.random.default_rng()
+        )
