@@ -21,7 +21,7 @@ TIMES_THE_LONGEST = 10
 """And so many times the longest that any worker took from one task's end to the next: slow is not stuck."""
 
 MOST_REPLACEMENTS = 2
-"""How often workers are replaced without the end of any task in between."""
+"""How often workers are replaced while one graph runs: what stands still then is no one's own fault."""
 
 _SILENT_SECONDS = 120.0
 """A worker sends heartbeats while it works, every few seconds: without any it is given up sooner."""
@@ -86,7 +86,6 @@ class Stalls:
             before = self._tasks.get(address, frozenset())
             ended = before - standing.tasks
             if ended:
-                self._replacements = 0
                 self._longest = max(self._longest, now - self._since[address])
             if ended or not before:
                 self._since[address] = now
