@@ -21,7 +21,7 @@ TIMES_THE_LONGEST = 10
 """And so many times the longest that any worker took from one task's end to the next: slow is not stuck."""
 
 MOST_REPLACEMENTS = 2
-"""How often workers are replaced while one graph runs: what stands still then is no one's own fault."""
+"""How often workers are replaced while one graph runs: what stands still after that has another cause."""
 
 _SILENT_SECONDS = 120.0
 """A worker sends heartbeats while it works, every few seconds: without any it is given up sooner."""
