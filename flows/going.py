@@ -45,6 +45,7 @@ def earlier_run(limit: str, does_same: Callable[[datetime], bool]) -> UUID | Non
     """
     if runtime.deployment.id is None:
         return None
+    since: Any = datetime.now(UTC) - LONGEST  # Prefect's own type of it is made by its models
     try:
         with get_client(sync_client=True) as client:
             if not client.read_global_concurrency_limit_by_name(limit).active_slots:
@@ -54,7 +55,7 @@ def earlier_run(limit: str, does_same: Callable[[datetime], bool]) -> UUID | Non
                 flow_run_filter=FlowRunFilter(
                     deployment_id=FlowRunFilterDeploymentId(any_=[runtime.deployment.id]),
                     state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])),
-                    start_time=FlowRunFilterStartTime(after_=datetime.now(UTC) - LONGEST),
+                    start_time=FlowRunFilterStartTime(after_=since),
                 )
             )
     except Exception:  # noqa: BLE001 - whatever it is, to wait is safe

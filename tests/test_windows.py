@@ -14,6 +14,7 @@ import suffice
 from suffice import backfilling, releasing
 from suffice.errors import (
     AccountMissingError,
+    ChargeSpentError,
     GuaranteeError,
     ReleaseInterruptedError,
     SpecChangedError,
@@ -28,6 +29,7 @@ from suffice.pipeline.chunk.exact_sums import to_python
 from suffice.pipeline.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.declaration.domains import Every, period_labels
 from suffice.pipeline.reduce import tree
+from suffice.pipeline.spec.calendar import first_window
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -169,6 +171,43 @@ def test_an_interrupted_backfill_says_the_state_and_goes_on(
     assert workspace.account().spent == 3
 
 
+def test_a_window_that_is_spent_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("suffice.pipeline.mechanism.mechanism.privatize", fail)
+        with pytest.raises(StageFailedError):
+            suffice.backfill(spec, "2013-01", "2013-02", **where(workspace))
+    done = backfilling.carry_out_backfill(spec, "2013-01", "2013-03", **where(workspace))
+    assert [one.status for one in done.windows] == ["failed", "published", "published"]
+    assert isinstance(done.failure, ChargeSpentError)
+    assert workspace.account().spent == 3
+    with pytest.raises(ChargeSpentError, match="2013-01"):
+        suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
+
+
+def test_what_is_left_is_asked_of_the_ledger_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = make_workspace(tmp_path)
+    spec = monthly(workspace, first="2013-02", amend=["7 days"])
+    labels = ("2013-02", "2013-03")
+    as_of = dt.datetime(2013, 4, 5, tzinfo=dt.UTC)
+
+    def left() -> bool:
+        return backfilling.is_anything_left(spec, labels, ledger=workspace.ledger, as_of=as_of)
+
+    assert first_window(spec) == "2013-02"
+    with pytest.raises(SpecError, match="no first window"):
+        first_window(monthly(workspace))
+    assert left()
+    suffice.backfill(spec, "2013-02", "2013-03", as_of=as_of, **where(workspace))
+    unopened(monkeypatch)
+    assert not left(), "what was read after an amendment fell due needs none"
+
+
 @pytest.mark.parametrize("drawn", [False, True])
 def test_a_backfill_whose_window_fails_says_what_was_done_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, drawn: bool
@@ -187,7 +226,8 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
 
     monkeypatch.setattr(place[0], place[1], fail_the_second)
     done = backfilling.carry_out_backfill(spec, "2013-01", "2013-03", **where(workspace))
-    assert [one.status for one in done.windows] == ["published", "failed", "left"]
+    others = "left" if drawn else "published"
+    assert [one.status for one in done.windows] == ["published", "failed", others]
     assert isinstance(done.failure, StageFailedError)
     assert (done.refusal, done.needed) == (None, None)
     assert done.to_dict()["error"] == {
@@ -195,7 +235,7 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
         "message": str(done.failure),
         "exit_status": 1,
     }
-    assert workspace.account().spent == (2 if drawn else 1)
+    assert workspace.account().spent == 2
     calls.clear()
     calls.append(1)  # the next call is the second: what `suffice.backfill` raises
     with pytest.raises(StageFailedError) as caught:
@@ -203,7 +243,7 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
     assert caught.value.__context__ is None
     again = suffice.backfill(spec, "2013-01", "2013-03", **where(workspace))
     assert again.failure is None
-    assert [one.status for one in again.windows].count("published") == 2
+    assert [one.status for one in again.windows].count("published") == (2 if drawn else 1)
     assert workspace.account().spent == 3
 
 

@@ -20,6 +20,9 @@ STALL_SECONDS = 600.0
 TIMES_THE_LONGEST = 10
 """And so many times the longest that any worker took from one task's end to the next: slow is not stuck."""
 
+MOST_REPLACEMENTS = 2
+"""How often workers are replaced while one graph runs: what stands still after that has another cause."""
+
 _SILENT_SECONDS = 120.0
 """A worker sends heartbeats while it works, every few seconds: without any it is given up sooner."""
 
@@ -59,6 +62,7 @@ class Stalls:
         self._tasks: dict[str, frozenset[str]] = {}
         self._since: dict[str, float] = {}
         self._longest = 0.0
+        self._replacements = 0
 
     @property
     def deadline(self) -> float:
@@ -102,6 +106,9 @@ class Stalls:
         For those that are silent that is any other. Else it is one that has nothing to do, or has ended a
         task while the stalled ones ended none: where a disk holds up all of them, none is to be replaced.
         """
+        self._replacements += 1
+        if self._replacements > MOST_REPLACEMENTS:
+            return False
         are_silent = set(stalled) <= set(self.silent(standings))
         return any(
             are_silent

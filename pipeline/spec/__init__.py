@@ -10,6 +10,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "LATEST_COMPLETE",
         "amendment_due",
         "check_amendment",
+        "first_window",
         "last_ended",
         "latest_complete",
         "moment",

@@ -44,6 +44,7 @@ FOLLOWED = {
     ("An exhausted budget", "", 0),
     ("A killed run", "", 0),
     ("A stuck worker", "", 0),
+    ("Missed windows", "", 0),
     ("An upgrade", "", 0),
     ("An upgrade", "", 1),
 }
@@ -223,6 +224,16 @@ def test_a_killed_run(page: Page) -> None:
     settled, _ = page.follow("A killed run")
     assert "returned" in settled
     assert spent() == 1
+
+
+def test_missed_windows(page: Page) -> None:
+    window = {"column": "day", "every": "month", "first": "2013-01"}
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"}, window=window)
+    with books(page):
+        pass
+    (said,) = page.follow("Missed windows")
+    assert said.count("2013-0") >= 4
+    assert spent() == 4
 
 
 def test_a_stuck_worker(page: Page) -> None:

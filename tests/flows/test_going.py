@@ -1,4 +1,4 @@
-"""A run whose deployment's earlier run still goes on has nothing to do; one that was killed holds nobody back."""
+"""A run whose deployment's earlier run goes on has nothing to do; one that was killed holds nobody back."""
 
 from __future__ import annotations
 

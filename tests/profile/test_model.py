@@ -26,12 +26,14 @@ def test_every_key_is_read() -> None:
         "spec_folders": ["/srv/specs"],
         "public_keys": ["/etc/keys.pub", "AB" * 32],
         "log_format": "json",
+        "stall_seconds": 900,
     }
     profile = parse(profile_text(**keys))
     assert set(keys) == set(DeploymentProfile.model_fields)
     assert profile.stores == ("/srv/releases", "s3://lake/releases")
     assert profile.public_keys == ("/etc/keys.pub", "ab" * 32)
     assert (profile.log_format, parse("").log_format) == ("json", "text")
+    assert (profile.stall_seconds, parse("").stall_seconds) == (900, None)
     assert parse("").ledger is None
 
 
@@ -58,6 +60,9 @@ def test_every_key_is_read() -> None:
         ('spool = ""', "spool: must be one text"),
         ('spool = "/a\\u0000b"', "spool: must be one text of printable"),
         ('log_format = "yaml"', "log_format: is neither text nor json"),
+        ("stall_seconds = 0", "stall_seconds: must be a whole number of seconds from 1 to 86400"),
+        ("stall_seconds = true", "stall_seconds: must be a whole number"),
+        ('stall_seconds = "900"', "stall_seconds: must be a whole number"),
         ('ledger = "a"\nledger = "b"', "suffice.toml: this is not valid TOML"),
         ('ledger = "a"\nstores = [,]', "suffice.toml:2: this is not valid TOML"),
         ("ledger", "this is not valid TOML"),

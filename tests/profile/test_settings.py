@@ -10,7 +10,15 @@ import pytest
 
 import suffice
 from suffice.errors import PinnedError, UsageError
-from suffice.profile.settings import VARIABLES, pinned_certificates, public_keys, settings
+from suffice.profile.settings import (
+    STALL,
+    VARIABLES,
+    pinned_certificates,
+    public_keys,
+    settings,
+    stall_seconds,
+    stall_setting,
+)
 from suffice.storage.ledger.opening import create_ledger
 from support.making import Workspace, make_workspace, mapping
 from support.profiles import pinning, write_profile
@@ -27,6 +35,22 @@ def pinned(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     profile = write_profile(workspace.directory / "suffice.toml", **pinning(workspace))
     monkeypatch.setenv("SUFFICE_CONFIG", str(profile))
     return workspace
+
+
+def test_the_variable_of_stalls_wins_over_the_profile_and_that_over_the_default(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(STALL, raising=False)
+    assert (stall_setting().origin, stall_seconds()) == ("default", 600.0)
+    profile = write_profile(workspace.directory / "suffice.toml", **pinning(workspace, stall_seconds=900))
+    monkeypatch.setenv("SUFFICE_CONFIG", str(profile))
+    assert (stall_setting().origin, stall_seconds()) == ("profile", 900.0)
+    monkeypatch.setenv(STALL, "86400")
+    assert (stall_setting().origin, stall_seconds()) == ("environment", 86400.0)
+    for wrong in ("0", "86401", "-1", "1.5", "1e3", "abc", "٣"):
+        monkeypatch.setenv(STALL, wrong)
+        with pytest.raises(UsageError, match="SUFFICE_STALL_SECONDS: this is no whole number"):
+            stall_seconds()
 
 
 def outside(pinned: Workspace) -> dict[str, str]:

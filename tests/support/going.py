@@ -1,9 +1,10 @@
-"""Runs of one deployment on a real server: ``python -m support.going``; which of them holds back a later one."""
+"""Runs of one deployment on a real server, ``python -m support.going``: which holds back a later one."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def main() -> None:
         answers["of another window"] = before("second", same=False)
         del os.environ["PREFECT__RUNTIME__DEPLOYMENT__ID"]
         answers["of no deployment"] = before("second")
-    print(json.dumps(answers))
+    sys.stdout.write(json.dumps(answers) + "\n")
 
 
 if __name__ == "__main__":
