@@ -27,7 +27,8 @@ def test_neighbours_lose_no_more_than_declared(tmp_path: Path, name: str) -> Non
     assert level.pairs == 24
     assert level.largest <= 1
     if "sample" not in name:
-        assert level.largest == 1, "the hardest neighbours lose all that is declared"
+        # Scales are rounded up to a float.
+        assert level.largest > 1 - 1e-12, "the hardest neighbours lose all that is declared"
 
 
 def test_the_joint_loss_adds_up_over_statistics(tmp_path: Path) -> None:

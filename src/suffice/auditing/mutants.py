@@ -161,8 +161,8 @@ def _at_making(change: Callable[[Sums], None]) -> Iterator[None]:
     make = ExactTotals.__init__
 
     def changed(totals: ExactTotals, sums: Sums) -> None:
-        change(sums)
         make(totals, sums)
+        change(sums)
 
     with patched(ExactTotals, "__init__", changed):
         yield

@@ -35,6 +35,9 @@ DRAWS = 2000
 FIRST_DRAWS = 250
 """What is looked at first: most of what is wrong shows there."""
 
+LARGE = 1e5
+"""Scales from which on a gamma law stands for the negative binomial one."""
+
 FALSE_ALARM = 5e-7
 """Chance that right noise of all statistics fails any of these tests."""
 
@@ -53,19 +56,30 @@ def tails(total: int, size: int, scale: float) -> tuple[float, float]:
     q = math.exp(-1 / scale)
     j = np.arange(size + 1, dtype=float)
     weight = np.exp(log_binomial(size, j, 2 * q / (1 + q)))
-    success = -math.expm1(-1 / scale)
-
-    def below(most: int) -> NDArray[np.float64]:
-        """P(J more than a negative binomial number is at most `most`) for each J."""
-        rest = np.maximum(most - j, -1.0)
-        inside = np.where(rest >= 0, special.betainc(np.maximum(j, 1), rest + 1, success), 0.0)
-        return np.where(j == 0, float(most >= 0), inside)
-
-    lower = float((weight * below(total)).sum())
-    rest = np.maximum(total - 1 - j, -1.0)
-    beyond = np.where(rest >= 0, special.betaincc(np.maximum(j, 1), rest + 1, success), 1.0)
-    upper = float((weight * np.where(j == 0, float(total <= 0), beyond)).sum())
+    lower = float((weight * np.where(j == 0, float(total >= 0), _waits(total - j, j, scale)[0])).sum())
+    upper = float((weight * np.where(j == 0, float(total <= 0), _waits(total - 1 - j, j, scale)[1])).sum())
     return lower, upper
+
+
+def _waits(
+    most: NDArray[np.float64], j: NDArray[np.float64], scale: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the chances that a negative binomial number of j successes is at most `most`, and above it.
+
+    At scales from `LARGE` on the incomplete beta function is an incomplete gamma function, but for a share of
+    about 1 over the square of the number of trials.
+    """
+    rest, successes = np.maximum(most, 0), np.maximum(j, 1)
+    if scale >= LARGE:
+        place = (rest + 1 + (successes - 1) / 2) / scale
+        below, above = special.gammainc(successes, place), special.gammaincc(successes, place)
+    else:
+        success = -math.expm1(-1 / scale)
+        below = special.betainc(successes, rest + 1, success)
+        above = special.betaincc(successes, rest + 1, success)
+    # SciPy 1.17's incomplete beta function is not a number at some places of large arguments.
+    below, above = np.where(np.isnan(below), 1 - above, below), np.where(np.isnan(above), 1 - below, above)
+    return np.where(most >= 0, below, 0.0), np.where(most >= 0, above, 1.0)
 
 
 def power(scale: float, size: int, factor: float, alarm: float) -> float:
