@@ -7,6 +7,7 @@ successes: its distribution function is a sum over J of regularised incomplete b
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,10 +18,10 @@ from scipy import special
 
 from suffice.auditing.result import Finding
 from suffice.auditing.running import added_to
+from suffice.pipeline.chunk.exact_sums import zeros
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.mechanism import mechanism
-from suffice.pipeline.reduce.tree import zero_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,14 +104,21 @@ class NoiseLevel:
     power: float
 
 
-def one_run(runner: Runner, plan: Plan) -> dict[str, NDArray[Any]]:
-    """Have the mechanism add noise to sums of no rows, and return it, by statistic, flat."""
+def one_run(runner: Runner, plan: Plan, size: int) -> dict[str, NDArray[Any]]:
+    """Have the mechanism add noise to sums of no rows, and return it, by statistic, flat.
+
+    Each statistic has as many cells as give it `size` draws: the mechanism takes them one like another.
+    """
     job = chunk_job(runner.spec, runner.window)
-    drawn: dict[str, list[NDArray[Any]]] = {statistic.name: [] for statistic in plan.statistics}
-    with closing(mechanism.privatize(ExactTotals(zero_sums(job)), runner.spec, plan)) as blocks:
-        for name, block in blocks:
-            drawn[name].append(np.asarray(block).astype(object).ravel())
-    return {name: np.concatenate(blocks) for name, blocks in drawn.items()}
+    drawn: dict[str, NDArray[Any]] = {}
+    for statistic in plan.statistics:
+        n_cells = max(1, -(-size // statistic.n_values))
+        sums = zeros({statistic.name: job.measures[statistic.name]}, n_cells)
+        alone = dataclasses.replace(plan, statistics=(statistic,))
+        with closing(mechanism.privatize(ExactTotals(sums), runner.spec, alone)) as blocks:
+            taken = [np.asarray(block).astype(object).ravel() for _, block in blocks]
+        drawn[statistic.name] = np.concatenate(taken)
+    return drawn
 
 
 def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_only: bool) -> NoiseLevel:
@@ -128,7 +136,7 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     """
     plan = runner.plan()
     job = chunk_job(runner.spec, runner.window)
-    base = added_to(zero_sums(job), runner.spec, plan)
+    base = added_to(zeros(job.measures, 1), runner.spec, plan)
     runs: dict[str, list[NDArray[Any]]] = {statistic.name: [] for statistic in plan.statistics}
     for seen in released:
         for name, noise in _published_noise(seen, plan).items():
@@ -137,13 +145,12 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     alarm = FALSE_ALARM / (_TESTS * max(1, len(plan.statistics)))
     total = 0
     for size in (min(FIRST_DRAWS, draws), draws):
-        while any(len(each) < 2 or sum(map(len, each)) < size for each in runs.values()):
-            fresh = one_run(runner, plan)
-            for name, noise in fresh.items():
+        for _ in range(2):
+            for name, noise in one_run(runner, plan, -(-size // 2)).items():
                 runs[name].append(noise)
         for statistic in plan.statistics:
             if statistic.sample is None:
-                findings += _tested(statistic, runs[statistic.name], size, alarm)
+                findings += _tested(statistic, runs[statistic.name], alarm)
             else:
                 findings += _tested_sample(base[statistic.name][0], statistic, runs[statistic.name], alarm)
         total = sum(sum(map(len, each)) for each in runs.values())
@@ -163,13 +170,9 @@ def _published_noise(seen: Observed, plan: Plan) -> dict[str, NDArray[Any]]:
     }
 
 
-def _tested(statistic: Any, runs: list[NDArray[Any]], size: int, alarm: float) -> Iterator[Finding]:
+def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[Finding]:
     name, scale = statistic.name, statistic.scale
-    noise = (
-        np.concatenate(runs)[:size]
-        if len(runs[0]) < size
-        else np.concatenate(runs)[: max(size, len(runs[0]))]
-    )
+    noise = np.concatenate(runs)
     magnitudes = int(sum(abs(int(each)) for each in noise))
     below, above = tails(magnitudes, len(noise), scale)
     if 2 * min(below, above) < alarm:
