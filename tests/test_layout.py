@@ -37,7 +37,7 @@ def source_files(repository: Path, pattern: str) -> dict[str, Path]:
     files = {f"suffice/{path.name}": path for path in own.glob(pattern)}
     tops |= {
         f"suffice/{name}": own / name
-        for name in ("cli", "data_files", "doctor", "monitoring", "pages", "plots", "profile")
+        for name in ("auditing", "cli", "data_files", "doctor", "monitoring", "pages", "plots", "profile")
     }
     for prefix, top in tops.items():
         files |= {f"{prefix}/{path.relative_to(top).as_posix()}": path for path in top.rglob(pattern)}

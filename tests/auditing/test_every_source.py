@@ -54,6 +54,6 @@ def test_neighbours_of_random_specs_lose_no_more_than_declared(tmp_path: Path) -
         assert level.findings == [], (number, spec.canonical_plan(), level.findings[:3])
         assert level.largest <= 1
         pairs += level.pairs
-        reached += level.largest == 1
+        reached += level.largest > 1 - 1e-12
     assert pairs == N_SPECS * N_PAIRS
     assert reached > 0.9 * N_SPECS

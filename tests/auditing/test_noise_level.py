@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from suffice.auditing import noise_level
 from suffice.auditing.audit import FALSE_ALARM as WHOLE
 from suffice.auditing.black_box import FALSE_ALARM as BLACK_BOX
 from suffice.auditing.mutants import MUTANTS, mutants_of
@@ -26,8 +27,16 @@ def test_the_law_of_the_sum_is_that_of_its_convolution(scale: float, size: int) 
     below = np.cumsum(law)
     for total in np.searchsorted(below, [1e-9, 1e-4, 0.3, 0.5, 0.9, 1 - 1e-6]):
         lower, upper = tails(int(total), size, scale)
-        assert lower == pytest.approx(below[total], rel=1e-6, abs=1e-13)
-        assert upper == pytest.approx(1 - below[total] + law[total], rel=1e-6, abs=1e-13)
+        assert lower == pytest.approx(below[total], rel=1e-6, abs=1e-12)
+        assert upper == pytest.approx(1 - below[total] + law[total], rel=1e-6, abs=1e-12)
+
+
+def test_both_forms_of_the_law_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    totals = [int(share * DRAWS * 1e6) for share in (0.88, 0.95, 1.0, 1.1)]
+    gamma = [tails(total, DRAWS, 1e6) for total in totals]
+    monkeypatch.setattr(noise_level, "LARGE", 1e9)
+    beta = [tails(total, DRAWS, 1e6) for total in totals]
+    assert np.allclose(gamma, beta, rtol=1e-6, atol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e11, 2.0**55])

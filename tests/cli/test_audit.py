@@ -1,4 +1,4 @@
-"""`suffice audit`: a spec is audited in a process of its own, and a grant demands the result."""
+"""`suffice audit`: a spec is audited in a process of its own, and a grant demands it (`audit-a-spec.md`)."""
 
 from __future__ import annotations
 

@@ -90,11 +90,12 @@ SPECS: dict[str, dict[str, Any]] = {
                 "column": "carrier",
                 "categories": ["UA", "DL"],
                 "order": "leg",
+                "transitions": 3,
             }
         }
     ),
     "whole units": changed(
-        statistics={"delay": {**DELAY, "rows_of": "units"}, "rows": {"family": "rows_per_unit"}}
+        statistics={"delay": {**DELAY, "rows_of": "units"}, "rows": {"family": "rows_per_unit", "upper": 5}}
     ),
     "rows and units": changed(
         statistics={

@@ -11,7 +11,8 @@ import numpy as np
 from scipy import special
 
 from suffice.auditing.result import Finding, Level
-from suffice.pipeline.chunk.exact_sums import combine
+from suffice.auditing.running import added_to
+from suffice.pipeline.chunk.exact_sums import Table, combine
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.mechanism import mechanism
 
@@ -39,11 +40,9 @@ def try_black_box(
     if plan.epsilon < LEAST_EPSILON or pair is None:
         said = f"epsilon is below {LEAST_EPSILON}" if pair else "no pair of neighbours differs in its sums"
         return Level(name=BLACK_BOX, trials=0, of="runs", said=said), []
-    first, second = (runner.totals(data) for data in pair)
-    scores = [
-        np.array([_score(_drawn(runner, plan, sums), first, second, plan) for _ in range(runs)])
-        for sums in map(runner.sums, pair)
-    ]
+    sums = [runner.sums(data) for data in pair]
+    first, second = (added_to(combine([each]), runner.spec, plan) for each in sums)
+    scores = [_scores(_drawn(runner, plan, each, runs), first, second, plan, runs) for each in sums]
     bound = max(_bound(scores[0], scores[1]), _bound(-scores[1], -scores[0]))
     ratio = bound / float(plan.epsilon)
     level = Level(name=BLACK_BOX, trials=2 * runs, of="runs", largest=f"{max(ratio, 0.0):.3f}")
@@ -53,29 +52,37 @@ def try_black_box(
     return level, []
 
 
-def _drawn(runner: Runner, plan: Plan, sums: Sums) -> Totals:
-    """Have the mechanism draw for a copy of the sums of a data set."""
+def _drawn(runner: Runner, plan: Plan, sums: Sums, runs: int) -> Totals:
+    """Have the mechanism draw for so many copies of the sums of a data set, side by side."""
+    copies = {
+        name: Table(
+            low=np.tile(table.low, (runs, 1)),
+            high=None if table.high is None else np.tile(table.high, (runs, 1)),
+        )
+        for name, table in sums.items()
+    }
     drawn: dict[str, list[NDArray[Any]]] = {}
-    copied = combine([sums])
-    with closing(mechanism.privatize(ExactTotals(copied), runner.spec, plan)) as blocks:
+    with closing(mechanism.privatize(ExactTotals(copies), runner.spec, plan)) as blocks:
         for name, block in blocks:
             drawn.setdefault(name, []).append(np.asarray(block).astype(object))
     return {name: np.concatenate(blocks) for name, blocks in drawn.items()}
 
 
-def _score(drawn: Totals, first: Totals, second: Totals, plan: Plan) -> float:
-    """Return how much likelier a release is of the first data set than of the second, in nats."""
-    score = 0.0
+def _scores(drawn: Totals, first: Totals, second: Totals, plan: Plan, runs: int) -> NDArray[np.float64]:
+    """Return how much likelier each release is of the first data set than of the second, in nats."""
+    scores = np.zeros(runs)
     for statistic in plan.statistics:
-        y, s, t = drawn[statistic.name], first[statistic.name], second[statistic.name]
+        s, t = first[statistic.name], second[statistic.name]
+        values = drawn[statistic.name].reshape(runs, len(s), -1)
         if statistic.sample is None:
-            score += float((abs(y - t) - abs(y - s)).sum() / Fraction(statistic.scale))
+            change = (abs(values - t) - abs(values - s)).sum(axis=(1, 2))
+            scores += np.array([float(Fraction(int(each)) / Fraction(statistic.scale)) for each in change])
             continue
-        for cell, chosen in enumerate(y.astype(int)):
+        for cell in range(len(s)):
             one, two = (each[cell].astype(float) / statistic.sample.scale for each in (s, t))
-            score += float((one[chosen] - two[chosen]).sum())
-            score -= len(chosen) * float(special.logsumexp(one) - special.logsumexp(two))
-    return score
+            ratios = (one - special.logsumexp(one)) - (two - special.logsumexp(two))
+            scores += ratios[values[:, cell].astype(int)].sum(axis=1)
+    return scores
 
 
 def _bound(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:

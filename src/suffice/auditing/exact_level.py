@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.auditing.result import Finding
+from suffice.auditing.scratch_sources import rows_as_stored
 from suffice.auditing.second_reading import allowed
-from suffice.auditing.typed_files import stored_rows
 from suffice.errors import SufficeError
 from suffice.pipeline.families import FAMILIES
 
@@ -37,6 +37,8 @@ class ExactLevel:
         The pair that has it.
     spread : int
         In how many totals that pair differs: in few, outputs tell most.
+    refused : str
+        How the last pair ended of which neither was read; it is no trial.
     """
 
     pairs: int
@@ -44,6 +46,7 @@ class ExactLevel:
     findings: list[Finding]
     strongest: tuple[DataSet, DataSet] | None
     spread: int = 0
+    refused: str = ""
 
 
 def joint_loss(first: Totals, second: Totals, plan: Plan) -> Fraction:
@@ -97,18 +100,22 @@ def try_chains(
             if seen.findings and first_only:
                 return seen
             before = data, now
+    if not seen.pairs and seen.refused:
+        seen.findings.append(Finding(level=EXACT, check="reading", what=f"no data set: {seen.refused}"))
     return seen
 
 
 def _compare(
     first: tuple[DataSet, Totals | str], second: tuple[DataSet, Totals | str], plan: Plan, seen: ExactLevel
 ) -> None:
+    if isinstance(first[1], str) and first[1] == second[1]:
+        seen.refused = first[1]
+        return
     seen.pairs += 1
     if isinstance(first[1], str) or isinstance(second[1], str):
-        if type(first[1]) is not type(second[1]) or first[1] != second[1]:
-            ends = [each[1] if isinstance(each[1], str) else "exit 0" for each in (first, second)]
-            what = f"{second[0].what}: {' beside '.join(ends)}"
-            seen.findings.append(Finding(level=EXACT, check="status of neighbours", what=what))
+        ends = [each[1] if isinstance(each[1], str) else "exit 0" for each in (first, second)]
+        what = f"{second[0].what}: {' beside '.join(ends)}"
+        seen.findings.append(Finding(level=EXACT, check="status of neighbours", what=what))
         return
     ratio = joint_loss(first[1], second[1], plan) / plan.epsilon
     spread = sum(int((second[1][name] != first[1][name]).sum()) for name in first[1])
@@ -122,7 +129,7 @@ def _compare(
 
 def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen: ExactLevel) -> None:
     """Compare totals with the rows that a second reading of units and cells lets in."""
-    rows = [row for part in data.parts for row in stored_rows(part, runner.schema)]
+    rows = rows_as_stored(runner.spec, runner.schema, data)
     expected = allowed(runner.spec, rows, runner.window)
     for statistic in plan.statistics:
         if statistic.sample is not None or plan.n_is_public:

@@ -192,7 +192,7 @@ class Maker:
             if self.rng.random() < 0.5:
                 return number
             large = int(self._chosen(LARGE_IDS))
-            return large - number if large > 0 else large + number
+            return large - 8 * number if large > 0 else large + 8 * number  # so that no two are equal
         made: dict[TypeFamily, Any] = {
             TypeFamily.TEXT: f"{self._chosen(_TEXT_IDS)}{number}",
             TypeFamily.BOOLEAN: bool(number % 2),

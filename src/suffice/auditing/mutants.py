@@ -75,13 +75,20 @@ def _has_unit(plan: Plan) -> bool:
 
 def _keeps_rows(plan: Plan) -> bool:
     """Tell whether some statistic takes the rows that units keep."""
-    return plan.column_unit is not None and plan.column_unit.max_rows <= MOST_ROWS
+    unit = plan.column_unit
+    of_rows = any((statistic.rows_of or "").startswith("of rows kept") for statistic in plan.statistics)
+    return unit is not None and unit.max_rows <= MOST_ROWS and of_rows
 
 
 def _has_number_units(plan: Plan) -> bool:
-    """Tell whether rows without a unit are units of their own, and units may be numbers."""
+    """Tell whether rows without a unit are units of their own, and units may be numbers.
+
+    One row alone makes no transition.
+    """
     unit = plan.column_unit
-    return unit is not None and str(unit.nulls) == "own_unit" and str(unit.type) != "text"
+    if unit is None or str(unit.nulls) != "own_unit" or str(unit.type) == "text":
+        return False
+    return any(statistic.family != "markov_chain" for statistic in plan.statistics)
 
 
 def _has_noise(plan: Plan) -> bool:
@@ -161,8 +168,8 @@ def _at_making(change: Callable[[Sums], None]) -> Iterator[None]:
     make = ExactTotals.__init__
 
     def changed(totals: ExactTotals, sums: Sums) -> None:
-        change(sums)
         make(totals, sums)
+        change(sums)
 
     with patched(ExactTotals, "__init__", changed):
         yield

@@ -7,6 +7,7 @@ successes: its distribution function is a sum over J of regularised incomplete b
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,10 +18,10 @@ from scipy import special
 
 from suffice.auditing.result import Finding
 from suffice.auditing.running import added_to
+from suffice.pipeline.chunk.exact_sums import zeros
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.mechanism import mechanism
-from suffice.pipeline.reduce.tree import zero_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,9 @@ NOISE = "noise"
 DRAWS = 2000
 FIRST_DRAWS = 250
 """What is looked at first: most of what is wrong shows there."""
+
+LARGE = 1e5
+"""Scales from which on a gamma law stands for the negative binomial one."""
 
 FALSE_ALARM = 5e-7
 """Chance that right noise of all statistics fails any of these tests."""
@@ -53,19 +57,30 @@ def tails(total: int, size: int, scale: float) -> tuple[float, float]:
     q = math.exp(-1 / scale)
     j = np.arange(size + 1, dtype=float)
     weight = np.exp(log_binomial(size, j, 2 * q / (1 + q)))
-    success = -math.expm1(-1 / scale)
-
-    def below(most: int) -> NDArray[np.float64]:
-        """P(J more than a negative binomial number is at most `most`) for each J."""
-        rest = np.maximum(most - j, -1.0)
-        inside = np.where(rest >= 0, special.betainc(np.maximum(j, 1), rest + 1, success), 0.0)
-        return np.where(j == 0, float(most >= 0), inside)
-
-    lower = float((weight * below(total)).sum())
-    rest = np.maximum(total - 1 - j, -1.0)
-    beyond = np.where(rest >= 0, special.betaincc(np.maximum(j, 1), rest + 1, success), 1.0)
-    upper = float((weight * np.where(j == 0, float(total <= 0), beyond)).sum())
+    lower = float((weight * np.where(j == 0, float(total >= 0), _waits(total - j, j, scale)[0])).sum())
+    upper = float((weight * np.where(j == 0, float(total <= 0), _waits(total - 1 - j, j, scale)[1])).sum())
     return lower, upper
+
+
+def _waits(
+    most: NDArray[np.float64], j: NDArray[np.float64], scale: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the chances that a negative binomial number of j successes is at most `most`, and above it.
+
+    At scales from `LARGE` on the incomplete beta function is an incomplete gamma function, but for a share of
+    about 1 over the square of the number of trials.
+    """
+    rest, successes = np.maximum(most, 0), np.maximum(j, 1)
+    if scale >= LARGE:
+        place = (rest + 1 + (successes - 1) / 2) / scale
+        below, above = special.gammainc(successes, place), special.gammaincc(successes, place)
+    else:
+        success = -math.expm1(-1 / scale)
+        below = special.betainc(successes, rest + 1, success)
+        above = special.betaincc(successes, rest + 1, success)
+    # SciPy 1.17's incomplete beta function is not a number at some places of large arguments.
+    below, above = np.where(np.isnan(below), 1 - above, below), np.where(np.isnan(above), 1 - below, above)
+    return np.where(most >= 0, below, 0.0), np.where(most >= 0, above, 1.0)
 
 
 def power(scale: float, size: int, factor: float, alarm: float) -> float:
@@ -89,14 +104,21 @@ class NoiseLevel:
     power: float
 
 
-def one_run(runner: Runner, plan: Plan) -> dict[str, NDArray[Any]]:
-    """Have the mechanism add noise to sums of no rows, and return it, by statistic, flat."""
+def one_run(runner: Runner, plan: Plan, size: int) -> dict[str, NDArray[Any]]:
+    """Have the mechanism add noise to sums of no rows, and return it, by statistic, flat.
+
+    Each statistic has as many cells as give it `size` draws: the mechanism takes them one like another.
+    """
     job = chunk_job(runner.spec, runner.window)
-    drawn: dict[str, list[NDArray[Any]]] = {statistic.name: [] for statistic in plan.statistics}
-    with closing(mechanism.privatize(ExactTotals(zero_sums(job)), runner.spec, plan)) as blocks:
-        for name, block in blocks:
-            drawn[name].append(np.asarray(block).astype(object).ravel())
-    return {name: np.concatenate(blocks) for name, blocks in drawn.items()}
+    drawn: dict[str, NDArray[Any]] = {}
+    for statistic in plan.statistics:
+        n_cells = max(1, -(-size // statistic.n_values))
+        sums = zeros({statistic.name: job.measures[statistic.name]}, n_cells)
+        alone = dataclasses.replace(plan, statistics=(statistic,))
+        with closing(mechanism.privatize(ExactTotals(sums), runner.spec, alone)) as blocks:
+            taken = [np.asarray(block).astype(object).ravel() for _, block in blocks]
+        drawn[statistic.name] = np.concatenate(taken)
+    return drawn
 
 
 def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_only: bool) -> NoiseLevel:
@@ -114,7 +136,7 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     """
     plan = runner.plan()
     job = chunk_job(runner.spec, runner.window)
-    base = added_to(zero_sums(job), runner.spec, plan)
+    base = added_to(zeros(job.measures, 1), runner.spec, plan)
     runs: dict[str, list[NDArray[Any]]] = {statistic.name: [] for statistic in plan.statistics}
     for seen in released:
         for name, noise in _published_noise(seen, plan).items():
@@ -123,13 +145,12 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     alarm = FALSE_ALARM / (_TESTS * max(1, len(plan.statistics)))
     total = 0
     for size in (min(FIRST_DRAWS, draws), draws):
-        while any(len(each) < 2 or sum(map(len, each)) < size for each in runs.values()):
-            fresh = one_run(runner, plan)
-            for name, noise in fresh.items():
+        for _ in range(2):
+            for name, noise in one_run(runner, plan, -(-size // 2)).items():
                 runs[name].append(noise)
         for statistic in plan.statistics:
             if statistic.sample is None:
-                findings += _tested(statistic, runs[statistic.name], size, alarm)
+                findings += _tested(statistic, runs[statistic.name], alarm)
             else:
                 findings += _tested_sample(base[statistic.name][0], statistic, runs[statistic.name], alarm)
         total = sum(sum(map(len, each)) for each in runs.values())
@@ -149,13 +170,9 @@ def _published_noise(seen: Observed, plan: Plan) -> dict[str, NDArray[Any]]:
     }
 
 
-def _tested(statistic: Any, runs: list[NDArray[Any]], size: int, alarm: float) -> Iterator[Finding]:
+def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[Finding]:
     name, scale = statistic.name, statistic.scale
-    noise = (
-        np.concatenate(runs)[:size]
-        if len(runs[0]) < size
-        else np.concatenate(runs)[: max(size, len(runs[0]))]
-    )
+    noise = np.concatenate(runs)
     magnitudes = int(sum(abs(int(each)) for each in noise))
     below, above = tails(magnitudes, len(noise), scale)
     if 2 * min(below, above) < alarm:

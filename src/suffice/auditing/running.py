@@ -133,6 +133,7 @@ class Runner:
     passes: int = 0
     releases: int = 0
     _draws_seen: Callable[[], None] | None = None
+    _in_release: bool = False
     _drawn_from: list[Totals] = field(default_factory=list)
     _manifest: bytes = b""
 
@@ -210,7 +211,7 @@ class Runner:
         self._drawn_from = []
         self._draws_seen = lambda: _must_be_drawing(url, faults)
         said = io.StringIO()
-        status = "0"
+        status, self._in_release = "0", True
         with _heard(said):
             try:
                 releasing.carry_out(
@@ -227,7 +228,7 @@ class Runner:
             except Exception as error:  # noqa: BLE001 - a mutant may raise anything
                 status = f"1 {type(error).__name__}"
                 said.write(f"{error}\n")
-        self._draws_seen = None
+        self._draws_seen, self._in_release = None, False
         if len(self._drawn_from) > 1:
             faults.append("noise was drawn twice in one run")
         shape, values = _shape(place, self._manifest)
@@ -268,7 +269,8 @@ class Runner:
             privatize = mechanism.privatize
 
             def seen(totals: Any, spec: Spec, plan: Plan) -> Any:
-                self._drawn_from.append(added_to(totals._sums, spec, plan))  # noqa: SLF001 - looked at, not taken
+                if self._in_release:
+                    self._drawn_from.append(added_to(totals._sums, spec, plan))  # noqa: SLF001 - looked at, not taken
                 return privatize(totals, spec, plan)
 
             stack.enter_context(patched(ReleaseStore, "put_manifest", put_marked))

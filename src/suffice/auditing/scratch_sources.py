@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from suffice.auditing.hostile_rows import DataSet, Part
-from suffice.auditing.typed_files import table_of, write_parquet
+from suffice.auditing.typed_files import stored_rows, table_of, write_parquet
 from suffice.pipeline.declaration.hive_columns import NULL_FOLDER
 
 if TYPE_CHECKING:
@@ -67,15 +67,31 @@ def _parquet(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
     )
 
 
-def _folders(hive: Any, schema: Schema, part: Part, root: Path, name: str) -> None:
-    stored = {column: of for column, of in schema.items() if column not in hive}
+def rows_as_stored(spec: Spec, schema: Schema, data: DataSet) -> list[Row]:
+    """Return all rows as the files hold them, whose types follow from the rows of each."""
+    hive = getattr(spec.source, "hive", {}) if kind_tried(spec)[0] in LOOSE else {}
+    files = [
+        Part(writer=part.writer, rows=tuple(rows))
+        for part in data.parts
+        for rows in _by_folder(hive, part).values()
+    ]
+    return [row for file in files for row in stored_rows(file, schema)]
+
+
+def _by_folder(hive: Any, part: Part) -> dict[str, list[Row]]:
+    """Return the rows of each folder, by its name."""
     by_folder: dict[str, list[Row]] = {}
     for row in part.rows:
         texts: dict[str, str] = {}
         for column, of in hive.items():
             texts |= _folder_texts(of, row.get(column))
         by_folder.setdefault("/".join(f"{key}={text}" for key, text in texts.items()), []).append(row)
-    for folder, rows in by_folder.items():
+    return by_folder
+
+
+def _folders(hive: Any, schema: Schema, part: Part, root: Path, name: str) -> None:
+    stored = {column: of for column, of in schema.items() if column not in hive}
+    for folder, rows in _by_folder(hive, part).items():
         (root / folder).mkdir(parents=True, exist_ok=True)
         write_parquet(table_of(rows, stored, part.writer), root / folder / name, part.writer)
 

@@ -134,7 +134,7 @@ def _code(domain: Domain, value: Any) -> int | None:
     if domain.kind is DomainKind.PERIOD:
         day = _day(value, domain.time_zone)
         label = None if day is None else period_label(day, domain.every or Every.DAY)
-        return domain.keys.index(label) if label in domain.keys else None
+        return next((code for code, key in enumerate(domain.keys) if key == label), None)
     if domain.kind is DomainKind.RANGE:
         number, keys = _number(value), domain.keys
         if not isinstance(keys, range) or number is None or number not in keys:

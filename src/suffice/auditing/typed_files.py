@@ -91,7 +91,10 @@ def write_parquet(table: pa.Table, path: Path, writer: str) -> None:
     """Write a table as one file, as its writer does."""
     settings: dict[str, Any] = {"row_group_size": max(1, table.num_rows // 2)}
     if writer == "spark":
-        settings |= {"compression": "snappy", "use_deprecated_int96_timestamps": True, "store_schema": False}
+        settings |= {"compression": "snappy", "store_schema": False}
+        # INT96, as Spark writes times, has no zone.
+        zoned = any(pa.types.is_timestamp(field.type) and field.type.tz for field in table.schema)
+        settings["use_deprecated_int96_timestamps"] = not zoned
     if writer == "duckdb":
         settings |= {"use_dictionary": True, "compression": "zstd"}
     pq.write_table(table, path, **settings)
