@@ -80,8 +80,9 @@ def posterior_of(
         ``clipped_cells`` and ``clipped_moments``); of Poisson, geometric and negative binomial counts that is
         exact, of exponential, gamma, Weibull, Pareto and Laplace columns and of normal ones with a known mean
         as exact as a lattice of 64 values a record is, of normal and lognormal columns as four moments of a
-        clipped record are, and of others it is not done. ``by-evidence``: modelled in cells in which the release counts records that
-        clipping moved, beyond what its noise does alone, and ignored in all others.
+        clipped record are, and of others it is not done. ``by-evidence``: modelled in cells in which the
+        release counts records that clipping moved, beyond what its noise does alone, and ignored in all
+        others.
     within_unit : {"modelled", "ignored"}
         Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
         design effect that their units tell, which is approximate, and then take no record for clipped; or
