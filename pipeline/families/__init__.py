@@ -74,6 +74,7 @@ NO_SUMS: dict[str, str] = {
 PUBLIC: dict[str, tuple[str, ...]] = {
     "": ("FAMILIES", "NO_SUMS"),
     "naive_bayes": ("NaiveBayesSpec", "estimated_tables"),
+    "shared.clipped_record": ("ClippedRecord",),
     "shared.contract": ("Absent", "Family", "MeanAndVariance"),
     "shared.counted_clipping": ("measure_counting",),
     "shared.counted_tables": ("concentrations",),

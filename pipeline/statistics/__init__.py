@@ -16,6 +16,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "block": ("Block", "ColumnBounds", "Parameters", "Quantity", "combination"),
     "clipped_counts": ("clipped_failures", "clipped_poisson"),
+    "clipped_gamma": ("clipped_gamma", "steps_of_gamma"),
     "count_table": (
         "CountTable",
         "Label",

@@ -300,7 +300,7 @@ def test_a_pooled_posterior_warns_of_clipping_and_says_what_it_is(months: list[s
     assert [cell["origin"] for cell in told["cells"] if cell["is_warned"]] == ["EWR", "JFK", "LGA"]
     text = suffice.text("pool", "delay", *modelled)
     for line in (
-        "clipping was to be modelled and is not in 3 of 3 cells",
+        "clipping is modelled in 3 of 3 cells",
         "method: noise-aware",
         f"disjoint: {first}, {second}",
     ):
@@ -344,8 +344,8 @@ def test_a_comparison_warns_of_clipping_and_says_what_it_is(months: list[str], s
     assert "diagnostics" not in document
     text = suffice.text(*modelled)
     for line in (
-        f"{first}: clipping was to be modelled and is not in 3 of 3 cells",
-        f"{second}: clipping was to be modelled and is not in 3 of 3 cells",
+        f"{first}: clipping is modelled in 3 of 3 cells",
+        f"{second}: clipping is modelled in 3 of 3 cells",
         "method: noise-aware",
         f"prior: {document['prior']}",
         "prior of N: 2000",
