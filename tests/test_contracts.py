@@ -130,6 +130,7 @@ class Place:
         captured = capsys.readouterr()
         document = json.loads(captured.out)
         drawn = document.pop("release_id", ""), document.pop("uri", "")
+        document.pop("released", None)  # the hour
         for file in document.get("files", ()):
             file["path"], file["sha256"] = file["path"].removeprefix(drawn[1]), len(file["sha256"])
         with open_ledger(self.ledger) as ledger:
