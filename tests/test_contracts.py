@@ -130,6 +130,7 @@ class Place:
         captured = capsys.readouterr()
         document = json.loads(captured.out)
         drawn = document.pop("release_id", ""), document.pop("uri", "")
+        document.pop("released", None)  # the hour
         for file in document.get("files", ()):
             file["path"], file["sha256"] = file["path"].removeprefix(drawn[1]), len(file["sha256"])
         with open_ledger(self.ledger) as ledger:
@@ -198,7 +199,7 @@ def test_no_writer_type_or_null_changes_status_or_text(
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("hive", [False, True])
 @pytest.mark.parametrize("unit", UNITS)
-def test_600_cases_are_one(
+def test_all_writers_types_and_nulls_are_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], unit: str, *, hive: bool
 ) -> None:
     place = Place(tmp_path / "here", unit, hive=hive)
@@ -396,3 +397,56 @@ def test_a_damaged_page_is_still_a_failure(tmp_path: Path) -> None:
     (place.folder / "a.parquet").write_bytes(content)
     with pytest.raises(StageFailedError):
         place.release()
+
+
+CSV = {"columns": {"stops": "integer", "day": "date", "cancelled": "boolean", "customer": "integer"}}
+HEAD = "customer,carrier,cancelled,stops,day\n"
+CSV_FILES = {
+    "rows": HEAD + "3,UA,true,1,2013-01-05\n",
+    "nothing": "",
+    "one blank": "\n",
+    "no unit": "carrier,cancelled,stops,day\nUA,true,1,2013-01-05\n",
+    "units twice": "customer,customer,cancelled,stops,day\n1,2,true,1,2013-01-05\n",
+    "no column": "customer,day\n3,2013-01-05\n",
+    "dirty": HEAD + "id of a person,UA,maybe,many,2013-02-30\n",
+    "malformed": HEAD + '"3,UA\n3\n',
+}
+
+
+@pytest.mark.parametrize("found", [*CSV_FILES, None])
+def test_lines_of_text_decide_nothing_either(tmp_path: Path, found: str | None) -> None:
+    place = Place(tmp_path / "here", "drop")
+    delimited = {"delimiter": ",", "quote": '"'}
+    place.make(contract("drop", kind="csv", source={"delimited": delimited, "dates": "iso_8601"}))
+    (place.data / "a.csv").write_text(CSV_FILES["rows"])
+    if found is None:
+        (place.data / "a.csv").unlink()
+    else:
+        (place.data / "b.csv").write_text(CSV_FILES[found])
+    source = {"csv": str(place.data), **CSV}
+    assert place.release(source=source).status == "published"
+    if found == "rows":
+        for other in (
+            {**source, "delimiter": ";"},
+            {**source, "columns": {**CSV["columns"], "stops": "text"}},
+        ):
+            with pytest.raises(SchemaError, match="by the account's contract"):
+                place.release(source=other, name="other")
+
+
+def test_what_a_folder_states_of_units_is_read_or_enters_nothing(tmp_path: Path) -> None:
+    """A folder without a unit may hold anybody's rows; under own_unit each of them would be one."""
+    place = Place(tmp_path / "here", "own_unit")
+    folders = {"customer": {"type": "integer", "keys": ["customer"], "is_made": False}}
+    place.make(contract("own_unit", source={"folders": folders}))
+    with open_ledger(place.ledger) as ledger:
+        ledger.grant("passengers", epsilon=Fraction(10**6), reason="exact", unwitnessed=True)
+    rows = {name: values for name, values in ROWS.items() if name != "customer"}
+    for folder in ("customer=7", "customer=nobody", "customer=__HIVE_DEFAULT_PARTITION__", "other=1"):
+        (place.data / folder).mkdir(exist_ok=True)
+        by_pyarrow(rows, place.data / folder / "a.parquet")
+    by_pyarrow({**rows, "customer": [1] * 6}, place.data / "customer=7" / "b.parquet")
+    privacy = {"epsilon": "100000", "neighboring": "add_or_remove_one", "unit": UNITS["own_unit"]}
+    source = {"parquet": str(place.data), "hive": {"customer": "integer"}}
+    release = place.release(source=source, privacy=privacy).release
+    assert sum(round(row["estimate"]) for row in release.table("carrier")) == 2

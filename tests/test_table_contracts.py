@@ -1,4 +1,4 @@
-"""Contracts over tables: a catalogue that does not fit is refused before a row is read, with nothing charged."""
+"""Contracts over tables: a catalogue that does not fit is refused before a row is read, uncharged."""
 
 from __future__ import annotations
 

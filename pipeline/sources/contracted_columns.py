@@ -56,10 +56,12 @@ class ContractedColumns:
         if inner is None:
             return None
         seen = inner.schema(stored)
-        constants = dict(inner.constants)
+        constants, is_folder = dict(inner.constants), isinstance(self.inner, FileColumns)
         read_as, as_numbers, has_rows = [], [], True
         for name, family in self.families:
             if name in constants:
+                # A table's log states nulls; a folder that states no unit may be anybody's.
+                has_rows &= name != self.unit or constants[name].is_valid or not is_folder
                 continue
             positions = seen.get_all_field_indices(name)
             kind = seen.field(positions[0]).type if len(positions) == 1 else None

@@ -121,6 +121,8 @@ class PinnedCsv:
     ----------
     files : tuple of CsvFile
         In the order of their paths.
+    without_rows : tuple of PinnedFile
+        Files that are there, and by the contract have no rows.
     n_columns : int
         Columns that the spec reads.
     contracted : PartSchema or None
@@ -128,6 +130,7 @@ class PinnedCsv:
     """
 
     files: tuple[CsvFile, ...]
+    without_rows: tuple[PinnedFile, ...]
     n_columns: int
     contracted: PartSchema | None
 
@@ -159,7 +162,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     columns = spec_columns(spec)
     known = frozenset({*columns, *source.columns, *(source.header or ())})
     unit = spec.privacy.column_unit.column if spec.privacy.column_unit else None
-    files = []
+    files, without_rows = [], []
     for path in _listed(address, may_be_empty=contract is not None):
         csv = _pinned(path, source, known, unit)
         if csv is None and contract is None:
@@ -170,11 +173,14 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
             raise UsageError(message)
         if csv is not None and (contract is None or csv.names_the_unit):
             files.append(csv)
+        else:
+            without_rows.append(_status(path))
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
         private=PinnedCsv(
             files=tuple(files),
+            without_rows=tuple(without_rows),
             n_columns=len(columns),
             contracted=None if contract is None else contract_schema(spec, contract, address),
         ),
@@ -230,7 +236,7 @@ def verify(pin: Pin, checksums: str) -> None:
     address = pin.public["address"]
     try:
         is_fit = fits(
-            [csv.file.address for csv in pin.private.files],
+            [file.address for file in _pinned_files(pin)],
             checksums,
             address,
             partial(reaches, address, kind=KIND),
@@ -250,8 +256,22 @@ def check(pin: Pin) -> None:
     StageFailedError
         Where a file is gone, or is not the pinned one.
     """
-    for csv in pin.private.files:
-        _check_pinned(csv.file)
+    for file in _pinned_files(pin):
+        _check_pinned(file)
+
+
+def _pinned_files(pin: Pin) -> Iterator[PinnedFile]:
+    pinned: PinnedCsv = pin.private
+    yield from (csv.file for csv in pinned.files)
+    yield from pinned.without_rows
+
+
+def _status(path: str) -> PinnedFile:
+    try:
+        return status(path)
+    except OSError:
+        message = f"{_PLACE}: {path} cannot be read"
+        raise UsageError(message) from None
 
 
 def _listed(address: str, *, may_be_empty: bool) -> Sequence[str]:

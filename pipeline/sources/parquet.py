@@ -84,12 +84,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         listed_files(address, hive, wanted, is_contracted=is_contracted)
     )
     if contract is not None:
-        unit = contract.unit_column
-        listed = [
-            (file, contracted(columns, spec, contract))
-            for file, columns in listed
-            if unit is None or not (isinstance(columns, FileColumns) and columns.lacks(unit))
-        ]
+        listed = [(file, contracted(columns, spec, contract)) for file, columns in listed]
     files = pin_files(listed, spec_columns(spec), place=_PLACE, root=address if hive else None)
     return Pin(
         kind=KIND,

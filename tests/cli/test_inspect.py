@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_counted(workspace: Workspace, suffice: Runner) -> 
 def test_a_proposed_contract_is_granted_and_kept(
     workspace: Workspace, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commands of the page "How to state a contract"."""
+    """The commands of `docs/how-to/state-a-contract.md`."""
     monkeypatch.chdir(tmp_path)
     Path("flights.yaml").write_text(Path(typed(workspace)).read_text())
     suffice.text("inspect", "flights.yaml", "--out", "contract.json")

@@ -15,6 +15,7 @@ import pytest
 import suffice
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.families import FAMILIES
+from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_decoder import decode_statistic
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import load_signer
@@ -137,6 +138,20 @@ def test_another_scale_of_the_noise_is_refused() -> None:
     found = judge(changed)
     assert all("scale" in one["message"] for one in found)
     assert judge([sealed(document)])[0]["code"] is None
+
+
+def test_a_contract_is_a_hash_or_left_out_for_both_readers() -> None:
+    document = documents()["families"]
+    assert "contract" not in document
+    stated = {"a" * 64: True, "A" * 64: False, "a" * 63: False, None: False, 5: False}
+    changed = [sealed({**document, "contract": value}) for value in stated]
+    for (value, is_read), data, found in zip(stated.items(), changed, judge(changed), strict=True):
+        assert (found["code"] is None) == is_read, found
+        if is_read:
+            assert parse_manifest(data).contract == value
+        else:
+            with pytest.raises(ReleaseCorruptError, match="contract"):
+                parse_manifest(data)
 
 
 @pytest.mark.audit

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
     from support.making import Workspace
 
@@ -54,7 +55,12 @@ class TableSource:
 
     KIND = TableSpec.kind
 
-    def pin(self, spec: Spec, window: str = "all") -> Pin:  # noqa: ARG002 - the contract's
+    def pin(
+        self,
+        spec: Spec,
+        window: str = "all",  # noqa: ARG002 - the protocol's
+        contract: DataContract | None = None,  # noqa: ARG002 - its columns are a catalogue's
+    ) -> Pin:
         assert isinstance(spec.source, TableSpec)
         name = spec.source.table
         if name not in TABLES:

@@ -81,7 +81,8 @@ def test_a_contract_is_of_the_accounts_unit_and_windows(ledger: Ledger) -> None:
 
 
 def test_something_guards_an_account_with_a_contract(ledger: Ledger) -> None:
-    for pins in ({}, {"stores": []}, {"witness": ""}):
+    without: tuple[dict[str, Any], ...] = ({}, {"stores": []}, {"witness": ""})
+    for pins in without:
         with pytest.raises(UsageError, match="nothing guards the account stated"):
             grant(ledger, contract(), unwitnessed=False, **pins)
     account = grant(ledger, contract(), unwitnessed=False, witness="s3://audit/witness")
