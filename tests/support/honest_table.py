@@ -1,8 +1,8 @@
 """The table of default answers' coverage: measured setting by setting, kept in a file, written to its page.
 
 ``python tests/support/honest_table.py --families exponential normal`` measures, and appends a line for each
-parameter to a file of JSON lines; what stands there is not measured again, so a run can be stopped. With
-``--table`` it writes the section of ``benchmarks/CALIBRATION.md`` from that file.
+parameter to a file of JSON lines. Cells that stand there are not measured again, so a run can be stopped,
+and one that asks for more cells adds them. With ``--table`` it writes the section of ``benchmarks/CALIBRATION.md`` from that file.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from support.honest_coverage import (
     is_slow,
     measure,
     settings,
+    together,
 )
 from support.honest_populations import WORLDS
 
@@ -43,15 +44,18 @@ SECTION = "## Default options, truths from no prior"
 
 
 def read(path: Path) -> list[Covered]:
-    """Read what was measured."""
+    """Read what was measured, runs of one setting and parameter together."""
     if not path.exists():
         return []
-    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    given: list[dict[str, Any]] = [
-        {key: tuple(value) if isinstance(value, list) else value for key, value in line.items()}
-        for line in lines
-    ]
-    return [Covered(**row) for row in given]
+    runs: dict[tuple[Any, ...], list[Covered]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = Covered(**{key: _tuples(value) for key, value in json.loads(line).items()})
+        runs.setdefault((*_key(row), row.parameter), []).append(row)
+    return [together(parts) for parts in runs.values()]
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _key(setting: Setting | Covered) -> tuple[str, str, int, str]:
@@ -61,15 +65,16 @@ def _key(setting: Setting | Covered) -> tuple[str, str, int, str]:
 def measure_all(
     chosen: Sequence[Setting], path: Path, *, cells: int, few: int, seconds: float, seed: int
 ) -> None:
-    """Measure what the file does not hold with as many cells, and append it."""
-    known = {_key(row) for row in read(path)}
+    """Measure the cells that the file lacks to as many of each setting, and append them."""
+    known = {_key(row): row.cells for row in read(path)}
     for setting in chosen:
-        if _key(setting) in known:
+        done = known.get(_key(setting), 0)
+        lacks = (few if is_slow(setting.family) else cells) - done
+        if lacks <= 0:
             continue
-        asked = few if is_slow(setting.family) else cells
         begun = time.monotonic()
         try:
-            rows = measure(setting, asked, generator_of(setting, seed), seconds, seed)
+            rows = measure(setting, lacks, generator_of(setting, seed, done), seconds, seed + done)
         except Exception as error:  # noqa: BLE001 - one family that fails stops no other
             _say(f"{setting}: {type(error).__name__}: {error}")
             continue
@@ -78,8 +83,9 @@ def measure_all(
         for row in rows:
             _say(
                 f"{setting} {row.parameter} ({row.cells}): {_percent(row.noise_aware)}; worst "
-                f"{100 * row.worst:.0f}; oracle {_percent(row.oracle)}; plug-in {_percent(row.plug_in)}; "
-                f"width {row.widths[0]:.3g} {row.widths[1]:.3g}; {time.monotonic() - begun:.1f} s",
+                f"{100 * min(map(min, row.by_entry)):.0f}; oracle {_percent(row.oracle)}; plug-in "
+                f"{_percent(row.plug_in)}; width {row.widths[0]:.3g} {row.widths[1]:.3g}; "
+                f"{time.monotonic() - begun:.1f} s",
             )
 
 
