@@ -3,9 +3,9 @@
     PYTHONPATH=tests python benchmarks/posterior_ratios.py CHECKOUT [--cells 40] [--turns 5] [FAMILY ...]
 
 CHECKOUT is a work tree of the other version. Both take the same released values, of the cells of
-``tests/support/honest_coverage.py`` in the world of the model, behind the noise of epsilon 1: the posterior under
-default options, means, standard deviations and 95 % intervals. A process of each version takes its turn after the
-other's; of every family the first turn is not counted.
+``tests/support/honest_coverage.py`` in the world of the model, behind the noise of epsilon 1: the posterior
+under default options, means, standard deviations and 95 % intervals. A process of each version takes its turn
+after the other's; of every family the first turn is not counted.
 """
 
 from __future__ import annotations
@@ -54,12 +54,11 @@ def main() -> None:
 
 
 def _questions(families: list[str], cells: int) -> Any:
+    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+    from suffice.pipeline.statistics.simulated_sums import discrete_laplace  # noqa: PLC0415
     from support.entries import entry_of  # noqa: PLC0415 - workers have another version's
     from support.honest_coverage import Setting, cells_of, generator_of, groups_of  # noqa: PLC0415
     from support.honest_populations import MODEL, populations  # noqa: PLC0415
-
-    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
-    from suffice.pipeline.statistics.simulated_sums import discrete_laplace  # noqa: PLC0415
 
     for family in families or FAMILIES:
         for n in ROWS:
@@ -90,7 +89,7 @@ def _questions(families: list[str], cells: int) -> Any:
 
 def _worker(root: Path) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(  # noqa: S603 - this file
+    return subprocess.Popen(
         [sys.executable, str(Path(__file__).resolve()), "--worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -100,11 +99,8 @@ def _worker(root: Path) -> subprocess.Popen[str]:
 
 
 def _asked(worker: subprocess.Popen[str], question: dict[str, Any]) -> float:
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    worker.stdin.write(json.dumps(question) + "\n")
-    worker.stdin.flush()
-    return float(worker.stdout.readline())
+    print(json.dumps(question), file=worker.stdin, flush=True)
+    return float(next(iter(worker.stdout or ())))
 
 
 def _answer() -> None:

@@ -1,4 +1,4 @@
-"""What it takes to count the records that clipping moved: prices of one width, exact multiples of each other."""
+"""What counting the records that clipping moved takes: prices of one width, exact multiples of each other."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 ``python tests/support/honest_table.py --families exponential normal`` measures, and appends a line for each
 parameter to a file of JSON lines. Cells that stand there are not measured again, so a run can be stopped,
-and one that asks for more cells adds them. With ``--table`` it writes the section of ``benchmarks/CALIBRATION.md`` from that file.
+and one that asks for more cells adds them. With ``--table`` it writes the section of
+``benchmarks/CALIBRATION.md`` from that file.
 """
 
 from __future__ import annotations
