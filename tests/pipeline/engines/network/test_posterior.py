@@ -207,7 +207,7 @@ def distribution_of(
     counts = noisy or [np.full((1, *table.shape), 7.0) for table in released]
     prior = [np.ones((table.size // table.shape[-1], table.shape[-1])) for table in released]
     return decomposition.network_distribution(
-        released, noisy_tables(released, counts, 2.0, Uniform(0, 200)), prior
+        released, noisy_tables(released, counts, 2.0, Uniform(0, 2000)), prior
     )
 
 
