@@ -70,8 +70,8 @@ class Covered:
         Of each cell so many entries, over which coverage and width are means.
     noise_aware, oracle, plug_in : tuple of float
         Coverage at 50, 80 and 95 %: by default; the plug-in posterior of exact sums; that of noisy ones.
-    by_entry : tuple of tuple of float
-        Coverage at 95 % by population and entry, by default.
+    worst : float
+        Coverage at 95 % of the entry or population where it is least, by default; a mean over runs.
     below : float
         The share of truths below their 95 % intervals, by default.
     widths : tuple of float
@@ -90,7 +90,7 @@ class Covered:
     noise_aware: tuple[float, ...]
     oracle: tuple[float, ...]
     plug_in: tuple[float, ...]
-    by_entry: tuple[tuple[float, ...], ...]
+    worst: float
     below: float
     widths: tuple[float, ...]
     seconds: float
@@ -271,10 +271,7 @@ def _covered(
         noise_aware=shares[0],
         oracle=shares[1],
         plug_in=shares[2],
-        by_entry=tuple(
-            tuple(float(share) for share in entries[population == each].mean(axis=0))
-            for each in np.unique(population)
-        ),
+        worst=float(min(entries[population == one].mean(axis=0).min() for one in np.unique(population))),
         below=float(below.mean()),
         widths=tuple(float(np.median(each)) for each in wide),
         seconds=seconds,
@@ -305,7 +302,7 @@ def together(parts: Sequence[Covered]) -> Covered:
         noise_aware=tuple(mean([part.noise_aware for part in parts]).tolist()),
         oracle=tuple(mean([part.oracle for part in parts]).tolist()),
         plug_in=tuple(mean([part.plug_in for part in parts]).tolist()),
-        by_entry=tuple(map(tuple, mean([part.by_entry for part in parts]).tolist())),
+        worst=float(mean([part.worst for part in parts])),
         below=float(mean([part.below for part in parts])),
         widths=tuple(mean([part.widths for part in parts]).tolist()),
         seconds=float(mean([part.seconds for part in parts])),
