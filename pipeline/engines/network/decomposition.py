@@ -7,8 +7,8 @@ may be less than the whole network, is told in ``counts.network.parts``.
 A *family* here is all nodes with the same parents: features of one class, the combination of the parents'
 categories. Where that is a single root, its counts are margins of the nodes' tables; it has no table of its
 own, and its probabilities belong to the family. A root that is nobody's only parent is a categorical
-variable. Where the parents are no single root, their combinations have a prior of Dirichlet(1). A part with a table of
-more than ``MOST_ENTRIES`` entries is taken family by family, whose margins are then not reconciled.
+variable. Where the parents are no single root, their combinations have a prior of Dirichlet(1). A part with a
+table of more than ``MOST_ENTRIES`` entries is taken family by family, whose margins are then not reconciled.
 """
 
 from __future__ import annotations
