@@ -50,10 +50,10 @@ def read(path: Path) -> list[Covered]:
         return []
     runs: dict[tuple[Any, ...], list[Covered]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
-        given: dict[str, Any] = json.loads(line)
-        row = Covered(
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-        )
+        given: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(line).items()
+        }
+        row = Covered(**given)
         runs.setdefault((*_key(row), row.parameter), []).append(row)
     return [together(parts) for parts in runs.values()]
 
