@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,16 +221,18 @@ def test_a_wanted_width_says_what_counting_costs(workspace: Workspace) -> None:
     )
     assert plain.counts is not None
     assert counted.counts is not None
-    assert (plain.counts.is_counted, counted.counts.is_counted) == (False, True)
+    assert (plain.counts.stated, counted.counts.stated) == (None, Fraction(1, 16))
     # A sixteenth more, by the same random numbers: the search rounds to three digits.
     ratio = 17.0 / 16.0
     assert float(counted.epsilon) == pytest.approx(ratio * float(plain.epsilon), rel=0.02)
-    assert float(plain.counts.epsilon_with) == pytest.approx(ratio * float(plain.epsilon), rel=1e-4)
+    assert float(plain.counts.prices[0].epsilon) == pytest.approx(ratio * float(plain.epsilon), rel=1e-4)
     assert float(counted.counts.epsilon_without) == pytest.approx(float(counted.epsilon) / ratio, rel=1e-4)
-    assert counted.counts.noise_sd == pytest.approx(np.sqrt(2.0) * 17.0 / float(counted.epsilon), rel=1e-3)
-    assert "with count_clipped: true it takes epsilon" in str(plain)
-    assert "without it epsilon" in str(counted)
-    assert counted.to_dict()["count_clipped"]["stated"] is True
+    assert counted.counts.prices[0].noise_sd == pytest.approx(
+        np.sqrt(2.0) * 17.0 / float(counted.epsilon), rel=1e-3
+    )
+    assert "the spec has none" in str(plain)
+    assert "the spec has 0.0625" in str(counted)
+    assert counted.to_dict()["count_clipped"]["stated"] == "0.0625"
     assert float(counted.to_dict()["count_clipped"]["epsilon_without"]) < float(counted.epsilon)
 
 

@@ -28,7 +28,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "multivariate.hmc": ("effective_draws", "split_r_hat"),
     "multivariate.posterior": ("normal_posterior", "regression_posterior"),
     "multivariate.priors_of_columns": ("AnyNormalPrior", "AnyRegressionPrior"),
-    "network.decomposition": ("joint_parts", "network_distribution", "project_tables"),
+    "network.decomposition": ("joint_parts", "network_distribution", "project_nodes"),
     "network.pooled": ("pooled_network_distribution",),
     "network.posterior": ("NoisyTables",),
     "normal.distribution": ("MomentsDistribution",),

@@ -2,13 +2,16 @@ r"""Discrete Bayesian network: declared variables, each with declared parents.
 
 .. math:: p(x) = \prod_v \theta_{v, \mathrm{pa}_v(x), x_v}, \quad T(x) = (e_{\mathrm{pa}_v(x), x_v})_v
 
-One table of (parents, node) for each of V nodes. Sensitivity in `sensitivity.md`: partition-of-unity or
+One table of (parents, node) for each node but roots that are the only parent of another node: their counts
+are margins of its table, and are not released again. Sensitivity in `sensitivity.md`: partition-of-unity or
 minimal-tables.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
@@ -27,7 +30,8 @@ from suffice.pipeline.families.shared.counted_tables import (
     written_out,
 )
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.statistics.block import Block, Parameters
+from suffice.pipeline.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.statistics.count_table import released_tables
 from suffice.pipeline.statistics.sensitivity import Design
 from suffice.pipeline.statistics.simulated_sums import table_counts
 
@@ -87,8 +91,9 @@ def _layout(spec: BayesianNetworkSpec) -> dict[str, tuple[str, ...]]:
 
 
 def measure(spec: BayesianNetworkSpec) -> TableCounts:
-    """Count each node within each combination of its parents."""
-    return counted_tables.measure(spec.nodes, list(_layout(spec).values()))
+    """Count each node within each combination of its parents, but for margins of other counts."""
+    layout = _layout(spec)
+    return counted_tables.measure(spec.nodes, [layout[table.name] for table in released_tables(tables(spec))])
 
 
 def tables(spec: BayesianNetworkSpec) -> tuple[CountTable, ...]:
@@ -97,8 +102,33 @@ def tables(spec: BayesianNetworkSpec) -> tuple[CountTable, ...]:
 
 
 def block(spec: BayesianNetworkSpec, n_is_public: bool) -> Block:
-    """Release the nodes' tables."""
-    return counted_tables.block(tables(spec), spec.nodes, n_is_public=n_is_public)
+    """Release the nodes' tables; counts of roots left out are means of margins, by inverse variance."""
+    every = tables(spec)
+    released = released_tables(every)
+    starts = [0, *accumulate(table.size for table in released)]
+    quantities: list[Quantity] = []
+    for root in every:
+        if root in released:
+            continue
+        holders = [
+            (table, start)
+            for table, start in zip(released, starts, strict=False)
+            if table.variables[:-1] == root.variables
+        ]
+        precisions = [Fraction(1, table.shape[1]) for table, _ in holders]
+        quantities += (
+            Quantity(
+                name="count",
+                labels=label,
+                coefficients={
+                    start + index * table.shape[1] + position: precision / sum(precisions)
+                    for (table, start), precision in zip(holders, precisions, strict=True)
+                    for position in range(table.shape[1])
+                },
+            )
+            for index, label in enumerate(root.labels())
+        )
+    return counted_tables.block(released, spec.nodes, n_is_public=n_is_public, derived=tuple(quantities))
 
 
 def parameters(spec: BayesianNetworkSpec) -> Parameters:
@@ -118,9 +148,9 @@ def n_categories(spec: BayesianNetworkSpec) -> int:
 
 def project(statistic: NoisyStatistic) -> Floats:
     """Return possible counts (n_cells, n_probabilities): nowhere negative, and shared margins agree."""
-    from suffice.pipeline.engines.network.decomposition import project_tables  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.engines.network.decomposition import project_nodes  # noqa: PLC0415 - consumers only
 
-    return project_tables(
+    return project_nodes(
         statistic.plan.parameters.tables,
         counted_tables.tables_of(statistic),
         known_n=float(statistic.known_n) if statistic.plan.design is Design.MINIMAL else None,
@@ -138,9 +168,9 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     from suffice.pipeline.engines.network.decomposition import network_distribution  # noqa: PLC0415 - consumers only
     from suffice.pipeline.engines.network.posterior import NoisyTables  # noqa: PLC0415
 
-    released = statistic.plan.parameters.tables
-    noisy = NoisyTables(tables=counted_tables.noisy_tables(statistic), n_prior=n_prior)
-    return network_distribution(released, noisy, counted_tables.concentrations(prior, released))
+    nodes = statistic.plan.parameters.tables
+    noisy = NoisyTables.of(nodes, counted_tables.noisy_tables(statistic), n_prior)
+    return network_distribution(nodes, noisy, counted_tables.concentrations(prior, nodes))
 
 
 def disjoint(
@@ -150,12 +180,12 @@ def disjoint(
     from suffice.pipeline.engines.network.pooled import pooled_network_distribution  # noqa: PLC0415
     from suffice.pipeline.engines.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
 
-    released = statistics[0].plan.parameters.tables
+    nodes = statistics[0].plan.parameters.tables
     data_sets = [
-        NoisyTables(tables=counted_tables.noisy_tables(statistic), n_prior=n_prior)
+        NoisyTables.of(nodes, counted_tables.noisy_tables(statistic), n_prior)
         for statistic, n_prior in zip(statistics, n_priors, strict=True)
     ]
-    return pooled_network_distribution(released, data_sets, counted_tables.concentrations(prior, released))
+    return pooled_network_distribution(nodes, data_sets, counted_tables.concentrations(prior, nodes))
 
 
 def by_mcmc(constants: Parameters) -> bool:
@@ -171,8 +201,8 @@ def jax_likelihood(
     """Return the log likelihood of every cell, a sum over families of nodes."""
     from suffice.pipeline.engines.jax.count_vectors import network  # noqa: PLC0415 - an extra
 
-    released, noisy = statistic.plan.parameters.tables, counted_tables.tables_of(statistic)
-    return network(released, noisy, given["probability"], statistic.plan.scale, n_prior)
+    nodes, noisy = statistic.plan.parameters.tables, counted_tables.tables_of(statistic)
+    return network(nodes, noisy, given["probability"], statistic.plan.scale, n_prior)
 
 
 def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
@@ -184,7 +214,7 @@ def simulate(
     spec: BayesianNetworkSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
     """Draw rows, each variable given its parents, and count them in every table."""
-    return table_counts(tables(spec), tables(spec), truth, sizes, rng)
+    return table_counts(tables(spec), released_tables(tables(spec)), truth, sizes, rng)
 
 
 FAMILY = Family(

@@ -1,4 +1,4 @@
-"""What it takes to count the records that clipping moved: two prices of one width, both exact multiples."""
+"""What counting the records that clipping moved takes: prices of one width, exact multiples of each other."""
 
 from __future__ import annotations
 
@@ -10,12 +10,35 @@ from suffice.errors import SpecError
 from suffice.pipeline.declaration.exact_numbers import MICRO, format_epsilon
 from suffice.pipeline.declaration.fields import DEFAULT_COUNT_WEIGHT, CountClipped, RowsOf
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.released.text_table import text_table
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.statistics.counted_clipping import N_ABOVE
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+
+WEIGHTS = (DEFAULT_COUNT_WEIGHT, Fraction(1, 4), Fraction(1))
+"""The default, the largest, and one between: the wider the noise of counts, the cheaper they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedPrice:
+    """What a target takes where moved records are counted with a weight.
+
+    Attributes
+    ----------
+    weight : Fraction
+        As in ``count_clipped: {weight: 0.25}``.
+    epsilon : Fraction
+        Of the whole release, in nats, rounded up to a multiple of 10^-6.
+    noise_sd : float
+        Of ``n_below`` and of ``n_above`` at that epsilon, in records.
+    """
+
+    weight: Fraction
+    epsilon: Fraction
+    noise_sd: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,68 +49,82 @@ class CountsBeside:
 
     Attributes
     ----------
-    is_counted : bool
-        Whether the spec counts them.
-    epsilon_without, epsilon_with : Fraction
+    stated : Fraction or None
+        The weight in the spec; None where it does not count them.
+    epsilon_without : Fraction
         Of the whole release, in nats, rounded up to a multiple of 10^-6.
-    noise_sd : float
-        Of ``n_below`` and of ``n_above`` at `epsilon_with`, in records.
+    prices : tuple of CountedPrice
+        By ascending weight, that of the spec among them.
     """
 
-    is_counted: bool
+    stated: Fraction | None
     epsilon_without: Fraction
-    epsilon_with: Fraction
-    noise_sd: float
+    prices: tuple[CountedPrice, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice plan --target --json`` prints as ``count_clipped``."""
         return {
-            "stated": self.is_counted,
+            "stated": None if self.stated is None else format_epsilon(self.stated),
             "epsilon_without": format_epsilon(self.epsilon_without),
-            "epsilon_with": format_epsilon(self.epsilon_with),
-            "noise_sd": self.noise_sd,
+            "weights": [
+                {
+                    "weight": format_epsilon(price.weight),
+                    "epsilon": format_epsilon(price.epsilon),
+                    "noise_sd": price.noise_sd,
+                }
+                for price in self.prices
+            ],
         }
 
     def __str__(self) -> str:
-        without, with_counts = map(format_epsilon, (self.epsilon_without, self.epsilon_with))
-        known = f"n_below and n_above have noise of standard deviation {self.noise_sd:.4g}"
-        if self.is_counted:
-            return f"count_clipped is in it: {known}; without it epsilon {without} would do"
-        return f"with count_clipped: true it takes epsilon {with_counts}, and {known}"
+        stated = "none" if self.stated is None else format_epsilon(self.stated)
+        rows = [["none", format_epsilon(self.epsilon_without), ""]]
+        rows += [
+            [format_epsilon(price.weight), format_epsilon(price.epsilon), f"{price.noise_sd:.4g}"]
+            for price in self.prices
+        ]
+        return (
+            "the same width, with counts of the records that clipping moves (count_clipped, by weight; the "
+            f"spec has {stated}):\n\n"
+            + text_table(["weight", "epsilon", "noise sd of n_below, n_above"], rows)
+        )
 
 
 def counts_beside(spec: Spec, statistic: str, epsilon: Fraction) -> CountsBeside | None:
-    """Return both prices of what `epsilon` reaches under the spec; None where nothing can be counted."""
+    """Return all prices of what `epsilon` reaches under the spec; None where nothing can be counted."""
     entry = spec.statistics[statistic]
-    is_counted = entry.count_clipped is not None
     can_be = FAMILIES[entry.family].clipping_bounds is not None and entry.within_unit is None
     if not can_be or entry.rows_of is RowsOf.UNITS:
         return None
-    counted = entry.count_clipped or CountClipped.model_construct(weight=DEFAULT_COUNT_WEIGHT)
+    stated = None if entry.count_clipped is None else entry.count_clipped.weight
+    weights = sorted({*WEIGHTS, *(() if stated is None else (stated,))})
     try:
-        with_counts, without = (_plan(spec, statistic, each, epsilon) for each in (counted, None))
+        as_stated = _plan(spec, statistic, stated, epsilon)
+        without = _plan(spec, statistic, None, epsilon)
+        with_counts = [_plan(spec, statistic, weight, epsilon) for weight in weights]
     except SpecError:  # with counts the noise would be beyond what is drawn
         return None
-    ratio = Fraction(with_counts.l1_sensitivity, without.l1_sensitivity)
-    above = next(quantity for quantity in with_counts.quantities if quantity.name == N_ABOVE)
-    noise_sd = with_counts.quantity_noise_sd(above)
-    if is_counted:
-        return CountsBeside(
-            is_counted=True,
-            epsilon_without=_rounded_up(epsilon / ratio),
-            epsilon_with=epsilon,
-            noise_sd=noise_sd,
+
+    def same_width(plan: StatisticPlan) -> Fraction:
+        return epsilon * plan.l1_sensitivity / as_stated.l1_sensitivity
+
+    prices = []
+    for weight, plan in zip(weights, with_counts, strict=True):
+        above = next(quantity for quantity in plan.quantities if quantity.name == N_ABOVE)
+        at_same_width = float(epsilon / same_width(plan))
+        prices.append(
+            CountedPrice(
+                weight=weight,
+                epsilon=_rounded_up(same_width(plan)),
+                noise_sd=plan.quantity_noise_sd(above) * at_same_width,
+            )
         )
-    return CountsBeside(
-        is_counted=False,
-        epsilon_without=epsilon,
-        epsilon_with=_rounded_up(epsilon * ratio),
-        noise_sd=noise_sd / float(ratio),
-    )
+    return CountsBeside(stated=stated, epsilon_without=_rounded_up(same_width(without)), prices=tuple(prices))
 
 
-def _plan(spec: Spec, name: str, counted: CountClipped | None, epsilon: Fraction) -> StatisticPlan:
+def _plan(spec: Spec, name: str, weight: Fraction | None, epsilon: Fraction) -> StatisticPlan:
     """Return the plan of a statistic with or without counts, in a release of this epsilon."""
+    counted = None if weight is None else CountClipped.model_construct(weight=weight)
     entry = spec.statistics[name]
     changed = entry.model_copy(update={"count_clipped": counted}).under(spec.privacy.max_rows)
     other = spec.model_copy(

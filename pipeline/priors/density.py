@@ -187,8 +187,10 @@ class DensityOnLine:
     lowest: float
 
     @classmethod
-    def of(cls, density: Density, line: Line, typical: float) -> Self:
+    def of(cls, density: Density, line: Line, typical: float, *, is_scanned: bool = False) -> Self:
         """Check that a density is proper and find where it is; `typical` is a position to start at.
+
+        A bounded support is scanned unless there are hints that suffice.
 
         Raises
         ------
@@ -206,12 +208,13 @@ class DensityOnLine:
         first, last = (float(end) for end in np.clip(ends, *line.ends))
         start = [first, last]
         around = [typical - _SPREAD, typical + _SPREAD]
-        if math.isfinite(density.lower) and math.isfinite(density.upper):
+        is_bounded = math.isfinite(density.lower) and math.isfinite(density.upper)
+        if is_bounded:
             inner = np.clip(np.linspace(density.lower, density.upper, 67)[1:-1], low, high)
             around += [line.position(inner), np.linspace(first, last, 67)]
         if density.hints:
             around.append(line.position(np.clip(np.array(density.hints), low, high)))
-        if math.isfinite(density.lower) and math.isfinite(density.upper) and not density.hints:
+        if is_bounded and (is_scanned or not density.hints):
             scanned = np.clip(np.linspace(density.lower, density.upper, _SCANNED), low, high)
             around.append(_unresolved(density, line, np.clip(line.position(scanned), first, last)))
         positions = np.clip(np.concatenate([start, *around]), first, last)
@@ -229,7 +232,17 @@ class DensityOnLine:
         with np.errstate(divide="ignore"):
             log_mass = float(top + np.log(np.sum(mass)))
         _require_proper(density, line, (first, last), log_mass)
-        _require_seen(density, line, (left, right), lambda place: np.exp(evaluate(place) - top), mass)
+        if not _is_seen(density, line, (left, right), lambda place: np.exp(evaluate(place) - top), mass):
+            if (
+                is_bounded and density.hints and not is_scanned
+            ):  # a histogram: its quantiles are not its steps
+                return cls.of(density, line, typical, is_scanned=True)
+            message = (
+                f"prior {density}: its mass is not seen whole: two rules of quadrature, or one and its cdf, "
+                "disagree. State hints=(...), values at and on either side of every spike and step, or a "
+                "narrower support"
+            )
+            raise PriorError(message)
         below = np.cumsum(mass) / np.sum(mass)
         lowest, lower, middle, upper = np.interp([LEAST, 0.25, 0.5, 0.75], below, nodes.ravel())
         return cls(
@@ -265,20 +278,16 @@ def _unresolved(density: Density, line: Line, positions: Floats) -> Floats:
     return np.concatenate(edges)
 
 
-def _require_seen(
+def _is_seen(
     density: Density,
     line: Line,
     panels: tuple[Floats, Floats],
     relative: Callable[[Floats], Floats],
     mass: Floats,
-) -> None:
-    """Refuse a density whose mass a second rule, or its own distribution function, does not confirm.
+) -> bool:
+    """Whether a second rule, and the density's own distribution function, confirm its mass.
 
     The second rule has other nodes: 8 on either side of a cut that is off the middle of every panel.
-
-    Raises
-    ------
-    PriorError
     """
     left, right = panels
     cut = left + _OFF_MIDDLE * (right - left)
@@ -298,13 +307,7 @@ def _require_seen(
             below = np.clip(line.parameter(right), density.lower, density.upper)
             known = called(density, density.cdf, (below,), rule)
             away = float(np.max(np.abs(np.cumsum(first) / total - known)))
-    if not away <= _AGREES:
-        message = (
-            f"prior {density}: its mass is not seen whole: two rules of quadrature, or one and its cdf, "
-            "disagree. State hints=(...), values at and on either side of every spike and step, or a "
-            "narrower support"
-        )
-        raise PriorError(message)
+    return away <= _AGREES
 
 
 def ends_of(kind: str, name: str, ends: tuple[Any, ...]) -> tuple[float, float]:

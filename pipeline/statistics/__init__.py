@@ -26,6 +26,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "label_columns",
         "label_names",
         "label_rows",
+        "released_tables",
     ),
     "counted_clipping": ("N_ABOVE", "beside_sums"),
     "lattice": ("DEFAULT_BITS", "Quantiser", "require_interval"),

@@ -17,6 +17,8 @@ Label = tuple[tuple[str, str], ...]
 Labels = Mapping[str, tuple[str | None, ...]]
 """What several entries are called, in columns by name; None where an entry lacks a name."""
 
+_OF_A_PAIR = 2
+"""Variables of a table of a node with one parent."""
 _ESCAPED = str.maketrans({"\\": r"\\", ",": r"\,", "=": r"\="})
 
 
@@ -76,6 +78,12 @@ class CountTable:
         """Label every entry: ``table`` first, then each variable's category."""
         pairs = [[(variable.name, text) for text in variable.categories] for variable in self.variables]
         return tuple((("table", self.name), *entry) for entry in itertools.product(*pairs))
+
+
+def released_tables(tables: Sequence[CountTable]) -> tuple[CountTable, ...]:
+    """Leave out tables of one variable that is the only parent of another: they are margins of its table."""
+    only_parents = {table.variables[0].name for table in tables if len(table.variables) == _OF_A_PAIR}
+    return tuple(table for table in tables if len(table.variables) > 1 or table.name not in only_parents)
 
 
 def label_columns(labels: Sequence[Label]) -> dict[str, tuple[str | None, ...]]:

@@ -139,7 +139,11 @@ PLAN: Schema = {
             **each(NUMBER, "median_width_standard_error median_width_without_noise"),
             "seed": COUNT_OR_NULL,
             "count_clipped": closed(
-                {"stated": BOOLEAN, **each(EXACT, "epsilon_without epsilon_with"), "noise_sd": NUMBER}
+                {
+                    "stated": EXACT_OR_NULL,
+                    "epsilon_without": EXACT,
+                    "weights": listed(closed({**each(EXACT, "weight epsilon"), "noise_sd": NUMBER})),
+                }
             ),
         },
         optional=("category", "count_clipped"),

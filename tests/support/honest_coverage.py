@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,7 @@ class Covered:
     noise_aware, oracle, plug_in : tuple of float
         Coverage at 50, 80 and 95 %: by default; the plug-in posterior of exact sums; that of noisy ones.
     worst : float
-        Coverage at 95 % of the entry or population where it is least, by default.
+        Coverage at 95 % of the entry or population where it is least, by default; a mean over runs.
     below : float
         The share of truths below their 95 % intervals, by default.
     widths : tuple of float
@@ -263,23 +263,48 @@ def _covered(
 ) -> Covered:
     cells = len(population)
     shares = [tuple(float(share) for share in each.reshape(-1, len(MASSES)).mean(axis=0)) for each in held]
-    by_entry = held[0].reshape(cells, -1, len(MASSES))[..., -1]
-    worst = min(by_entry[population == one].mean(axis=0).min() for one in np.unique(population))
+    entries = held[0].reshape(cells, -1, len(MASSES))[..., -1]
     return Covered(
         **asdict(setting),
         parameter=name,
         cells=cells,
-        entries=by_entry.shape[1],
+        entries=entries.shape[1],
         noise_aware=shares[0],
         oracle=shares[1],
         plug_in=shares[2],
-        worst=float(worst),
+        worst=float(min(entries[population == one].mean(axis=0).min() for one in np.unique(population))),
         below=float(below.mean()),
         widths=tuple(float(np.median(each)) for each in wide),
         seconds=seconds,
     )
 
 
-def generator_of(setting: Setting, seed: int) -> np.random.Generator:
-    """Return the same generator for a setting whatever code is measured: what is compared is paired."""
-    return np.random.default_rng([seed, zlib.crc32(str(setting).encode())])
+def generator_of(setting: Setting, seed: int, after: int = 0) -> np.random.Generator:
+    """Return the same generator for a setting whatever code is measured: what is compared is paired.
+
+    After so many cells that were measured before it is another one.
+    """
+    return np.random.default_rng([seed, zlib.crc32(str(setting).encode()), after])
+
+
+def together(parts: Sequence[Covered]) -> Covered:
+    """Return what runs of one setting and parameter say together: means by their numbers of cells.
+
+    So are the widths, of which each run has medians.
+    """
+    weights = np.array([part.cells for part in parts], dtype=float)
+
+    def mean(values: list[Any]) -> Floats:
+        return np.average(np.array(values, dtype=float), axis=0, weights=weights)
+
+    return replace(
+        parts[0],
+        cells=int(weights.sum()),
+        noise_aware=tuple(mean([part.noise_aware for part in parts]).tolist()),
+        oracle=tuple(mean([part.oracle for part in parts]).tolist()),
+        plug_in=tuple(mean([part.plug_in for part in parts]).tolist()),
+        worst=float(mean([part.worst for part in parts])),
+        below=float(mean([part.below for part in parts])),
+        widths=tuple(mean([part.widths for part in parts]).tolist()),
+        seconds=float(mean([part.seconds for part in parts])),
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families.naive_bayes import estimated_tables
+from suffice.pipeline.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,7 +101,7 @@ def simulate_counts(
         chances = np.broadcast_to(of_rows, (n_rows, tables[name].shape[-1]))
         rows[name] = np.sum(rng.random((n_rows, 1)) > np.cumsum(chances, axis=1)[:, :-1], axis=1)
     parts = []
-    for table in plan.parameters.tables:
+    for table in released_tables(plan.parameters.tables):
         codes = np.ravel_multi_index([rows[variable.name] for variable in table.variables], table.shape)
         parts.append(np.bincount(codes, minlength=table.size))
     return np.concatenate(parts)

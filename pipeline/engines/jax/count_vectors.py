@@ -21,6 +21,7 @@ from jax.scipy.special import gammaln, logsumexp
 
 from suffice.pipeline.engines.jax.windows import NATS, log_prior_of_n, require_terms
 from suffice.pipeline.engines.network.decomposition import by_class, families
+from suffice.pipeline.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,31 +77,31 @@ class Window:
 
 
 def network(
-    released: Sequence[CountTable], noisy: Sequence[Floats], probability: Any, scale: float, prior: NPrior
+    nodes: Sequence[CountTable], noisy: Sequence[Floats], probability: Any, scale: float, prior: NPrior
 ) -> Any:
     """Return the sum over families of nodes of the log likelihood of their own tables, (n_cells,).
 
     As in the posterior: each family has latent counts and an N of its own.
     """
-    ends = np.cumsum([table.size for table in released])
+    ends = np.cumsum([table.size for table in nodes])
     parts = jnp.split(entries(probability, len(noisy[0]), int(ends[-1])), ends[:-1], axis=1)
+    observed = dict(zip([table.name for table in released_tables(nodes)], noisy, strict=True))
     total = jnp.zeros(len(noisy[0]))
-    for root, nodes in families(released):
-        if root is not None and not nodes:
-            values = noisy[root].reshape(len(noisy[root]), -1)
-            total += vector(values, parts[root], np.full(released[root].size, 1.0 / scale), scale, prior)
+    for root, children in families(nodes):
+        if root is not None and not children:
+            values = observed[nodes[root].name].reshape(len(noisy[0]), -1)
+            total += vector(values, parts[root], np.full(nodes[root].size, 1.0 / scale), scale, prior)
             continue
-        names = [variable.name for variable in released[nodes[0]].variables[:-1]]
+        names = [variable.name for variable in nodes[children[0]].variables[:-1]]
         total += star(
-            [by_class(released[node], noisy[node], names) for node in nodes],
+            [by_class(nodes[child], observed[nodes[child].name], names) for child in children],
             [
-                by_class(released[node], parts[node].reshape(-1, *released[node].shape), names)
-                for node in nodes
+                by_class(nodes[child], parts[child].reshape(-1, *nodes[child].shape), names)
+                for child in children
             ],
             scale,
             prior,
             of_class=None if root is None else parts[root],
-            classes=None if root is None else noisy[root],
         )
     return total
 
@@ -132,12 +133,10 @@ def star(
     prior: NPrior,
     *,
     of_class: Any = None,
-    classes: Floats | None = None,
 ) -> Any:
     """Return the log likelihood of tables (n_cells, n_classes, n_categories), independent given the class.
 
-    Class counts (n_cells, n_classes) may be observed beside; without probabilities of the classes their
-    frequencies have a flat prior.
+    Without probabilities of the classes their frequencies have a flat prior.
     """
     most = float(prior.support[1])
     half = math.ceil(NATS * scale)
@@ -152,16 +151,12 @@ def star(
         )
         sums.append(_sum_of(rows, windows, most))
         margins.append(_reached(windows, most)[0].reshape(n_cells, n_classes))
-    if classes is not None:
-        margins.append(np.clip(classes, 0.0, most))
     window = Window(np.stack(margins).reshape(len(margins), -1), half)
     m = window.counts()
     log_weight = sum(each.between(window.first, window.size) + gammaln(m + 1.0) for each in sums)
     if of_class is not None:
         log_class = jnp.log(jnp.maximum(of_class, _LEAST)).reshape(-1, 1)
         log_weight += m * log_class - gammaln(m + 1.0)
-    if classes is not None:
-        log_weight -= np.abs(classes.reshape(-1, 1) - m) / scale
     by_cell = log_weight.reshape(n_cells, n_classes, -1)
     first = window.first.reshape(n_cells, n_classes)
     total = _sum_of(

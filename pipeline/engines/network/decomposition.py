@@ -5,10 +5,10 @@ root, the posterior is exact, and elsewhere it takes MCMC (``counts.network``). 
 may be less than the whole network, is told in ``counts.network.parts``.
 
 A *family* here is all nodes with the same parents: features of one class, the combination of the parents'
-categories. Where that is a single root, its own table counts the classes too, and its probabilities belong to
-the family. A root that is nobody's only parent is a categorical variable. Where the parents are no single
-root, their combinations have a prior of Dirichlet(1). A part with a table of more than ``MOST_ENTRIES``
-entries is taken family by family, whose margins are then not reconciled.
+categories. Where that is a single root, its counts are margins of the nodes' tables; it has no table of its
+own, and its probabilities belong to the family. A root that is nobody's only parent is a categorical
+variable. Where the parents are no single root, their combinations have a prior of Dirichlet(1). A part with a
+table of more than ``MOST_ENTRIES`` entries is taken family by family, whose margins are then not reconciled.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.engines.multinomial.posterior import count_posterior
 from suffice.pipeline.engines.network.connected import parts
 from suffice.pipeline.engines.network.posterior import NoisyTables, network_posterior
+from suffice.pipeline.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,10 +80,10 @@ def joint_pieces(
         low, high = each.n_prior.support
         counts = [
             totals.by_release[:, 0].reshape(-1, *table.shape)
-            for totals, table in zip(each.tables, released, strict=True)
+            for totals, table in zip(each.released, released_tables(released), strict=True)
         ]
         known_n = float(low) if low == high else None
-        projected.append(project_tables(released, counts, known_n=known_n, scale=each.scales[0]))
+        projected.append(project_nodes(released, counts, known_n=known_n, scale=each.scales[0]))
     pieces: list[Piece] = []
     for part in joint:
         own = np.concatenate([np.arange(starts[position], starts[position + 1]) for position in part])
@@ -162,7 +163,7 @@ def _family_piece(
     starts = np.cumsum([0, *(table.size for table in released)])
     if root is not None and not nodes:
         alone = NoisyCounts.of(
-            noisy.tables[root], concentration=concentrations[root][0], n_prior=noisy.n_prior
+            noisy.table(root), concentration=concentrations[root][0], n_prior=noisy.n_prior
         )
         everything = np.arange(released[root].size)
         return Probabilities(count_posterior(alone)), everything, starts[root] + everything
@@ -175,9 +176,9 @@ def _family_piece(
     of_nodes = [by_class(released[node], positions[node], names).ravel() for node in nodes]
     posterior = star_posterior(
         StarCounts(
-            classes=None if root is None else noisy.tables[root],
+            classes=None,
             features=tuple(
-                noisy.tables[node].part(order - starts[node])
+                noisy.table(node).part(order - starts[node])
                 for node, order in zip(nodes, of_nodes, strict=True)
             ),
             class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
@@ -213,6 +214,24 @@ def by_class(table: CountTable, values: Any, names: Sequence[str]) -> Any:
     axes = [1 + own.index(name) for name in names]
     ordered = np.transpose(values, (0, *axes, values.ndim - 1))
     return ordered.reshape(len(values), -1, table.shape[-1])
+
+
+def project_nodes(
+    nodes: Sequence[CountTable], counts: Sequence[Floats], *, known_n: float | None, scale: float
+) -> Floats:
+    """Project the tables that are released of some nodes; add the margins that are not."""
+    released = released_tables(nodes)
+    projected = project_tables(released, counts, known_n=known_n, scale=scale)
+    ends = np.cumsum([table.size for table in released])
+    found = {
+        table.name: values.reshape(-1, *table.shape)
+        for table, values in zip(released, np.split(projected, ends[:-1], axis=1), strict=True)
+    }
+    for node in nodes:
+        if node.name not in found:
+            child = next(table for table in released if table.variables[:-1] == node.variables)
+            found[node.name] = found[child.name].sum(axis=2)
+    return np.concatenate([found[node.name].reshape(len(projected), -1) for node in nodes], axis=1)
 
 
 def project_tables(

@@ -43,7 +43,7 @@ def pooled_network_distribution(
         Where the data barely fit the probabilities of a family of nodes that is taken by itself.
     """
     pieces = joint_pieces(released, data_sets, concentrations)
-    cells = data_sets[0].tables[0].n_cells
+    cells = data_sets[0].n_cells
     alone = family_pieces(released, data_sets[0].take(slice(1)), concentrations)
     if alone:
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from suffice.pipeline.engines.multivariate.hmc import effective_draws, split_r_h
 from suffice.pipeline.engines.network.chains import Chains
 from suffice.pipeline.engines.network.log_posterior import Network
 from suffice.pipeline.engines.network.starts import first_tables
+from suffice.pipeline.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,19 +85,51 @@ class NoisyTables:
 
     Attributes
     ----------
-    tables : sequence of NoisyTotals
-        The counts of every table.
+    tables : sequence of NoisyTotals or None
+        The counts of every table; None of a root that is left out, since others have it as a margin.
     n_prior : NPrior
         The prior of N.
     """
 
-    tables: Sequence[NoisyTotals]
+    tables: Sequence[NoisyTotals | None]
     n_prior: NPrior
+
+    @classmethod
+    def of(cls, nodes: Sequence[CountTable], noisy: Sequence[NoisyTotals], n_prior: NPrior) -> Self:
+        """Return the tables of all nodes, given those that are released in their order."""
+        in_order = iter(noisy)
+        released = {table.name for table in released_tables(nodes)}
+        return cls(
+            tables=[next(in_order) if node.name in released else None for node in nodes], n_prior=n_prior
+        )
+
+    @property
+    def released(self) -> list[NoisyTotals]:
+        """The tables that are there."""
+        return [table for table in self.tables if table is not None]
+
+    def table(self, position: int) -> NoisyTotals:
+        """Return a table that is there.
+
+        Raises
+        ------
+        LookupError
+        """
+        table = self.tables[position]
+        if table is None:
+            message = "a root that is an only parent has no table of its own"
+            raise LookupError(message)
+        return table
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.released[0].n_cells
 
     @property
     def scales(self) -> list[float]:
         """The scale b of the noise of every release, in their order."""
-        return [float(scale) for scale in self.tables[0].scale_by_release[:, 0]]
+        return [float(scale) for scale in self.released[0].scale_by_release[:, 0]]
 
     def part(self, positions: Sequence[int]) -> NoisyTables:
         """The tables at some positions."""
@@ -104,7 +137,7 @@ class NoisyTables:
 
     def take(self, cells: slice | Rows) -> NoisyTables:
         """Some cells."""
-        return replace(self, tables=[table.take(cells) for table in self.tables])
+        return replace(self, tables=[None if table is None else table.take(cells) for table in self.tables])
 
 
 def network_posterior(
@@ -209,10 +242,11 @@ def _chains(
     """Start chains at the projected tables, shaken."""
     ends = np.cumsum([len(positions) for positions in network.positions])[:-1]
 
-    def by_scope(tables: Sequence[Floats]) -> dict[Scope, Floats]:
+    def by_scope(tables: Sequence[Floats | None]) -> dict[Scope, Floats]:
         return {
             scope: table.reshape(len(table), -1).T[positions]
             for scope, positions, table in zip(network.scopes, network.positions, tables, strict=True)
+            if table is not None
         }
 
     start = []
@@ -221,7 +255,10 @@ def _chains(
         start.append(first_tables(network, repeated, each.n_prior, each.scales[0], rng))
     noisy = [
         [
-            (by_scope([table.by_release[:, release] for table in each.tables]), scale)
+            (
+                by_scope([None if table is None else table.by_release[:, release] for table in each.tables]),
+                scale,
+            )
             for release, scale in enumerate(each.scales)
         ]
         for each in data_sets
@@ -245,7 +282,7 @@ def generator_of(data_sets: Sequence[NoisyTables], concentrations: Sequence[Floa
         table.by_release[:, release]
         for each in data_sets
         for release in range(len(each.scales))
-        for table in each.tables
+        for table in each.released
     )
     for values in (*noisy, *concentrations):
         digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())

@@ -20,7 +20,12 @@ from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.released.noise_distribution import NoisyTotals
 from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.count_table import CountTable, Variable, label_columns
+from suffice.pipeline.statistics.count_table import (
+    CountTable,
+    Variable,
+    label_columns,
+    released_tables,
+)
 from suffice.pipeline.statistics.measure import TableCounts
 from suffice.pipeline.statistics.sensitivity import Design, minimal_tables
 
@@ -158,7 +163,7 @@ def concentrations(prior: Dirichlet, tables: Sequence[CountTable]) -> list[Float
 
 def tables_of(statistic: NoisyStatistic) -> list[Floats]:
     """Return the noisy counts of each released table, of shape (n_cells, *table.shape)."""
-    released = statistic.plan.parameters.tables
+    released = released_tables(statistic.plan.parameters.tables)
     ends = np.cumsum([table.size for table in released])
     parts = np.split(statistic.values.astype(np.float64), ends[:-1], axis=1)
     return [part.reshape(-1, *table.shape) for part, table in zip(parts, released, strict=True)]
@@ -167,7 +172,7 @@ def tables_of(statistic: NoisyStatistic) -> list[Floats]:
 def noisy_tables(statistic: NoisyStatistic) -> list[NoisyTotals]:
     """Return the noisy counts of each released table, of all releases."""
     totals = NoisyTotals.of(statistic)
-    ends = np.cumsum([table.size for table in statistic.plan.parameters.tables])
+    ends = np.cumsum([table.size for table in released_tables(statistic.plan.parameters.tables)])
     return [totals.part(entries) for entries in np.split(np.arange(ends[-1]), ends[:-1])]
 
 

@@ -20,7 +20,7 @@ from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.publication.draw_columns import draw_columns
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.count_table import CountTable, Variable, label_rows
+from suffice.pipeline.statistics.count_table import CountTable, Variable, label_rows, released_tables
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 def counted(plan: StatisticPlan, rows: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
     """Count rows of codes in every table of a plan, one row at a time."""
     parts = []
-    for table in plan.parameters.tables:
+    for table in released_tables(plan.parameters.tables):
         counts = np.zeros(table.shape, np.int64)
         for row in zip(*(rows[variable.name] for variable in table.variables), strict=True):
             counts[row] += 1
@@ -92,7 +92,7 @@ def test_components_name_variables_and_categories_and_can_be_told_apart() -> Non
 @pytest.mark.parametrize("family", ENTRIES)
 def test_plans_name_every_component_and_forecast_its_noise(family: str) -> None:
     plan = statistic_plan(ENTRIES[family], epsilon="0.5", public_n=False)
-    tables = plan.parameters.tables
+    tables = released_tables(plan.parameters.tables)
     assert plan.l1_sensitivity == plan.partition_total == len(tables)
     assert plan.components == tuple(itertools.chain.from_iterable(table.components() for table in tables))
     assert len(set(plan.components)) == len(plan.components)
@@ -111,6 +111,34 @@ def test_class_counts_are_forecast_as_means_of_margins() -> None:
     statistic, rows = exact_statistic("naive_bayes")
     estimates = [statistic.estimates(quantity)[0] for quantity in classes]
     assert estimates == pytest.approx(np.bincount(rows["y"], minlength=2))
+
+
+def test_a_root_that_is_an_only_parent_costs_nothing() -> None:
+    """Two nodes cost what one table does; a root of a collider is no margin of a table of one parent."""
+    pair = {"family": "bayesian_network", "nodes": {"a": TWO, "b": {"categories": THREE, "parents": ["a"]}}}
+    assert statistic_plan(pair, epsilon="1", public_n=False).l1_sensitivity == 1
+    other = {"a": OTHER, "b": {**OTHER, "parents": ["a"]}}
+    plan = statistic_plan({"family": "bayesian_network", "nodes": other}, epsilon="1", public_n=True)
+    assert plan.l1_sensitivity == 2
+    collider = {"a": TWO, "b": TWO, "c": {"categories": TWO, "parents": ["a", "b"]}}
+    plan = statistic_plan({"family": "bayesian_network", "nodes": collider}, epsilon="1", public_n=False)
+    assert plan.l1_sensitivity == 3
+
+
+def test_counts_of_a_root_are_forecast_as_means_of_margins() -> None:
+    nodes = {
+        "a": TWO,
+        "b": {"categories": THREE, "parents": ["a"]},
+        "c": {"categories": TWO, "parents": ["a"]},
+    }
+    plan = statistic_plan({"family": "bayesian_network", "nodes": nodes}, epsilon="1", public_n=False)
+    roots = [quantity for quantity in plan.quantities if dict(quantity.labels)["table"] == "a"]
+    expected = plan.component_noise_sd * np.sqrt(6 / 5)
+    assert [plan.quantity_noise_sd(quantity) for quantity in roots] == pytest.approx([expected] * 2)
+    rows = some_rows(plan, 300, np.random.default_rng())
+    statistic = noisy_statistic(plan, counted(plan, rows)[None])
+    estimates = [statistic.estimates(quantity)[0] for quantity in roots]
+    assert estimates == pytest.approx(np.bincount(rows["a"], minlength=2))
 
 
 @pytest.mark.parametrize("family", ENTRIES)
@@ -203,7 +231,7 @@ def test_labels_reach_arviz_and_files_of_draws() -> None:
 
 
 def entry_tables(statistic: NoisyStatistic, counts: Floats) -> dict[str, Floats]:
-    """Split counts aligned with the released tables."""
+    """Split counts aligned with the tables of probabilities."""
     tables = statistic.plan.parameters.tables
     ends = np.cumsum([table.size for table in tables])[:-1]
     return {
@@ -255,17 +283,17 @@ def test_projected_networks_agree_on_shared_margins(public_n: bool) -> None:
     assert tables["c"].sum(axis=3).swapaxes(1, 2) == pytest.approx(tables["b"], abs=close)
     assert tables["b"].sum(axis=2) == pytest.approx(tables["a"], abs=close)
     assert tables["c"].sum(axis=(1, 2)) == pytest.approx(tables["d"].sum(axis=2), abs=close)
-    assert not np.allclose(
-        entry_tables(statistic, statistic.values.astype(float))["b"].sum(axis=2), tables["a"]
-    )
+    start, b = tables["c"][0].size, tables["b"]
+    as_released = statistic.values[:, start : start + b[0].size].astype(float).reshape(b.shape)
+    assert not np.allclose(as_released.sum(axis=2), tables["a"])
     if public_n:
         assert tables["a"].sum(axis=1) == pytest.approx(60.0, abs=close)
 
 
 def test_shared_margins_are_means_by_inverse_variance() -> None:
     plan = statistic_plan(NETWORK, epsilon="1", public_n=False)
-    values = np.full((1, len(plan.components)), 1000.0)
     tables = plan.parameters.tables
+    values = np.full((1, sum(table.size for table in tables)), 1000.0)
     parts = np.split(values, np.cumsum([table.size for table in tables])[:-1], axis=1)
     counts = [part.reshape(-1, *table.shape) for part, table in zip(parts, tables, strict=True)]
     shared = decomposition.shared_variables(tables)
@@ -282,7 +310,10 @@ def test_exact_counts_are_projected_to_themselves(family: str) -> None:
     if family == "naive_bayes":
         assert naive_bayes.project(statistic)[:, 2:] == pytest.approx(values, abs=1e-9)
     elif family == "bayesian_network":
-        assert bayesian_network.project(statistic) == pytest.approx(values, abs=1e-9)
+        found = entry_tables(statistic, bayesian_network.project(statistic))
+        assert found["a"] == pytest.approx(found["b"].sum(axis=2), abs=1e-9)
+        released = [found[name].reshape(1, -1) for name in ("c", "b", "d")]
+        assert np.concatenate(released, axis=1) == pytest.approx(values, abs=1e-9)
 
 
 @pytest.mark.parametrize("family", ["naive_bayes", "bayesian_network"])

@@ -126,7 +126,7 @@ def test_to_set_is_not_to_observe(tmp_path: Path) -> None:
     """A treatment that severe cases get: it helps each of them, and seems to harm."""
     treated = [4_500_000, 500_000, 1_000_000, 4_000_000]
     well = [(n - round(n * p), round(n * p)) for n, p in zip(treated, (0.8, 0.9, 0.2, 0.4), strict=True)]
-    values = [[5_000_000, 5_000_000, *treated, *itertools.chain(*well)]] * 2
+    values = [[*treated, *itertools.chain(*well)]] * 2
     release = released(
         tmp_path, CAUSES, values, privacy={"epsilon": "100", "neighboring": "add_or_remove_one"}
     )

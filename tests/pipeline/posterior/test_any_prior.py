@@ -313,6 +313,18 @@ def test_a_density_at_points_alone_is_refused_and_a_table_of_few_points_is_not()
         assert found == pytest.approx(6120 / 20_000, abs=5e-4)
 
 
+def test_a_histogram_is_seen_whole() -> None:
+    """Its quantiles, which are hints, are not its steps: mass by exact sums over the ten bins."""
+    edges = np.linspace(0.0, 1.0, 11)
+    shares = np.diff(stats.beta.cdf(edges, 2, 5))
+    found = noise_aware_posterior(_flags(), prior=stats.rv_histogram((shares, edges)).freeze())
+    steps = Density(lambda p: np.log(shares)[np.minimum((p * 10.0).astype(int), 9)], 0, 1)
+    expected = noise_aware_posterior(_flags(), prior=steps)
+    for posterior in (found, expected):
+        assert posterior.mean("probability") == pytest.approx(6120 / 20_000, abs=5e-4)
+    assert found.sd("probability") == pytest.approx(expected.sd("probability"), rel=1e-4)
+
+
 def test_a_distribution_function_that_disagrees_is_refused() -> None:
     """As of a spike that no scan sees: half of the mass is elsewhere."""
     hidden = Density(np.zeros_like, 0, 1, cdf=lambda p: 0.5 * p + 0.5 * (p >= 0.123456789))

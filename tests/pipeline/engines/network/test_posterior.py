@@ -19,7 +19,7 @@ from suffice.pipeline.engines.network.log_posterior import Network
 from suffice.pipeline.engines.network.starts import first_tables
 from suffice.pipeline.priors.record_count import Fixed, NPrior, Uniform
 from suffice.pipeline.released.noise_distribution import NoisyTotals
-from suffice.pipeline.statistics.count_table import CountTable, Variable
+from suffice.pipeline.statistics.count_table import CountTable, Variable, released_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,11 +50,15 @@ def tables_of(nodes: Nodes, sizes: dict[str, int] | None = None) -> tuple[CountT
 
 
 def noisy_tables(
-    counts: Sequence[Floats], scale: float, n_prior: NPrior, releases: int = 1
+    nodes: Sequence[CountTable], counts: Sequence[Floats], scale: float, n_prior: NPrior, releases: int = 1
 ) -> posterior.NoisyTables:
     """Tables that were released with the same values, once or several times."""
-    totals = [NoisyTotals.of_counts([table] * releases, [scale] * releases) for table in counts]
-    return posterior.NoisyTables(tables=totals, n_prior=n_prior)
+    totals = [
+        NoisyTotals.of_counts([table] * releases, [scale] * releases)
+        for node, table in zip(nodes, counts, strict=True)
+        if node in released_tables(nodes)
+    ]
+    return posterior.NoisyTables.of(nodes, totals, n_prior)
 
 
 class Problem:
@@ -68,7 +72,7 @@ class Problem:
     def distribution(self, n_prior: NPrior, scale: float = SCALE, observations: int = 1) -> PiecewiseTables:
         """The same cell, many times over, each seen `observations` times through so many times the noise."""
         counts = [np.repeat(noisy[None], REPEATS, axis=0) for noisy in self.noisy]
-        noisy = noisy_tables(counts, observations * scale, n_prior, observations)
+        noisy = noisy_tables(self.released, counts, observations * scale, n_prior, observations)
         return decomposition.network_distribution(self.released, noisy, self.concentrations)
 
     def enumerated(self, n_prior: NPrior) -> Floats:
@@ -90,11 +94,14 @@ class Problem:
                     n_prior.log_prob(np.array([float(n)]))[0] + gammaln(n + 1) - gammaln(full + 1).sum()
                 )
                 first, second = [], []
-                for at, noisy, prior in zip(entries, self.noisy, self.concentrations, strict=True):
+                for at, table, noisy, prior in zip(
+                    entries, self.released, self.noisy, self.concentrations, strict=True
+                ):
                     counts = np.bincount(at, full, minlength=noisy.size).reshape(prior.shape)
                     updated = prior + counts
                     total = updated.sum(axis=1, keepdims=True)
-                    log -= float(np.abs(noisy.ravel() - counts.ravel()).sum()) / SCALE
+                    if table in released_tables(self.released):
+                        log -= float(np.abs(noisy.ravel() - counts.ravel()).sum()) / SCALE
                     log += float((gammaln(updated) - gammaln(prior)).sum())
                     log += float((gammaln(prior.sum(axis=1)) - gammaln(total[:, 0])).sum())
                     first.append((updated / total).ravel())
@@ -199,7 +206,9 @@ def distribution_of(
     released = tables_of(nodes, sizes)
     counts = noisy or [np.full((1, *table.shape), 7.0) for table in released]
     prior = [np.ones((table.size // table.shape[-1], table.shape[-1])) for table in released]
-    return decomposition.network_distribution(released, noisy_tables(counts, 2.0, Uniform(0, 200)), prior)
+    return decomposition.network_distribution(
+        released, noisy_tables(released, counts, 2.0, Uniform(0, 2000)), prior
+    )
 
 
 @pytest.mark.timeout(1800)
@@ -242,7 +251,7 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
     ]
     ((piece, _, _),) = decomposition.network_distribution(
         released,
-        noisy_tables(noisy, 2.0, Uniform(0, 4000)),
+        noisy_tables(released, noisy, 2.0, Uniform(0, 4000)),
         [np.ones((table.size // 2, 2)) for table in released],
     ).pieces
     assert isinstance(piece, Probabilities)
