@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from support.running import Runner
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
-STATES = {"state": {"published", "missing", "overdue", "withdrawn", "not_in_store", "due"}}
+STATES = {"state": {"published", "missing", "overdue", "stopped", "withdrawn", "not_in_store", "due"}}
 AS_OF = ("--as-of", "2013-04-05T00:00Z")
 
 
