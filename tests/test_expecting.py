@@ -11,6 +11,7 @@ import suffice
 from suffice import backfilling, releasing
 from suffice.errors import BudgetExceededError, ChargeSpentError, ExpectationNotMetError, SpecChangedError
 from suffice.expecting import Expected
+from suffice.flows import endings
 from suffice.gap_report import WindowState
 from suffice.pipeline import sources
 from suffice.storage.ledger.charge import ChargeState
@@ -213,3 +214,11 @@ def test_a_backfill_says_what_counts_and_releases_need(tmp_path: Path) -> None:
 def test_a_spec_that_expects_nothing_has_no_count(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert Expected.of(expecting(workspace).model_copy(update={"expect": None})) is None
+
+
+def test_a_flow_ends_in_a_state_of_its_own() -> None:
+    error = ExpectationNotMetError("fewer than expected")
+    ending = endings.release_ending(error, None)
+    assert (ending.name, ending.kind) == ("Stopped: fewer than expected", endings.FAILED)
+    assert endings.refused_kind(ending) is None
+    assert endings.backfill_ending(error, None).event == "suffice.backfill.stopped"

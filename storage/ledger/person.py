@@ -140,7 +140,7 @@ def person_view(ledger: Ledger, account: Account) -> PersonView:
 
 def _grid(plan: str) -> str | None:
     """Return the window grid of a canonical plan; None where it has no windows."""
-    window = json.loads(plan)["window"]
+    window = json.loads(plan).get("window")
     return (
         None if window is None else window_grid(window["column"], Every(window["every"]), window["time_zone"])
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from support.running import Runner
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
-STATES = {"state": {"published", "missing", "overdue", "withdrawn", "not_in_store", "due"}}
+STATES = {"state": {"published", "missing", "overdue", "stopped", "withdrawn", "not_in_store", "due"}}
 AS_OF = ("--as-of", "2013-04-05T00:00Z")
 
 
@@ -67,7 +67,7 @@ def test_every_rule_names_metrics_that_exist_and_is_tested(repository: Path) -> 
     tested = yaml.safe_load((folder / "alerts-tests.yaml").read_text(encoding="utf-8"))["tests"]
     fired = json.dumps(tested)
     found = rules(repository)
-    assert len({rule["alert"] for rule in found}) == len(found) == 11
+    assert len({rule["alert"] for rule in found}) == len(found) == 12
     for rule in found:
         assert unknown_in(rule["expr"]) == set(), rule["alert"]
         assert rule["labels"].keys() == {"severity"}

@@ -6,6 +6,7 @@ refused there.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Integer, case, func, select
@@ -36,18 +37,19 @@ def count_failed(connection: Connection, charge: Charge) -> int:
 def read_failed(connection: Connection, dataset: str) -> tuple[FailedReadings, ...]:
     """Return the keys of an account with attempts that did not come to their draw, in their order."""
     columns = tables.charges.c
-    key = (columns.name, columns.window, columns.amendment)
-    query = (
-        select(*key, func.sum(_failed()).label("failed"))
-        .where(columns.dataset == dataset, columns.drew.is_(False))
-        .group_by(*key)
+    query = select(columns.name, columns.window, columns.amendment, _failed()).where(
+        columns.dataset == dataset, columns.drew.is_(False)
     )
-    found = [
-        FailedReadings(name=row.name, window=row.window, amendment=row.amendment, count=int(row.failed))
-        for row in connection.execute(query)
-        if row.failed
-    ]
-    return tuple(sorted(found, key=lambda one: (one.name, one.window, one.amendment)))
+    counts: Counter[tuple[str, str, int]] = (
+        Counter()
+    )  # added here: nothing is sorted on a disk that may be full
+    for name, window, amendment, failed in connection.execute(query):
+        counts[name, window, amendment] += failed
+    return tuple(
+        FailedReadings(name=name, window=window, amendment=amendment, count=count)
+        for (name, window, amendment), count in sorted(counts.items())
+        if count
+    )
 
 
 def _failed() -> ColumnElement[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime
 from fractions import Fraction
 from importlib import import_module
@@ -190,11 +191,13 @@ def read_windows(connection: Connection, row: Row[Any]) -> Iterator[WindowBalanc
 def read_held(connection: Connection, dataset: str) -> dict[tuple[str, str], Fraction]:
     """Return the epsilon that charges of each window hold, by the window and the hash of their plan."""
     columns = tables.charges.c
-    query = select(columns.window, columns.plan_hash, func.sum(columns.micro_epsilon)).where(
+    query = select(columns.window, columns.plan_hash, columns.micro_epsilon).where(
         columns.dataset == dataset, (columns.state != ChargeState.ABANDONED) | columns.drew
     )
-    found = connection.execute(query.group_by(columns.window, columns.plan_hash))
-    return {(window, plan_hash): epsilon_of(int(micro)) for window, plan_hash, micro in found}
+    held: Counter[tuple[str, str]] = Counter()  # added here: nothing is sorted on a disk that may be full
+    for window, plan_hash, micro in stream(connection, query):
+        held[window, plan_hash] += micro
+    return {key: epsilon_of(micro) for key, micro in held.items()}
 
 
 def read_returned(connection: Connection, dataset: str) -> dict[str, Fraction]:

@@ -97,6 +97,7 @@ def _may_be(path: tuple[str | int, ...], value: object) -> bool:
         return value == {}  # of a checkpoint, and of what was skipped
     if path[-1] == "units_disjoint":
         return value is True
-    texts = {"dataset", "name", "window", "unit", "per_window"}
+    texts = {"dataset", "name", "window", "unit", "per_window", "zone_data"}
     nulls = {"per_window", "amends", "amended_sha256", "drawing_sequence", "drawing_hash"}
+    nulls |= {"max_windows", "zone_data"}
     return (path[-1] in texts and isinstance(value, str)) or (path[-1] in nulls and value is None)

@@ -233,6 +233,6 @@ def test_a_row_that_no_entry_explains_is_named(busy: Ledger, ledger_url: str) ->
     tamper(
         ledger_url,
         "INSERT INTO accounts SELECT 'extra', neighboring, unit, per_window, units_disjoint, sources, "
-        "checksums, stores, micro_granted, 0, 0 FROM accounts LIMIT 1",
+        "checksums, failed_readings, max_windows, stores, micro_granted, 0, 0 FROM accounts LIMIT 1",
     )
     assert busy.verify() == ("accounts extra: the table has it, the entries do not",)

@@ -19,7 +19,7 @@ CREATED: Step = ("created", {"ledger_id": LEDGER, "format_version": 1})
 
 def grant(**fields: Any) -> Step:
     values = {"dataset": "d", "neighboring": "add_or_remove_one", "unit": "row", "per_window": None}
-    more = {"units_disjoint": False, "sources": [], "micro_granted": 3, "reason": "x"}
+    more = {"units_disjoint": False, "sources": [], "micro_granted": 3, "reason": "x", "failed_readings": 10}
     return "grant", {**values, **more, **fields}
 
 

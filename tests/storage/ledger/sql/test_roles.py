@@ -46,6 +46,8 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
             PRIVILEGE,
         ),
         ("UPDATE accounts SET checksums = NULL", PRIVILEGE),
+        ("UPDATE accounts SET failed_readings = 99", PRIVILEGE),
+        ("UPDATE accounts SET max_windows = 1", PRIVILEGE),
         ("DELETE FROM accounts", PRIVILEGE),
         ("DELETE FROM windows", PRIVILEGE),
         ("UPDATE entries SET payload = '{}'", PRIVILEGE),
