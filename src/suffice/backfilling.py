@@ -153,7 +153,9 @@ def backfill(
     account refuses a window for lack of epsilon, the backfill ends, and says what it would take to go on. A
     window whose epsilon is spent, or whose rows cannot be read, is left: the others are released, and the
     error of the first such window is raised at the end. A window with fewer rows or units than the spec
-    expects is stopped, and the backfill goes on with the next. The same call again goes on where this one ended, however that was.
+    expects is stopped, and the backfill goes on with the next.
+
+    The same call again goes on where this one ended, however that was.
 
     Parameters
     ----------
@@ -280,17 +282,12 @@ def carry_out_backfill(
             say(f"{one.edition}: {outcome.status.replace('_', ' ')} ({_count(releases)})")
         elif not per_window:  # else other windows have epsilon of their own
             break
-    left = [one for one in releases if one.status == LEFT]
-    needed = None
-    if refusal is not None and left:
-        with open_ledger(chosen.ledger, reading_only=True) as opened:
-            needed = _needed(opened, spec, left)
     return Backfill(
         windows=tuple(releases),
         epsilon=plan.epsilon,
         stopped=stopped,
         refusal=refusal,
-        needed=needed,
+        needed=None if refusal is None else _needed(chosen.ledger, spec, releases),
         failure=failure,
     )
 
@@ -335,23 +332,26 @@ def _expected(
     return [one for _, one in sorted(expected, key=lambda pair: pair[0])]
 
 
-def _needed(ledger: Ledger, spec: Spec, left: Sequence[BackfilledWindow]) -> Fraction:
-    """Return the total that covers the releases that are left, besides all that is taken already.
+def _needed(ledger: str, spec: Spec, releases: Sequence[BackfilledWindow]) -> Fraction | None:
+    """Return the total that covers the releases that are left, besides what is taken; None of none.
 
     The count before a first release is taken for one that is still to be charged.
     """
     each = spec.privacy.epsilon
     before = spec.expect.epsilon if spec.expect else Fraction(0)
     asked: defaultdict[str, Fraction] = defaultdict(Fraction)
-    for one in left:
-        asked[one.window] += each if one.amendment else each + before
-    with ledger.at_one_moment():
-        account = ledger.account(spec.dataset)
+    for release in releases:
+        if release.status == LEFT:
+            asked[release.window] += each if release.amendment else each + before
+    if not asked:
+        return None
+    with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
+        account = opened.account(spec.dataset)
         if account.per_window is None:
             lacking = sum(asked.values(), Fraction(0)) - account.remaining
         else:
             lacking = max(
-                epsilon - ledger.remaining(spec.dataset, window) for window, epsilon in asked.items()
+                epsilon - opened.remaining(spec.dataset, window) for window, epsilon in asked.items()
             )
         return account.granted + max(lacking, Fraction(0))
 

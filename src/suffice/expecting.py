@@ -108,6 +108,7 @@ class Expected:
             notice=run.notice,
             signer=run.signer,
             witness=run.witness,
+            contract=run.contract,
         )
         return counting.carry_out(address, None)
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.chunk.exact_totals import ExactTotals
     from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.mechanism.held_noise import HeldNoise
     from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.mechanism.held_noise import HeldNoise
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec

@@ -58,7 +58,8 @@ class Weighted:
         """Return quantiles of one parameter."""
         order = np.argsort(self.parameters[:, position])
         share = np.cumsum(self.weight[order])
-        return np.interp(q, share / share[-1], self.parameters[order, position])
+        between: Floats = np.interp(q, share / share[-1], self.parameters[order, position])
+        return between
 
 
 def weighted_draws(statistic: NoisyStatistic, cell: int, draws: int, rng: np.random.Generator) -> Weighted:
@@ -78,8 +79,9 @@ def weighted_draws(statistic: NoisyStatistic, cell: int, draws: int, rng: np.ran
         for size in range(1, d + 1):
             possible &= np.linalg.det(covariance[:, :size, :size]) > 0.0
         n, mean, covariance, e = n[possible], mean[possible], covariance[possible], e[possible]
-        log_prior, found = (_regression if is_regression else _columns)(mean, covariance)
-        again = _moments(n, mean, np.linalg.cholesky(covariance), rng)
+        log_prior, drawn = (_regression if is_regression else _columns)(mean, covariance)
+        root: Floats = np.linalg.cholesky(covariance)
+        again = _moments(n, mean, root, rng)
         # The Jacobian from M to N, means and covariances is N to the power of what is divided by it.
         logs.append(
             log_prior
@@ -88,7 +90,7 @@ def weighted_draws(statistic: NoisyStatistic, cell: int, draws: int, rng: np.ran
             + np.abs(e).sum(axis=1)
             - np.abs(y - again @ c.T).sum(axis=1)
         )
-        parameters.append(found)
+        parameters.append(drawn)
     log_weight = np.concatenate(logs)
     weight = np.exp(log_weight - log_weight.max())
     return Weighted(parameters=np.concatenate(parameters), weight=weight / weight.sum())
@@ -125,7 +127,7 @@ def _columns(mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Return the log density of means and a covariance under the default prior, and both."""
     d = mean.shape[1]
     freedom = d + 1.0
-    inverse = np.linalg.inv(covariance)
+    inverse: Floats = np.linalg.inv(covariance)
     log_prior = -0.5 * np.sum((mean / 0.5) ** 2, axis=1)
     log_prior -= (freedom + d + 1.0) / 2.0 * np.linalg.slogdet(covariance)[1]
     for position in range(d):

@@ -67,7 +67,7 @@ class Places:
     max_windows: int | None = None
 
     def replacing(self, row: Row[Any] | None) -> Allowed:
-        """Return what holds from now on; empty text demands no checksums and no witness, 0 assumes no windows."""
+        """Return what holds from now on; empty text demands none, and `max_windows` of 0 assumes none."""
         sources, stores = (sources_of(row), stores_of(row)) if row is not None else ((), ())
         checksums, witness = (checksums_of(row), row.witness) if row is not None else (None, None)
         contract = self.contract or (contract_of(row) if row is not None else None)
