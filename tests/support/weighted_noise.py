@@ -80,7 +80,7 @@ def weighted_draws(statistic: NoisyStatistic, cell: int, draws: int, rng: np.ran
             possible &= np.linalg.det(covariance[:, :size, :size]) > 0.0
         n, mean, covariance, e = n[possible], mean[possible], covariance[possible], e[possible]
         log_prior, drawn = (_regression if is_regression else _columns)(mean, covariance)
-        root: Floats = np.linalg.cholesky(covariance)
+        root = np.linalg.cholesky(covariance).astype(np.float64)
         again = _moments(n, mean, root, rng)
         # The Jacobian from M to N, means and covariances is N to the power of what is divided by it.
         logs.append(
@@ -127,7 +127,7 @@ def _columns(mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Return the log density of means and a covariance under the default prior, and both."""
     d = mean.shape[1]
     freedom = d + 1.0
-    inverse: Floats = np.linalg.inv(covariance)
+    inverse = np.linalg.inv(covariance).astype(np.float64)
     log_prior = -0.5 * np.sum((mean / 0.5) ** 2, axis=1)
     log_prior -= (freedom + d + 1.0) / 2.0 * np.linalg.slogdet(covariance)[1]
     for position in range(d):
