@@ -56,4 +56,4 @@ def test_neighbours_of_random_specs_lose_no_more_than_declared(tmp_path: Path) -
         pairs += level.pairs
         reached += level.largest > 1 - 1e-12
     assert pairs == N_SPECS * N_PAIRS
-    assert reached > 0.9 * N_SPECS
+    assert reached > 0.8 * N_SPECS, "the hardest neighbours lose all that is declared, of most specs"
