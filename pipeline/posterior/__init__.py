@@ -52,6 +52,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "notes": (
         "clipping_warnings",
         "conflict_lines",
+        "default_lines",
         "described",
         "design_effect_text",
         "diagnostics_text",

@@ -63,4 +63,9 @@ class Judged(Protocol):
     @property
     def n_groups(self) -> int: ...  # noqa: D102
 
+    @property
+    def method(self) -> str: ...  # noqa: D102
+
+    def mean(self, parameter: str) -> Floats: ...  # noqa: D102
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]: ...  # noqa: D102

@@ -61,6 +61,24 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
     return [*found.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
 
 
+def default_lines(posterior: Posterior) -> list[str]:
+    """Return where a default prior, and not the release, decides intervals: a sentence, or nothing."""
+    from suffice.pipeline.posterior.draws import MASS  # noqa: PLC0415 - numpy is slow to import
+
+    where = [
+        f"{name} in {int(mask.sum())} of {mask.size} {'cells' if mask.ndim == 1 else 'entries'}"
+        for name, mask in posterior.decided_by_default.items()
+        if mask.any()
+    ]
+    if not where:
+        return []
+    line = (
+        f"the release says little of {', '.join(where)}: the default prior by itself gives two thirds "
+        f"or more to their {100 * MASS:g} % intervals, which are mostly its own; a stated prior may say more"
+    )
+    return [line]
+
+
 def unsettled_warning(posterior: Posterior) -> str:
     """Say that chains disagree or are worth few draws; empty where they are not, or draws are independent."""
     r_hat, effective = (

@@ -208,6 +208,30 @@ class Posterior(ParameterPosterior):
         return conflict_of(self)
 
     @property
+    def decided_by_default(self) -> dict[str, NDArray[np.bool_]]:
+        """Where the default prior, and not the release, decides intervals: by parameter, shaped as ``mean``.
+
+        True where the family's default prior by itself gives two thirds or more to the posterior's central
+        interval of 95 %.
+        Empty under any other prior, under ``plug-in``, and of regressions and of several columns, of which
+        it is not judged.
+        """
+        from suffice.pipeline.posterior.decided_by_default import decided_by_default  # noqa: PLC0415 - few ask
+
+        return decided_by_default(self)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that there is to say beside the numbers, a sentence each, as the command line prints it.
+
+        Of clipping, of rows of one unit, of priors that what was released contradicts, and of intervals that
+        a default prior decides. ``estimand`` is not among them: it belongs above the numbers.
+        """
+        from suffice.pipeline.posterior.notes import conflict_lines, default_lines, model_lines  # noqa: PLC0415
+
+        return (*model_lines(self), *conflict_lines(self), *default_lines(self))
+
+    @property
     def log_evidence(self) -> Floats:
         """Log probability of the released values under the priors, (n_groups,).
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.posterior.judged import Judged
     from suffice.pipeline.statistics.block import Parameters
     from suffice.typing import Floats
 
 
-def prior_distribution_of(posterior: Posterior) -> Distribution | None:
+def prior_distribution_of(posterior: Judged) -> Distribution | None:
     """Return the prior of one cell's parameters, in the order of the posterior's; None where it has no form.
 
     That is the prior of regressions and of several columns, and where the posterior knows no constants.
@@ -59,7 +59,7 @@ def prior_distribution_of(posterior: Posterior) -> Distribution | None:
     return _conjugate(prior, posterior, constants)
 
 
-def _conjugate(prior: object, posterior: Posterior, constants: Parameters) -> Distribution | None:
+def _conjugate(prior: object, posterior: Judged, constants: Parameters) -> Distribution | None:
     match prior:
         case Beta() | Gamma() | InverseGamma() | Normal() | NormalInverseGamma():
             return prior.distribution()
@@ -72,7 +72,7 @@ def _conjugate(prior: object, posterior: Posterior, constants: Parameters) -> Di
     return None
 
 
-def prior_density_of(posterior: Posterior, parameter: str, points: ArrayLike) -> Floats | None:
+def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Floats | None:
     """Return the prior's marginal density; see ``Posterior.prior_density``."""
     shape = posterior.mean(parameter).shape[1:]
     given = points_for(points, shape)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.posterior.notes import (
     conflict_lines,
+    default_lines,
     draws_text,
     model_lines,
     plug_in_lines,
@@ -76,6 +77,7 @@ def notes_of(posterior: Posterior, of_cells: int | None = None) -> tuple[str, ..
         posterior.rows_of and f"parameters: {posterior.rows_of}",
         *model_lines(posterior),
         *conflict_lines(posterior, of_cells),
+        *default_lines(posterior),
         draws_text(posterior),
         unsettled_warning(posterior),
     ]

@@ -7,16 +7,13 @@ import pty
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from support.making import Workspace, flights, write_parts
 from support.running import Runner, spec_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_posteriors_state_method_prior_and_rows(
@@ -121,6 +118,19 @@ def test_a_posterior_says_which_records_it_is_of(
 
 MANY = 2500
 """Cells that take several blocks."""
+
+
+def test_outputs_say_where_a_default_prior_decides(suffice: Runner, tmp_path: Path) -> None:
+    release = str(Path(__file__).parents[1] / "vectors" / "valid" / "negative" / "release")
+    said = "the release says little of probability in 3 of 3 cells: the default prior by itself gives"
+    card = tmp_path / "card.html"
+    assert said in suffice.text("posterior", release, "cancelled", "--card", str(card))
+    assert f"T{said[1:]}" in card.read_text(encoding="utf-8")
+    (line,) = suffice.json("posterior", release, "cancelled")["decided_by_default"]
+    assert line.startswith(said)
+    assert (
+        suffice.json("posterior", release, "cancelled", "--prior", "Beta(1, 9)")["decided_by_default"] == []
+    )
 
 
 def test_a_posterior_of_many_cells_shows_progress_and_ends_when_interrupted(

@@ -31,7 +31,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.notes import conflict_lines, model_lines
+from suffice.pipeline.posterior.notes import conflict_lines, default_lines, model_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -250,6 +250,7 @@ def compare(
                 which: output.design_effect_document(posterior) for which, posterior in both.items()
             },
             "conflicts": {which: conflict_lines(posterior) for which, posterior in both.items()},
+            "decided_by_default": {which: default_lines(posterior) for which, posterior in both.items()},
         }
         output.print_json(document)
         return
@@ -266,6 +267,7 @@ def compare(
         for line in model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_conflicts(posterior, name)
+        output.print_default(posterior, name)
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
     say(f"\nmethod: {found.before.method}")

@@ -14,6 +14,7 @@ from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, 
 from suffice.errors import UsageError
 from suffice.pipeline.posterior.notes import (
     conflict_lines,
+    default_lines,
     diagnostics_text,
     model_lines,
     unsettled_warning,
@@ -91,6 +92,12 @@ def design_effect_document(posterior: Posterior) -> list[dict[str, Any]] | None:
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
     for line in conflict_lines(posterior):
+        say(f"\n{name}: {line}" if name else f"\n{line}")
+
+
+def print_default(posterior: Posterior, name: str = "") -> None:
+    """Say which intervals a default prior decides, after the name of its release if one is given."""
+    for line in default_lines(posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 

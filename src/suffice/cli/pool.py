@@ -32,7 +32,7 @@ from suffice.cli.options import (
     parse_prior_of_n,
 )
 from suffice.cli.terminal import say
-from suffice.pipeline.posterior.notes import conflict_lines
+from suffice.pipeline.posterior.notes import conflict_lines, default_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -171,6 +171,7 @@ def pool(
             "rows": rows,
             "clipping": output.clipping_document(posterior),
             "conflicts": conflict_lines(posterior),
+            "decided_by_default": default_lines(posterior),
         }
         output.print_json(document)
         return
@@ -178,6 +179,7 @@ def pool(
     output.print_rows(rows)
     output.print_model(posterior)
     output.print_conflicts(posterior)
+    output.print_default(posterior)
     output.print_diagnostics(posterior)
     say(f"\nmethod: {posterior.method}")
     for relation, names in pooled.items():

@@ -38,7 +38,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.notes import conflict_lines, draws_text, plug_in_lines
+from suffice.pipeline.posterior.notes import conflict_lines, default_lines, draws_text, plug_in_lines
 
 if TYPE_CHECKING:
     from suffice.pipeline.pooling.release import Release
@@ -180,6 +180,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
                 "clipping": output.clipping_document(drawn_from),
                 "design_effect": output.design_effect_document(drawn_from),
                 "conflicts": conflict_lines(drawn_from),
+                "decided_by_default": default_lines(drawn_from),
                 **answers,
             }
         )
@@ -255,4 +256,5 @@ def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers:
 def _print_judgements(drawn_from: Posterior) -> None:
     output.print_model(drawn_from)
     output.print_conflicts(drawn_from)
+    output.print_default(drawn_from)
     output.print_diagnostics(drawn_from)

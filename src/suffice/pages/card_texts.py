@@ -10,6 +10,7 @@ from suffice.pipeline.pooling.union import UnionPosterior
 from suffice.pipeline.posterior.notes import (
     clipping_warnings,
     conflict_lines,
+    default_lines,
     design_effect_text,
     diagnostics_text,
     unsettled_warning,
@@ -55,7 +56,12 @@ def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
                 "Plug-in: each row or unit is taken for drawn by itself. These intervals are not of the "
                 "shares of these data."
             )
-    told = [*clipping_warnings(posterior), *conflict_lines(posterior), unsettled_warning(posterior)]
+    told = [
+        *clipping_warnings(posterior),
+        *conflict_lines(posterior),
+        *default_lines(posterior),
+        unsettled_warning(posterior),
+    ]
     warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in told if warning]
     if statistic.n_saturated:
         warnings.append(

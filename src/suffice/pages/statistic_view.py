@@ -13,7 +13,7 @@ from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.posterior.cells import cells_of
 from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.notes import clipping_warnings
+from suffice.pipeline.posterior.notes import clipping_warnings, default_lines
 from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
 from suffice.pipeline.released.noise_interval import noise_half_width
 
@@ -252,6 +252,7 @@ def _warnings(posterior: Posterior, statistic: NoisyStatistic) -> tuple[str, ...
     conflict = posterior.conflict
     said += list(conflict.lines())
     said += clipping_warnings(posterior)
+    said += default_lines(posterior)
     return tuple(said)
 
 
