@@ -112,10 +112,7 @@ class WithinLimits(Restricted):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles."""
-        plain = np.clip(self.plain.quantiles(parameter, q, draws, rng), *self.limits[parameter])
-        if self.inner is None:
-            return plain
-        return self._joined(plain.T, self.inner.quantiles(parameter, q, draws, rng).T).T
+        return self.by_part(parameter, lambda part: part.quantiles(parameter, q, draws, rng))
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Marginal densities; 0 outside of the limits."""
@@ -139,6 +136,27 @@ class WithinLimits(Restricted):
             return drawn
         inner = self.inner.sample(draws, rng)
         return {name: self._joined(values, inner[name]) for name, values in drawn.items()}
+
+    def by_part(self, parameter: str, values: Callable[[Distribution], Floats]) -> Floats:
+        """Values of a parameter (n_cells, n_values), worked out only where they count.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        values : callable
+            Distribution of some cells -> values of the parameter there.
+        """
+        if self.inner is None:
+            return np.clip(values(self.plain), *self.limits[parameter])
+        inner = values(self.inner)
+        found = np.empty((len(self.cut), *inner.shape[1:]))
+        found[self.cut] = inner
+        rest = np.flatnonzero(~self.cut)
+        if rest.size:
+            known: Any = self.plain
+            found[rest] = np.clip(values(known.take(rest)), *self.limits[parameter])
+        return found
 
     def _joined(self, plain: Floats, inner: Floats) -> Floats:
         joined = plain.copy()
