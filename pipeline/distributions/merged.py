@@ -232,17 +232,23 @@ class Components:
         return found
 
     def quantiles(
-        self, update: Callable[[Floats, Floats], Distribution], q: Sequence[float | Floats], cells: int
+        self,
+        update: Callable[[Floats, Floats], Distribution],
+        q: Sequence[float | Floats],
+        cells: int,
+        *,
+        near: Floats | None = None,
     ) -> Floats:
         """Quantiles (n_cells, n_q), by bisection and secants on the distribution function.
 
-        A level is the same for all cells, or one for each (n_cells,).
+        A level is the same for all cells, or one for each (n_cells,). Where it is known, `near` has about the
+        quantiles.
         """
         rough = self.coarser(update, cells)
-        roughly = rough.positions(update, q, cells)
+        line = coordinate_of(update(self.n[:1], self.total[:1])).line
+        roughly = rough.positions(update, q, cells) if near is None else list(line.position(near).T)
         paces = [rough.paces(update, point, level) for point, level in zip(roughly, q, strict=True)]
         positions = self.positions(update, q, cells, list(zip(roughly, paces, strict=True)))
-        line = coordinate_of(update(self.n[:1], self.total[:1])).line
         return np.stack([line.parameter(point) for point in positions], axis=1)
 
     def coarser(self, update: Callable[[Floats, Floats], Distribution], cells: int) -> Components:

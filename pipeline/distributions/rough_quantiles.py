@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-_AT_FIRST = np.linspace(-8.0, 6.0, 22)
+_AT_FIRST = np.linspace(-8.0, 6.0, 15)
 """Standard deviations from the mean; logarithms and logits have the longer tails below."""
-_ROUNDS = 2
+_EVERY = (4, 2)
+"""Of ascending levels, how many apart are those at which turns look."""
 _LEAST = 1e-15
 """Probability that is not told from 0."""
 
@@ -50,8 +51,8 @@ def rough_quantiles(
     low, high, mean, sd = (column[:, None] for column in rough.about(update, cells))
     knots = np.clip(mean + sd * _AT_FIRST, low, high)
     known = _deviates(rough.below(update, knots))
-    for _ in range(_ROUNDS):
-        at = _interpolated(wanted, known, knots)
+    for step in _EVERY:
+        at = _interpolated(np.append(wanted[::step], wanted[-1]), known, knots)
         knots = np.concatenate([knots, at], axis=1)
         known = np.concatenate([known, _deviates(rough.below(update, at))], axis=1)
         order = np.argsort(knots, axis=1)

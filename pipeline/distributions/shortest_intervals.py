@@ -56,8 +56,8 @@ class RoughlyKnown(Protocol):
     def rough_quantiles(self, parameter: str, q: Sequence[float]) -> Floats:
         """About the quantiles, (n_cells, n_q)."""
 
-    def quantiles_at(self, parameter: str, levels: Floats) -> Floats:
-        """Quantiles at levels (n_cells, n_levels) of every cell's own."""
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
+        """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
 
 
 def shortest_intervals(
@@ -97,19 +97,24 @@ def _of_block(
         return block.by_part(parameter, lambda part: _of_block(part, parameter, mass, ends, draws, rng))
     below, above = _levels(mass)
     inner = [*below[1:], *above[:-1]]
-    is_rough = isinstance(block, RoughlyKnown)
-    quantiles = (
-        block.rough_quantiles(parameter, inner) if is_rough else block.quantiles(parameter, inner, draws, rng)
-    )
-    lower = _with_end(quantiles[..., : _LEVELS - 1], ends[0], first=True)
-    upper = _with_end(quantiles[..., _LEVELS - 1 :], ends[1])
+    if not isinstance(block, RoughlyKnown):
+        lower, upper = _candidates(block.quantiles(parameter, inner, draws, rng), ends)
+        return _taken(lower, upper, _chosen(lower, upper, ends))
+    rough = block.rough_quantiles(parameter, inner)
+    lower, upper = _candidates(rough, ends)
     chosen = _chosen(lower, upper, ends)
-    if is_rough:
-        levels = np.stack([np.array(below)[chosen], np.array(above)[chosen]], axis=-1)
-        is_end = np.stack([chosen == 0, chosen == _LEVELS - 1], axis=-1)
-        exact = block.quantiles_at(parameter, np.where(is_end, 0.5, levels))
-        return np.where(is_end, ends, exact)
-    return _taken(lower, upper, chosen)
+    is_end = np.stack([chosen == 0, chosen == _LEVELS - 1], axis=-1)
+    # An end of the range is no quantile: in its place stands one that there is.
+    levels = np.stack([np.array(below)[chosen], np.array(above)[chosen]], axis=-1)
+    levels = np.where(is_end, [inner[0], inner[-1]], levels)
+    near = np.where(is_end, rough[:, [0, -1]], _taken(lower, upper, chosen))
+    return np.where(is_end, ends, block.quantiles_at(parameter, levels, near))
+
+
+def _candidates(quantiles: Floats, ends: Range) -> tuple[Floats, Floats]:
+    """Return lower and upper ends, (..., n_levels) each, from the quantiles between those of the range."""
+    lower, upper = quantiles[..., : _LEVELS - 1], quantiles[..., _LEVELS - 1 :]
+    return _with_end(lower, ends[0], first=True), _with_end(upper, ends[1])
 
 
 def shortest_of_draws(draws: Floats, mass: float, ends: Range = (-math.inf, math.inf)) -> Floats:

@@ -172,11 +172,13 @@ class LatentSumPosterior:
             ]
         )
 
-    def quantiles_at(self, parameter: str, levels: Floats) -> Floats:
-        """Quantiles at levels (n_cells, n_levels) of every cell's own."""
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
+        """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
         return np.concatenate(
             [
-                self.merged.take(batch).quantiles(self.update, list(levels[batch].T), len(batch))
+                self.merged.take(batch).quantiles(
+                    self.update, list(levels[batch].T), len(batch), near=near[batch]
+                )
                 for batch in batches(self.sums)
             ]
         )
