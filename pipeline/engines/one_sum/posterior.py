@@ -183,6 +183,10 @@ class LatentSumPosterior:
             ]
         )
 
+    def coarser(self) -> Self:
+        """Return the same distribution, of pairs that are merged much coarser; moments are what they were."""
+        return replace(self, merged=self.merged.coarser(self.update, len(self.means)))
+
     def cdf(self, points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points), of merged components."""
         return self.merged.cdf(self.update, points)
