@@ -252,11 +252,11 @@ class SpreadGammaGamma:
         part = self.share * total
         power = -(self.concentration + shape)
         log_terms = np.empty((len(self.rates), *part.shape))
-        for rate, term in zip(self.rates, log_terms, strict=True):
-            np.divide(rate, part, out=term)
-            np.log1p(term, out=term)
-            term *= power
-            term += self.concentration * math.log(rate)
+        for j, rate in enumerate(self.rates):
+            np.divide(rate, part, out=log_terms[j])
+            np.log1p(log_terms[j], out=log_terms[j])
+            log_terms[j] *= power
+            log_terms[j] += self.concentration * math.log(rate)
         return log_terms
 
 
