@@ -1,6 +1,6 @@
 """Time posteriors of every family beside another version's, in turns: ratios of processor time.
 
-    PYTHONPATH=tests python benchmarks/posterior_ratios.py CHECKOUT [--cells 40] [--turns 5] [FAMILY ...]
+    PYTHONPATH=tests python benchmarks/posterior_ratios.py CHECKOUT [FAMILY ...] [--cells 40] [--turns 5]
 
 CHECKOUT is a work tree of the other version. Both take the same released values, of the cells of
 ``tests/support/honest_coverage.py`` in the world of the model, behind the noise of epsilon 1: the posterior

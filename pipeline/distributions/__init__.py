@@ -33,6 +33,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "quadrature": ("POINTS", "integral_rule", "sum_rule"),
     "quantiles": ("find_quantile",),
     "regions": ("Region", "RegionOfColumns", "RegionOfRegression"),
+    "rough_quantiles": ("rough_quantiles",),
     "scaling": ("Scaling", "design_of"),
     "shortest_intervals": (
         "CENTRAL",

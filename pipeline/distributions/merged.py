@@ -37,6 +37,8 @@ FINE = 5.0
 _KEYS = 2 * _POSITIONS + 1
 _MOST_NUMBERS = 1 << 21
 _REACH = 12.0
+_AT_A_TIME = 1 << 14
+"""Numbers of components, and as many positions, that a processor's cache holds."""
 _HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
 
@@ -213,24 +215,40 @@ class Components:
 
     def cdf(self, update: Callable[[Floats, Floats], Distribution], points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points)."""
-        coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
-        found = np.empty(points.shape)
-        position = np.clip(coordinate.line.position(points), *coordinate.line.ends)
-        for number, at in enumerate(position.T):
-            found[:, number] = np.bincount(
-                self.cell, self.weight * coordinate.cdf(at[self.cell]), len(points)
-            )
+        line = coordinate_of(update(self.n[:1], self.total[:1])).line
+        return self.below(update, np.clip(line.position(points), *line.ends))
+
+    def below(self, update: Callable[[Floats, Floats], Distribution], position: Floats) -> Floats:
+        """Distribution functions at positions on the line (n_cells, n_positions)."""
+        first = np.searchsorted(self.cell, np.arange(len(position)))
+        found = np.empty(position.shape)
+        # Several positions at a time where components are few: calls cost more than numbers there.
+        step = max(1, _AT_A_TIME // len(self.cell))
+        for start in range(0, position.shape[1], step):
+            at = position[:, start : start + step].T[:, self.cell]
+            n, total, scatter = (np.tile(column, len(at)) for column in (self.n, self.total, self.scatter))
+            shares = widened(update(n, total), scatter).coordinate().cdf(at.ravel()).reshape(at.shape)
+            found[:, start : start + step] = np.add.reduceat(self.weight * shares, first, axis=1).T
         return found
 
     def quantiles(
-        self, update: Callable[[Floats, Floats], Distribution], q: Sequence[float], cells: int
+        self,
+        update: Callable[[Floats, Floats], Distribution],
+        q: Sequence[float | Floats],
+        cells: int,
+        *,
+        near: Floats | None = None,
     ) -> Floats:
-        """Quantiles (n_cells, n_q), by bisection and secants on the distribution function."""
+        """Quantiles (n_cells, n_q), by bisection and secants on the distribution function.
+
+        A level is the same for all cells, or one for each (n_cells,). Where it is known, `near` has about the
+        quantiles.
+        """
         rough = self.coarser(update, cells)
-        roughly = rough.positions(update, q, cells)
+        line = coordinate_of(update(self.n[:1], self.total[:1])).line
+        roughly = rough.positions(update, q, cells) if near is None else list(line.position(near).T)
         paces = [rough.paces(update, point, level) for point, level in zip(roughly, q, strict=True)]
         positions = self.positions(update, q, cells, list(zip(roughly, paces, strict=True)))
-        line = coordinate_of(update(self.n[:1], self.total[:1])).line
         return np.stack([line.parameter(point) for point in positions], axis=1)
 
     def coarser(self, update: Callable[[Floats, Floats], Distribution], cells: int) -> Components:
@@ -240,18 +258,12 @@ class Components:
     def positions(
         self,
         update: Callable[[Floats, Floats], Distribution],
-        q: Sequence[float],
+        q: Sequence[float | Floats],
         cells: int,
         guesses: Sequence[tuple[Floats, Floats]] | None = None,
     ) -> list[Floats]:
         """Quantiles on the line, (n_cells,) by level; guesses are those of ``find_quantile``."""
-        coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
-        first = np.searchsorted(self.cell, np.arange(cells))
-        low = np.minimum.reduceat(coordinate.centre - _REACH * coordinate.width, first)
-        high = np.maximum.reduceat(coordinate.centre + _REACH * coordinate.width, first)
-        mean = np.add.reduceat(self.weight * coordinate.centre, first)
-        square = np.add.reduceat(self.weight * (coordinate.centre**2 + coordinate.width**2), first)
-        sd = np.sqrt(np.maximum(square - mean**2, 0.0))
+        low, high, mean, sd = self.about(update, cells)
 
         def below(chosen: Cells) -> Callable[[Floats], Floats]:
             """The distribution functions of some cells."""
@@ -268,7 +280,19 @@ class Components:
             for number, level in enumerate(q)
         ]
 
-    def paces(self, update: Callable[[Floats, Floats], Distribution], point: Floats, level: float) -> Floats:
+    def about(self, update: Callable[[Floats, Floats], Distribution], cells: int) -> tuple[Floats, ...]:
+        """Ends between which all quantiles are, means and standard deviations, on the line (n_cells,)."""
+        coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
+        first = np.searchsorted(self.cell, np.arange(cells))
+        low = np.minimum.reduceat(coordinate.centre - _REACH * coordinate.width, first)
+        high = np.maximum.reduceat(coordinate.centre + _REACH * coordinate.width, first)
+        mean = np.add.reduceat(self.weight * coordinate.centre, first)
+        square = np.add.reduceat(self.weight * (coordinate.centre**2 + coordinate.width**2), first)
+        return low, high, mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+    def paces(
+        self, update: Callable[[Floats, Floats], Distribution], point: Floats, level: float | Floats
+    ) -> Floats:
         """How far quantiles at these positions move while the level's normal deviate moves by 1."""
         from scipy.special import ndtri  # noqa: PLC0415 - slow to import
 

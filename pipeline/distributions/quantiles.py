@@ -24,7 +24,7 @@ def find_quantile(
     high: Floats,
     mean: Floats,
     sd: Floats,
-    level: float,
+    level: float | Floats,
     *,
     guess: tuple[Floats, Floats] | None = None,
 ) -> Floats:
@@ -38,7 +38,7 @@ def find_quantile(
         Positions between which the quantiles are.
     mean, sd : ndarray of shape (n_cells,)
         Of the distributions, about.
-    level : float
+    level : float, or ndarray of shape (n_cells,)
         Strictly between 0 and 1.
     guess : (ndarray, ndarray) of shape (n_cells,), optional
         Better guesses than normal ones, and how far a position moves there about while the level's normal
@@ -51,7 +51,7 @@ def find_quantile(
     """
     from scipy.special import ndtri  # noqa: PLC0415 - slow to import
 
-    wanted = float(ndtri(level))
+    wanted = np.broadcast_to(np.asarray(ndtri(level)), mean.shape)
     start, pace = (mean + sd * wanted, sd) if guess is None else guess
     position = np.clip(start, low, high)
     found = position.copy()
@@ -79,7 +79,7 @@ def find_quantile(
             break
         if np.count_nonzero(open_) < _FEWER * len(active):
             active, cdf = active[open_], below(active[open_])
-            left, right, sd, position, other, previous = (
-                column[open_] for column in (left, right, sd, position, other, previous)
+            left, right, sd, wanted, position, other, previous = (
+                column[open_] for column in (left, right, sd, wanted, position, other, previous)
             )
     return found

@@ -36,7 +36,10 @@ NEGLIGIBLE = 1e-4
 _FAR = 8.0
 """Standard deviations to either side of a mean within which limits matter."""
 _TAIL = 1e-6
-_FIRST, _KNOTS, _ROUNDS = 65, 257, 2
+_EVEN = np.linspace(0.0, 1.0, 65)
+"""Of the way from one end of a table to the other."""
+_LEVELS = np.sin(np.linspace(0.0, np.pi / 2.0, 129)) ** 2
+"""Of a distribution function where a table has knots, closer together where quantiles bend."""
 _ALIKE = 2.0**-40
 """Of a table's range, the distance of knots that are taken for one."""
 _DRAWN, _KEPT, _FEWEST, _MOST_ROUNDS = 20_000, 8000, 500, 5
@@ -112,10 +115,7 @@ class WithinLimits(Restricted):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Marginal quantiles."""
-        plain = np.clip(self.plain.quantiles(parameter, q, draws, rng), *self.limits[parameter])
-        if self.inner is None:
-            return plain
-        return self._joined(plain.T, self.inner.quantiles(parameter, q, draws, rng).T).T
+        return self.by_part(parameter, lambda part: part.quantiles(parameter, q, draws, rng))
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Marginal densities; 0 outside of the limits."""
@@ -139,6 +139,27 @@ class WithinLimits(Restricted):
             return drawn
         inner = self.inner.sample(draws, rng)
         return {name: self._joined(values, inner[name]) for name, values in drawn.items()}
+
+    def by_part(self, parameter: str, values: Callable[[Distribution], Floats]) -> Floats:
+        """Values of a parameter (n_cells, n_values), worked out only where they count.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        values : callable
+            Distribution of some cells -> values of the parameter there.
+        """
+        if self.inner is None:
+            return np.clip(values(self.plain), *self.limits[parameter])
+        inner = values(self.inner)
+        found = np.empty((len(self.cut), *inner.shape[1:]))
+        found[self.cut] = inner
+        rest = np.flatnonzero(~self.cut)
+        if rest.size:
+            known: Any = self.plain
+            found[rest] = np.clip(values(known.take(rest)), *self.limits[parameter])
+        return found
 
     def _joined(self, plain: Floats, inner: Floats) -> Floats:
         joined = plain.copy()
@@ -321,18 +342,18 @@ def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -
     unit = np.where(np.isfinite(limits).all(), limits[1] - limits[0], abs(limits[0]))
     high = np.where(none & (low <= limits[0]), low + unit / 2.0, high)
     low = np.where(none & (low >= limits[1]), high - unit / 2.0, low)
-    even = np.linspace(0.0, 1.0, _FIRST)
     # Dense beside both ends: what is cut off far out in a tail falls steeply.
     share = np.unique(
-        np.concatenate([even, np.exp2(-np.arange(7.0, 40.0)), 1.0 - np.exp2(-np.arange(7.0, 40.0))])
+        np.concatenate([_EVEN, np.exp2(-np.arange(7.0, 40.0)), 1.0 - np.exp2(-np.arange(7.0, 40.0))])
     )
     knots = low[:, None] + (high - low)[:, None] * share
-    below = _scaled(own.cdf(knots), share)
-    levels = np.linspace(0.0, 1.0, _KNOTS)
-    for _ in range(_ROUNDS):
-        at = np.stack([np.interp(levels, *pair) for pair in zip(below, knots, strict=True)])
-        knots = np.sort(np.concatenate([at, low[:, None] + (high - low)[:, None] * even], axis=1), axis=1)
-        below = _scaled(own.cdf(knots), np.linspace(0.0, 1.0, knots.shape[1]))
+    # Where knots are best is seen by a rough distribution function, what they have below by the exact one.
+    rough = own.coarser() if hasattr(own, "coarser") else own
+    below = _scaled(rough.cdf(knots), share)
+    for each in (rough, own):
+        at = np.stack([np.interp(_LEVELS, *pair) for pair in zip(below, knots, strict=True)])
+        knots = np.sort(np.concatenate([at, low[:, None] + (high - low)[:, None] * _EVEN], axis=1), axis=1)
+        below = _scaled(each.cdf(knots), np.linspace(0.0, 1.0, knots.shape[1]))
     means, sds = _moments_within(own, limits)
     return Tabulated(name=name, knots=np.clip(knots, *limits), below=below, means=means, sds=sds)
 

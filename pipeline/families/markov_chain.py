@@ -114,7 +114,6 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     states, _ = released[0].shape
     posterior = star_posterior(
         StarCounts(
-            classes=None,
             features=tuple(counted_tables.noisy_tables(statistic)),
             class_concentration=np.ones(states),
             feature_concentrations=tuple(counted_tables.concentrations(prior, released)),

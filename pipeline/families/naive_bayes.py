@@ -168,7 +168,6 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     of_class, *of_features = counted_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
     posterior = star_posterior(
         StarCounts(
-            classes=None,
             features=tuple(counted_tables.noisy_tables(statistic)),
             class_concentration=of_class[0],
             feature_concentrations=tuple(of_features),

@@ -54,7 +54,7 @@ _PRIOR_DRAWS = 100_000
 _POSTERIORS = 2
 """Posteriors that a search takes, about, by the number of simulations."""
 _NO_NOISE = Fraction(300)
-"""An epsilon whose noise is next to none."""
+"""An epsilon whose noise is next to none: at 10,000 median widths are the same to .1 % (tests)."""
 
 
 def smallest_epsilon(

@@ -50,12 +50,10 @@ _LEAST_LOG_CHANCE = -300.0 * np.log(10.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarCounts:
-    """Noisy counts of classes and of features by class, and the distribution that they came from.
+    """Noisy counts of features by class, and the distribution that they came from.
 
     Attributes
     ----------
-    classes : NoisyTotals or None
-        Class counts, where they were released beside the features.
     features : tuple of NoisyTotals
         Counts of every feature by class; at least one feature.
     class_concentration : ndarray of shape (n_classes,), float64
@@ -66,7 +64,6 @@ class StarCounts:
         The prior of N.
     """
 
-    classes: NoisyTotals | None
     features: tuple[NoisyTotals, ...]
     class_concentration: Floats
     feature_concentrations: tuple[Floats, ...]
@@ -82,15 +79,9 @@ class StarCounts:
         """The scale b of the noise of every release, (n_releases,)."""
         return self.features[0].scale_by_release[:, 0]
 
-    @property
-    def released(self) -> tuple[NoisyTotals, ...]:
-        """The features' counts, then those of classes, if any."""
-        return self.features if self.classes is None else (*self.features, self.classes)
-
     def take(self, cells: Rows) -> Self:
         """The given cells, in the given order."""
-        classes = None if self.classes is None else self.classes.take(cells)
-        return replace(self, classes=classes, features=tuple(each.take(cells) for each in self.features))
+        return replace(self, features=tuple(each.take(cells) for each in self.features))
 
     def by_class(self, feature: int) -> Floats:
         """Noisy counts of a feature, (n_cells, n_releases, n_classes, n_categories)."""
@@ -110,8 +101,6 @@ class StarCounts:
             for feature in range(len(self.features)):
                 counts = self.by_class(feature)[:, release]
                 margins.append((counts.sum(axis=2), precision / counts.shape[2]))
-            if self.classes is not None:
-                margins.append((self.classes.by_release[:, release], precision))
         total = sum(weight for _, weight in margins)
         mean: Floats = np.sum([margin * (weight / total) for margin, weight in margins], axis=0)
         return self.inner(mean)
@@ -133,7 +122,7 @@ class StarCounts:
         """
         least, most = map(float, self.n_prior.support)
         log_chance = np.zeros(self.n_cells)
-        for totals in self.released:
+        for totals in self.features:
             positive = np.sum(np.maximum(totals.by_release, 0.0), axis=2)
             distance = positive - np.sum(totals.by_release, axis=2)
             distance += np.maximum(least - positive, 0.0) + np.maximum(positive - most, 0.0)

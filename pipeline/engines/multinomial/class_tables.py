@@ -24,7 +24,7 @@ from suffice.pipeline.engines.multinomial.noisy_counts import (
 )
 from suffice.pipeline.engines.multinomial.splitting import Splitter
 from suffice.pipeline.priors.record_count import Uniform
-from suffice.pipeline.released.noise_distribution import NoisyTotals, log_laplace
+from suffice.pipeline.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,9 +169,6 @@ class StarTables:
             ],
             axis=1,
         )
-        if star.classes is not None:
-            kinks = np.moveaxis(star.classes.by_release, 1, 0)[:, :, :, None]
-            log_weight += log_laplace(m, kinks, 1.0 / star.scales)
         for part in parts:
             evidence = part.log_evidence(m[:, part.classes].reshape(-1, points))
             log_weight[:, part.classes] += evidence.reshape(len(centre), -1, points)

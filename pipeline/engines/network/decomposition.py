@@ -176,7 +176,6 @@ def _family_piece(
     of_nodes = [by_class(released[node], positions[node], names).ravel() for node in nodes]
     posterior = star_posterior(
         StarCounts(
-            classes=None,
             features=tuple(
                 noisy.table(node).part(order - starts[node])
                 for node, order in zip(nodes, of_nodes, strict=True)

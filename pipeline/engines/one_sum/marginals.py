@@ -5,6 +5,7 @@ Each is written such that no two large log gammas cancel: sums and numbers of ro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -231,10 +232,13 @@ class SpreadGammaGamma:
     def shares(self, total: Floats, n: Floats) -> Floats:
         """Posterior probabilities of the components given pairs (n_pairs,): (n_components, n_pairs)."""
         none = n < 1.0  # no records, whose sum is 0, tell nothing
-        log_terms = np.where(none, 0.0, self._log_terms(np.where(none, 1.0, total), self.shape * n))
-        terms = np.exp(log_terms - np.max(log_terms, axis=0)) * np.array(self.weights)[:, None]
-        shares: Floats = terms / np.sum(terms, axis=0)
-        return shares
+        terms = self._log_terms(np.where(none, 1.0, total), self.shape * n)
+        terms -= np.max(terms, axis=0)
+        np.exp(terms, out=terms)
+        terms[:, none] = 1.0
+        terms *= np.array(self.weights)[:, None]
+        terms /= np.sum(terms, axis=0)
+        return terms
 
     def shifted(self, total: Floats, n: Floats, rng: np.random.Generator) -> Floats:
         """Shift sums as a component of every pair that is drawn by its share does, (n_pairs,)."""
@@ -246,10 +250,13 @@ class SpreadGammaGamma:
     def _log_terms(self, total: Floats, shape: Floats) -> Floats:
         """What of the components' log densities depends on their rates, component by component."""
         part = self.share * total
-        rates = np.array(self.rates).reshape(-1, *(1,) * part.ndim)
-        log_ratio = np.log(rates) - np.log(part)
-        power = self.concentration + shape
-        log_terms: Floats = self.concentration * log_ratio - power * np.log1p(rates / part)
+        power = -(self.concentration + shape)
+        log_terms = np.empty((len(self.rates), *part.shape))
+        for j, rate in enumerate(self.rates):
+            np.divide(rate, part, out=log_terms[j])
+            np.log1p(log_terms[j], out=log_terms[j])
+            log_terms[j] *= power
+            log_terms[j] += self.concentration * math.log(rate)
         return log_terms
 
 

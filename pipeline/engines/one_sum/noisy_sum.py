@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _CLOSE = 4.0
 """Nats below a bound at which the best of a few locations counts as the mode."""
+_LEVEL = 1e-3
+"""Nats that a mode may be higher than where it is taken to be."""
 _SECTIONS, _EIGHTHS = 11, np.linspace(0.0, 1.0, 9)
 _LOWEST_LOG = -600.0
 _LONGEST_LOG = 5.0
@@ -255,11 +257,23 @@ class NoisySums:
         row = np.arange(len(n))
         left = breaks[row, np.maximum(best - 1, 0)]
         right = breaks[row, np.minimum(best + 1, breaks.shape[1] - 1)]
+        mode = np.empty(len(n))
+        active = row
         for _ in range(_SECTIONS):
             inner = left[:, None] + (right - left)[:, None] * _EIGHTHS
-            best = np.argmax(self.log_weight(cell, n[:, None], inner), axis=1)
-            left, right = inner[row, np.maximum(best - 1, 0)], inner[row, np.minimum(best + 1, 8)]
-        mode: Floats = (left + right) / 2.0
+            value = self.log_weight(cell[active], n[active, None], inner)
+            row = np.arange(len(active))
+            best = np.argmax(value, axis=1)
+            first, last = np.maximum(best - 1, 0), np.minimum(best + 1, 8)
+            left, right = inner[row, first], inner[row, last]
+            mode[active] = (left + right) / 2.0
+            with np.errstate(invalid="ignore"):
+                rise = value[row, best] - np.minimum(value[row, first], value[row, last])
+            # Of what is concave the mode is no higher above the best than the best above both beside it.
+            open_ = np.flatnonzero(~(rise < _LEVEL))
+            if not open_.size:
+                break
+            active, left, right = active[open_], left[open_], right[open_]
         return mode
 
 

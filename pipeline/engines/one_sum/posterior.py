@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.pipeline.distributions.merged import FINE, Components
 from suffice.pipeline.distributions.partial_moments import moments_between
+from suffice.pipeline.distributions.rough_quantiles import rough_quantiles
 from suffice.pipeline.engines.one_sum.marginals import SpreadGammaGamma
 from suffice.pipeline.engines.one_sum.moments import spread_moments
 from suffice.pipeline.engines.one_sum.nodes import Nodes, batches, resolve
@@ -161,6 +162,30 @@ class LatentSumPosterior:
         return np.concatenate(
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
+
+    def rough_quantiles(self, parameter: str, q: Sequence[float]) -> Floats:
+        """About the quantiles, by which the exact ones that are wanted may be chosen."""
+        return np.concatenate(
+            [
+                rough_quantiles(self.merged.take(batch), self.update, q, len(batch))
+                for batch in batches(self.sums)
+            ]
+        )
+
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
+        """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
+        return np.concatenate(
+            [
+                self.merged.take(batch).quantiles(
+                    self.update, list(levels[batch].T), len(batch), near=near[batch]
+                )
+                for batch in batches(self.sums)
+            ]
+        )
+
+    def coarser(self) -> Self:
+        """Return the same distribution, of pairs that are merged much coarser; moments are what they were."""
+        return replace(self, merged=self.merged.coarser(self.update, len(self.means)))
 
     def cdf(self, points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points), of merged components."""

@@ -15,7 +15,10 @@ from suffice.pipeline.distributions.beta import BetaDistribution
 from suffice.pipeline.distributions.gamma import GammaDistribution
 from suffice.pipeline.distributions.normal import NormalDistribution
 from suffice.pipeline.distributions.shortest_intervals import shortest_intervals, shortest_of_draws
+from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.posterior.contrasts import require_interval
+from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.distributions.distribution import Distribution
@@ -55,6 +58,32 @@ def test_intervals_are_as_short_as_any_and_have_the_mass(mass: float) -> None:
         for (low, high), law in zip(found, exact, strict=True):
             assert law.cdf(high) - law.cdf(low) == pytest.approx(mass, abs=1e-9)
             assert high - low <= 1.01 * shortest_by_search(law, mass)
+
+
+@pytest.mark.parametrize("mass", MASSES)
+@pytest.mark.parametrize("family", ["bernoulli", "poisson"])
+def test_rough_quantiles_choose_among_intervals_that_have_the_mass(family: str, mass: float) -> None:
+    """Of few records and many, rare and common, and of values that are impossible without noise."""
+    entry = {"family": family, **({"upper": "9"} if family == "poisson" else {})}
+    values = np.array([[7, 2], [30, 0], [30, 30], [-40, -25], [310, 95], [310, -4], [5000, 70], [7e5, 3e5]])
+    for epsilon in ("0.1", "1"):
+        statistic = noisy_statistic(statistic_plan(entry, epsilon=epsilon, public_n=False), values)
+        posterior = noise_aware_posterior(statistic, clipping="ignored")
+        distribution, rng = posterior.distribution, np.random.default_rng()
+        assert isinstance(distribution, LatentSumPosterior)
+        (name,) = distribution.parameters
+        ends = posterior.ends_of(name)
+        found = shortest_intervals(distribution, name, mass, ends, 0, rng)
+        held = distribution.cdf(found)
+        assert held[:, 1] - held[:, 0] == pytest.approx(mass, abs=1e-4)
+        below = np.linspace(0.0, 1.0 - mass, 30)[1:-1]
+        quantiles = distribution.quantiles(name, [*below, mass, *(below + mass), 1.0 - mass], 0, rng)
+        lower, upper = np.split(quantiles, 2, axis=1)
+        shortest = np.min(upper[:, :-1] - lower[:, :-1], axis=1)
+        shortest = np.minimum(shortest, lower[:, -1] - ends[0])
+        if math.isfinite(ends[1]):
+            shortest = np.minimum(shortest, ends[1] - upper[:, -1])
+        assert np.all(found[:, 1] - found[:, 0] <= 1.015 * shortest)
 
 
 def test_what_is_symmetric_has_the_central_interval() -> None:

@@ -10,10 +10,13 @@ import pytest
 
 import suffice
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.planning import smallest_epsilon as planning
 from suffice.pipeline.planning.smallest_epsilon import Trials, smallest_epsilon
 from suffice.pipeline.planning.wanted_width import NeededEpsilon, Target, parse_target
 from suffice.pipeline.posterior.infer import posterior_of
 from suffice.pipeline.spec.spec import load_spec
+from support.entries import entry_of
+from support.honest_populations import MODEL, populations
 from support.noisy import noisy_statistic, statistic_plan
 from support.samples import drawn, sampled_spec
 
@@ -40,6 +43,28 @@ def spec_of(share: str = "1", neighboring: str = "add_or_remove_one") -> Spec:
             },
         }
     )
+
+
+@pytest.mark.parametrize(
+    ("family", "parameter"), [("exponential", "rate"), ("pareto", "shape"), ("normal_known_mean", "variance")]
+)
+def test_without_noise_there_is_none_that_matters(
+    family: str, parameter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where records are clipped widths without noise are those of a large epsilon; of 0.1 they are not."""
+    document: dict[str, Any] = {
+        "name": "planned",
+        "dataset": "planned",
+        "source": {"parquet": "rows/"},
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+        "statistics": {"measured": entry_of(family, dict(populations(family, MODEL).entry))},
+    }
+    target = Target(statistic="measured", parameter=parameter, category=None, width=1.0)
+    trials = Trials.of(load_spec(document), target, n=30, simulations=21, rng=1)
+    silent = np.median(trials.widths_without_noise())
+    for epsilon, is_same in (("10000", True), ("0.1", False)):
+        monkeypatch.setattr(planning, "_NO_NOISE", Fraction(epsilon))
+        assert (np.median(trials.widths_without_noise()) == pytest.approx(silent, rel=1e-3)) == is_same
 
 
 def widths(epsilon: Fraction, n: int, simulations: int) -> np.ndarray:

@@ -39,7 +39,6 @@ def zeros(scale: float) -> tuple[NoisyTotals, ...]:
 def make_star(
     n_prior: NPrior,
     *,
-    with_classes: bool,
     scale: float = 1.3,
     concentrations: tuple[float, float] = (1.0, 0.7),
     uneven: bool = False,
@@ -59,7 +58,6 @@ def make_star(
     if uneven:
         of_features[1][1] = [0.2, 3.0, 1.0]
     return StarCounts(
-        classes=behind(scale, np.array([[5.0, 4.0], [1.0, 1.0], [-2.0, 3.0]]))[0] if with_classes else None,
         features=behind(scale, *features),
         class_concentration=np.array([concentrations[0], 1.5 if uneven else concentrations[0]]),
         feature_concentrations=of_features,
@@ -90,8 +88,6 @@ class Enumeration:
                 continue
             counts = np.array(m, dtype=float)
             log_weight = prior + float(gammaln(n + 1)) + log_polya(star.class_concentration, counts)
-            if star.classes is not None:
-                log_weight -= float(np.sum(np.abs(star.classes.values[cell] - counts))) / star.scales[0]
             first, second = self._moments(star.class_concentration + counts)
             for d, y in itertools.product(range(2), range(2)):
                 log_evidence, mean, square = rows[d, y, m[y]]
@@ -133,10 +129,9 @@ N_PRIORS: list[NPrior] = [Fixed(9), Uniform(0, LARGEST), Uniform(3, 8), Reciproc
 
 
 @pytest.mark.parametrize("uneven", [False, True])
-@pytest.mark.parametrize("with_classes", [False, True])
 @pytest.mark.parametrize("n_prior", N_PRIORS)
-def test_moments_equal_enumeration(n_prior: NPrior, with_classes: bool, uneven: bool) -> None:
-    star = make_star(n_prior, with_classes=with_classes, uneven=uneven)
+def test_moments_equal_enumeration(n_prior: NPrior, uneven: bool) -> None:
+    star = make_star(n_prior, uneven=uneven)
     posterior = star_posterior(star)
     for cell in range(star.n_cells):
         exact = Enumeration(star, cell)
@@ -151,7 +146,7 @@ def test_draws_follow_the_enumerated_distribution(
 ) -> None:
     """Without a round of proposals every count is drawn one after the other."""
     monkeypatch.setattr(splitting, "ROUNDS", rounds)
-    star = make_star(n_prior, with_classes=False)
+    star = make_star(n_prior)
     draws = star_posterior(star).sample(20_000, np.random.default_rng())
     nats = math.log(2 / FALSE_ALARM)
     for cell in range(star.n_cells):
@@ -167,7 +162,7 @@ def test_draws_follow_the_enumerated_distribution(
 def test_counts_far_from_a_known_n_have_a_posterior() -> None:
     """All noisy counts are 0: exact where it can be enumerated, even where it is symmetric."""
     small = replace(
-        make_star(Fixed(LARGEST), with_classes=False, scale=0.3),
+        make_star(Fixed(LARGEST), scale=0.3),
         features=zeros(0.3),
     )
     posterior, exact = star_posterior(small), Enumeration(small, 0)
@@ -188,7 +183,7 @@ def test_counts_far_from_a_known_n_have_a_posterior() -> None:
 def test_tables_of_zeros_beside_a_known_n_say_nothing(scale: float, n: int) -> None:
     """All tables of a feature that sum to N are as far from zeros: the posterior is the prior."""
     star = replace(
-        make_star(Fixed(n), with_classes=False, scale=scale, concentrations=(1.0, 1.0)),
+        make_star(Fixed(n), scale=scale, concentrations=(1.0, 1.0)),
         features=zeros(scale),
     )
     posterior = star_posterior(star)
@@ -206,8 +201,7 @@ def test_tables_of_zeros_beside_a_known_n_say_nothing(scale: float, n: int) -> N
 @pytest.mark.parametrize("scale", [0.3, 1.2, 20.0])
 def test_noisy_counts_out_of_reach_of_every_n_are_refused(scale: float) -> None:
     star = replace(
-        make_star(Fixed(100_000), with_classes=True, scale=scale),
-        classes=behind(scale, np.zeros((1, 2)))[0],
+        make_star(Fixed(100_000), scale=scale),
         features=zeros(scale),
     )
     with pytest.raises(PriorError, match="below 1e-300"):
@@ -223,7 +217,7 @@ def test_how_far_values_are_from_a_known_n(values: list[float], distance: float)
     scale = 20.0
     for n in (3000, 9000, 15_000, 30_000):
         star = replace(
-            make_star(Fixed(n), with_classes=False, scale=scale),
+            make_star(Fixed(n), scale=scale),
             features=behind(scale, n * np.array([[values, [0.0, 0.0, 0.0]]])),
         )
         log_chance = log_chance_of(np.array([distance * n]), 6, scale)
@@ -248,7 +242,7 @@ def test_what_is_out_of_reach_has_next_to_no_chance(entries: int) -> None:
 def test_a_coarser_grid_gives_the_same_posterior(n_prior: NPrior, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of a fifteenth of the noise's scale, in cells whose classes may be empty."""
     star = replace(
-        make_star(n_prior, with_classes=False, scale=60.0, concentrations=(1.0, 1.0)),
+        make_star(n_prior, scale=60.0, concentrations=(1.0, 1.0)),
         features=behind(
             60.0,
             np.array(
@@ -276,7 +270,7 @@ def test_a_coarser_grid_gives_the_same_posterior(n_prior: NPrior, monkeypatch: p
 def test_few_rows_behind_wide_noise_are_as_many_on_a_coarser_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where N may well be 0, 1 or 2 the first points matter, and what the prior of N has between them."""
     star = replace(
-        make_star(Reciprocal(10**9), with_classes=False, scale=240.0, concentrations=(1.0, 1.0)),
+        make_star(Reciprocal(10**9), scale=240.0, concentrations=(1.0, 1.0)),
         features=behind(
             240.0,
             np.array([[[600.0, 0.0], [0.0, -40.0]]]),
