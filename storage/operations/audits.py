@@ -58,6 +58,13 @@ class AuditMutant(_Strict):
     caught_by: Text | None
 
 
+class AuditContract(_Strict):
+    """The contract that the audited account was taken to have, stated or implied by the spec."""
+
+    of: Literal["account", "spec"]
+    sha256: Hash
+
+
 class AuditSignature(_Strict):
     """Who signed it, and how."""
 
@@ -79,6 +86,7 @@ class AuditDocument(_Strict):
     window: Text
     source: Text
     cluster: Text
+    contract: AuditContract | None
     levels: list[AuditLevel]
     findings: list[AuditFinding]
     mutants: list[AuditMutant]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.auditing.appearance_level import APPEARANCE, try_again, try_failure, try_pairs
+from suffice.auditing.assumed_contract import contract_as_tried
 from suffice.auditing.black_box import BLACK_BOX, RUNS, try_black_box
 from suffice.auditing.exact_level import EXACT, try_chains
 from suffice.auditing.hostile_rows import MODES, MOST_ROWS, Maker, window_of
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from suffice.auditing.mutants import Mutant
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
 MOST_VALUES = 400
@@ -65,6 +67,8 @@ class Request:
     seed : int
         Of the generated rows; no noise follows from it.
     mutants : bool
+    contract : DataContract or None
+        Of the scratch account; one that the spec fits.
     """
 
     spec: Any
@@ -74,6 +78,7 @@ class Request:
     cluster: str
     seed: int
     mutants: bool
+    contract: Any
 
 
 def reduced(spec: Spec) -> tuple[Spec, str | None]:
@@ -189,6 +194,7 @@ def carry_out(request: Request) -> dict[str, Any]:
     start = time.monotonic()
     _, said = kind_tried(request.spec)
     spec, cut = reduced(request.spec)
+    contract: DataContract | None = request.contract
     not_tried = [each for each in (said, cut) if each is not None]
     unit = spec.privacy.column_unit
     if unit is not None and unit.max_rows > MOST_ROWS:
@@ -204,10 +210,11 @@ def carry_out(request: Request) -> dict[str, Any]:
         runner = Runner(
             spec=spec,
             window=window_of(spec),
-            schema=implied_schema(spec),
+            schema=implied_schema(spec, contract),
             directory=directory,
             cluster=cluster,
             address=request.cluster,
+            contract=None if contract is None else contract_as_tried(contract, spec),
         )
         stack.enter_context(runner.watching())
         runner.prepare()
