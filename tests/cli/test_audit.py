@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from suffice.auditing.assumed_contract import implied_contract
+from suffice.auditing.implied_schema import implied_schema
 from suffice.cli import app
-from suffice.storage.ledger.opening import open_ledger
+from suffice.pipeline.spec.spec import load_spec
 from support.audited import SPECS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TABLE = SPECS["sums by duckdb"]
+
+
+def contract_of(content: dict[str, Any]) -> str:
+    """Return the contract that a spec implies, as a file."""
+    spec = load_spec(content)
+    return json.dumps(implied_contract(spec, implied_schema(spec)).document())
 
 
 def spec_file(directory: Path, content: dict[str, Any]) -> Path:
@@ -38,7 +47,9 @@ def test_a_spec_is_audited_and_a_grant_demands_it(
     """The source is not there: nothing of it is opened."""
     monkeypatch.chdir(tmp_path)
     spec = spec_file(tmp_path, TABLE)
-    words = ("audit", str(spec), "--level", "exact", "--pairs", "8", "--seconds", "1000")
+    (tmp_path / "contract.json").write_text(contract_of(TABLE), encoding="utf-8")
+    stated = ("--contract", "contract.json")
+    words = ("audit", str(spec), *stated, "--level", "exact", "--pairs", "8", "--seconds", "1000")
     done = run(capsys, *words, "--out", "audit.json", "--json")
     assert done["ok"], (done["findings"], done["mutants"])
     assert done["verdict"] == f"nothing found by tests that catch these {len(done['mutants'])} mutants"
@@ -48,10 +59,18 @@ def test_a_spec_is_audited_and_a_grant_demands_it(
     assert "exists" in run(capsys, *words, "--out", "audit.json", status=2).err
     ledger = f"sqlite:///{tmp_path}/ledger.db"
     grant = ("ledger", "grant", "passengers", "--epsilon", "1", "--reason", "first year", "--ledger", ledger)
-    run(capsys, *grant, "--audited", "audit.json", "--create")
-    with open_ledger(ledger) as opened:
-        entries = [json.loads(entry.payload) for entry in opened.entries() if entry.kind == "grant"]
-    assert f"of plan {done['plan_hash']}]" in entries[0]["reason"]
+    names = (*grant, "--audited", "audit.json", "--create", "--witness", f"{tmp_path}/witness")
+    assert "an account with a contract: grant one" in run(capsys, *names, status=2).err
+    changed = contract_of(SPECS["duckdb"])
+    (tmp_path / "other.json").write_text(changed, encoding="utf-8")
+    assert "of another contract" in run(capsys, *names, "--contract", "other.json", status=2).err
+    granted = run(capsys, *names, *stated, "--json")
+    sha256 = hashlib.sha256((tmp_path / "audit.json").read_bytes()).hexdigest()
+    assert granted["audit"] == {"sha256": sha256, "plan_hash": done["plan_hash"]}
+    assert done["contract"] == {"of": "account", "sha256": granted["contract"]["sha256"]}
+    assert f"  audit {sha256[:16]} of the plan" in run(capsys, "ledger", "show", "--ledger", ledger).out
+    exported = run(capsys, "ledger", "export", "--ledger", ledger).out
+    assert f'"audit_sha256":"{sha256}"' in exported
     other = ("others" if word == "passengers" else word for word in grant)
     assert "it is of the data set passengers" in run(capsys, *other, "--audited", "audit.json", status=2).err
 
@@ -64,6 +83,7 @@ def test_what_is_found_is_said_and_the_status_is_1(
     said = run(capsys, "audit", str(spec), "--level", "exact", "--pairs", "1", "--seconds", "0.001", status=1)
     assert "no mutant was tried on: no result" in said.out
     assert "further mutants" in said.out
+    assert "the one that the spec implies" in said.out
     assert "not seen" in said.out
 
 

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Row
 
     from suffice.pipeline.declaration.data_contract import DataContract
-    from suffice.storage.ledger.account import Account, WindowBalance
+    from suffice.storage.ledger.account import Account, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.examination import Examination
@@ -179,6 +179,7 @@ class SqlLedger(Ledger):
         unwitnessed: bool = False,
         failed_readings: int | None = None,
         max_windows: int | None = None,
+        audit: NamedAudit | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -207,6 +208,7 @@ class SqlLedger(Ledger):
                 contract=contract,
                 failed_readings=failed_readings,
                 max_windows=max_windows,
+                audit=audit,
             )
             granted = write_grant(
                 connection, dataset, micro=micro, terms=terms, places=places, unguarded=unwitnessed
