@@ -232,8 +232,8 @@ def release_manifest() -> Schema:
         "plan": plan(),
         "plan_hash": HASH,
     }
-    stated["contract"] = HASH  # left out where there is none
-    return closed({**stated, **follows}, optional=("contract", "max_rows", "unit_nulls"))
+    stated |= each(HASH, "audit contract")  # left out where there is none
+    return closed({**stated, **follows}, optional=("audit", "contract", "max_rows", "unit_nulls"))
 
 
 def publication_manifest() -> Schema:

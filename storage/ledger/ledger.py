@@ -145,6 +145,10 @@ class Ledger(ABC):
         """Return what the owner says that the data are; None also where there is no account."""
 
     @abstractmethod
+    def audit(self, dataset: str) -> NamedAudit | None:
+        """Return the audit that the account's grant names; None also where there is no account."""
+
+    @abstractmethod
     def witness(self, dataset: str) -> str | None:
         """Return the URI of the witness that runs have to ask; None also where there is no account."""
 

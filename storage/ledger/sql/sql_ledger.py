@@ -49,6 +49,7 @@ from suffice.storage.ledger.sql.reservation import (
     start,
 )
 from suffice.storage.ledger.sql.rows import (
+    audit_of,
     checksums_of,
     contract_of,
     find_charge,
@@ -303,6 +304,10 @@ class SqlLedger(Ledger):
     def contract(self, dataset: str) -> DataContract | None:
         row = self._account_row(dataset)
         return None if row is None else contract_of(row)
+
+    def audit(self, dataset: str) -> NamedAudit | None:
+        row = self._account_row(dataset)
+        return None if row is None else audit_of(row)
 
     def witness(self, dataset: str) -> str | None:
         row = self._account_row(dataset)
