@@ -7,12 +7,11 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.auditing.result import AssumedContract, Audit, Finding, Level, MutantResult
+from suffice.auditing.scratch import root, scratch_directory
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.declaration.data_contract import read_contract
@@ -151,8 +150,8 @@ def _assumed(spec: Spec, path: str | os.PathLike[str] | None) -> tuple[str, Data
 def _in_a_child(request: Any) -> dict[str, Any]:
     """Run the audit in a process that inherits no setting, and return what it wrote."""
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    with tempfile.TemporaryDirectory(prefix="suffice-audit-") as place:
-        result = Path(place) / "result.json"
+    with scratch_directory(root()) as (place, lock):
+        result = place / "result.json"
         ended = subprocess.run(  # noqa: S603 - this interpreter, and a module of ours
             [sys.executable, "-m", "suffice.auditing.child", str(result)],
             input=pickle.dumps(request),
@@ -160,6 +159,7 @@ def _in_a_child(request: Any) -> dict[str, Any]:
             cwd=place,
             capture_output=True,
             check=False,
+            pass_fds=(lock,),
         )
         if ended.returncode or not result.exists():
             last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
