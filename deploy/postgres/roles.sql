@@ -59,7 +59,8 @@ GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publ
 
 GRANT INSERT ON accounts, checkpoints TO suffice_owner;
 GRANT UPDATE (sequence, state) ON checkpoints TO suffice_owner;
-GRANT UPDATE (micro_granted, sources, stores, checksums, witness, contract, contract_sha256, failed_readings, max_windows)
+GRANT UPDATE (micro_granted, sources, stores, checksums, witness, contract, contract_sha256, audit_sha256,
+    audit_plan_hash, failed_readings, max_windows)
     ON accounts TO suffice_owner;
 GRANT UPDATE (uri, retired) ON stores TO suffice_owner;
 

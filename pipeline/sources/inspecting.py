@@ -119,15 +119,15 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
         Where a file cannot be read.
     """
     if spec.source.kind not in LOOSE_KINDS:
-        proposed = contract or _contract(spec, _of_catalogue(spec))
+        proposed = contract or proposed_contract(spec, _of_catalogue(spec))
         return Inspection(contract=proposed, folders=None, files=None, read=None, rows=None, columns={})
     found = _Found()
     if isinstance(spec.source, CsvSpec):
-        held = contract or _contract(spec, _of_csv(spec, spec.source))
+        held = contract or proposed_contract(spec, columns_of_texts(spec, spec.source))
         columns = _csv_fits(spec, spec.source, held, found)
     else:
         stored = list(_parquet_schemas(spec, found))
-        held = contract or _contract(spec, _of_files(spec, found))
+        held = contract or proposed_contract(spec, _of_files(spec, found))
         columns = _parquet_fits(spec, held, stored)
     return Inspection(
         contract=held,
@@ -139,7 +139,7 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
     )
 
 
-def _contract(spec: Spec, columns: dict[str, ColumnFamily]) -> DataContract:
+def proposed_contract(spec: Spec, columns: dict[str, ColumnFamily]) -> DataContract:
     """Return a contract of these columns, and of those that the spec needs beside them."""
     for _, of in column_uses(spec):
         if of.column not in spec.derived and of.column not in columns:
@@ -176,7 +176,8 @@ def _of_catalogue(spec: Spec) -> dict[str, ColumnFamily]:
     return {name: family for name, family in families.items() if family is not None}
 
 
-def _of_csv(spec: Spec, source: CsvSpec) -> dict[str, ColumnFamily]:
+def columns_of_texts(spec: Spec, source: CsvSpec) -> dict[str, ColumnFamily]:
+    """Return what columns of delimited text hold: a spec says what each is read as."""
     names = {*spec_columns(spec), *source.columns, *(source.header or ())}
     return {name: FAMILIES_OF_TEXTS[source.columns.get(name, ColumnType.TEXT)] for name in sorted(names)}
 

@@ -150,7 +150,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "unit": TEXT,
         "per_window": TEXT_OR_NULL,
         "units_disjoint": BOOLEAN,
-        "contract_sha256": or_null(HASH),
+        **each(or_null(HASH), "contract_sha256 audit_sha256 audit_plan_hash"),
         "failed_readings": COUNT,
         "max_windows": COUNT_OR_NULL,
         "micro_granted": COUNT,
@@ -232,8 +232,8 @@ def release_manifest() -> Schema:
         "plan": plan(),
         "plan_hash": HASH,
     }
-    stated["contract"] = HASH  # left out where there is none
-    return closed({**stated, **follows}, optional=("contract", "max_rows", "unit_nulls"))
+    stated |= each(HASH, "audit contract")  # left out where there is none
+    return closed({**stated, **follows}, optional=("audit", "contract", "max_rows", "unit_nulls"))
 
 
 def publication_manifest() -> Schema:

@@ -42,6 +42,7 @@ ACCOUNT: Schema = {
     **each(TEXT_OR_NULL, "checksums per_window witness"),
     "guarded": BOOLEAN,
     "contract": or_null(closed({"sha256": HASH, **of_dataclass(DataContract)["properties"]})),
+    "audit": or_null(closed(each(HASH, "sha256 plan_hash"))),
     "units_disjoint": BOOLEAN,
     "failed_readings_allowed": COUNT,
     "max_windows": COUNT_OR_NULL,

@@ -160,7 +160,7 @@ RELEASE: Schema = {
     "neighboring": NEIGHBORING,
     "max_rows": COUNT,
     "unit_nulls": UNIT_NULLS,
-    "contract": or_null(HASH),
+    **each(or_null(HASH), "contract audit"),
     "one_unit": TEXT,
     "status": {"enum": ["published", "already_published"]},
     "signed_by": or_null(KEY_ID),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.sources.contract import Pin, Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
+    from suffice.storage.ledger.account import NamedAudit
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.manifest import DataFile
     from suffice.storage.releases.release_store import ReleaseStore
@@ -88,6 +89,7 @@ class ReleaseRun:
         signer: Signer | None,
         witness: str | None,
         contract: DataContract | None,
+        audit: NamedAudit | None = None,
     ) -> None:
         self.spec = spec
         self.plan = plan
@@ -102,6 +104,7 @@ class ReleaseRun:
         self.input_verified = False
         self.witness = witness
         self.contract = contract
+        self.audit = audit.sha256 if audit is not None and audit.plan_hash == plan.plan_hash else None
         self.before_charging: Callable[[], None] | None = None
         """Called once the account would take the charge, and before it is asked to; may refuse."""
         self.request = charge_request(
@@ -369,6 +372,7 @@ class ReleaseRun:
             drawing_hash=charge.drawing_hash,
             created=self.ledger.now(),
             contract=self.request.contract,
+            audit=self.audit,
             signer=self.signer,
         )
 

@@ -215,6 +215,7 @@ def carry_out(
             signer=signer,
             witness=pinned_witness,
             contract=opened.contract(spec.dataset),
+            audit=opened.audit(spec.dataset),
         )
         if expected is not None:
             run.before_charging = lambda: expected.require(run, chosen.cluster)

@@ -6,7 +6,7 @@ May import: signatures and below; `sql` has the databases.
 """
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "account": ("Account", "check_store", "counts_by_window", "overlapping"),
+    "account": ("Account", "NamedAudit", "check_store", "counts_by_window", "overlapping"),
     "chain": ("Entry", "EntryKind", "Head", "PublicEntry", "canonical_json", "public_entry"),
     "charge": (
         "ALL",

@@ -118,6 +118,22 @@ def check_sources(dataset: str, terms: Terms, before: Sequence[str] | None, now:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAudit:
+    """An audit of a spec that found nothing, as a grant names it.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of its file.
+    plan_hash : str
+        Of the plan that was audited: it says nothing of another.
+    """
+
+    sha256: str
+    plan_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowBalance:
     """One window of a grant per window; `remaining` has the charges of ``all`` taken off."""
 
@@ -149,6 +165,8 @@ class Account:
         The URI of the witness that every run asks.
     contract : DataContract or None
         What the owner says that the data are.
+    audit : NamedAudit or None
+        The audit that the last grant with one named.
     failed_readings : int
         How many attempts of a key may end before their draw and give their epsilon back.
     max_windows : int or None
@@ -169,6 +187,7 @@ class Account:
     stores: tuple[str, ...]
     witness: str | None
     contract: DataContract | None
+    audit: NamedAudit | None
     failed_readings: int
     max_windows: int | None
     granted: Fraction

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from suffice.pipeline.declaration.data_contract import DataContract
-    from suffice.storage.ledger.account import Account, WindowBalance
+    from suffice.storage.ledger.account import Account, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
     from suffice.storage.ledger.examination import Examination
@@ -67,6 +67,7 @@ class Ledger(ABC):
         unwitnessed: bool = False,
         failed_readings: int | None = None,
         max_windows: int | None = None,
+        audit: NamedAudit | None = None,
         reason: str,
     ) -> Account:
         """Set the total of an account; the first grant makes it.
@@ -100,6 +101,8 @@ class Ledger(ABC):
         max_windows : int, optional
             In how many windows of twelve months a unit has rows, as the owner assumes, for what is said of a
             unit's loss; nothing enforces it. Left out it stays; 0 assumes nothing.
+        audit : NamedAudit, optional
+            An audit that found nothing, of a spec of this account; left out it stays.
         reason : str
             Why, for the record.
 
@@ -140,6 +143,10 @@ class Ledger(ABC):
     @abstractmethod
     def contract(self, dataset: str) -> DataContract | None:
         """Return what the owner says that the data are; None also where there is no account."""
+
+    @abstractmethod
+    def audit(self, dataset: str) -> NamedAudit | None:
+        """Return the audit that the account's grant names; None also where there is no account."""
 
     @abstractmethod
     def witness(self, dataset: str) -> str | None:

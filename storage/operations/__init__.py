@@ -7,7 +7,7 @@ May import: releases and below.
 
 PUBLIC: dict[str, tuple[str, ...]] = {
     "adoption": ("adopt_store",),
-    "audits": ("encode_audit", "fitting_audit"),
+    "audits": ("FittingAudit", "encode_audit", "fitting_audit"),
     "describing": ("describe_release", "descriptions_of"),
     "disclosure": ("disclosure", "to_yaml"),
     "failures": ("clean_up", "give_back", "published_by_another", "spend"),

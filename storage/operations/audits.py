@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from suffice.errors import UsageError
 from suffice.pipeline.declaration import canonical_json
+from suffice.storage.ledger.account import NamedAudit
 from suffice.storage.releases.manifest import software_versions
 from suffice.storage.signatures.signing import AUDIT, check_signature
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.storage.signatures.keys import PublicKey
     from suffice.storage.signatures.signing import Signer
 
@@ -58,6 +60,13 @@ class AuditMutant(_Strict):
     caught_by: Text | None
 
 
+class AuditContract(_Strict):
+    """The contract that the audited account was taken to have, stated or implied by the spec."""
+
+    of: Literal["account", "spec"]
+    sha256: Hash
+
+
 class AuditSignature(_Strict):
     """Who signed it, and how."""
 
@@ -79,6 +88,7 @@ class AuditDocument(_Strict):
     window: Text
     source: Text
     cluster: Text
+    contract: AuditContract | None
     levels: list[AuditLevel]
     findings: list[AuditFinding]
     mutants: list[AuditMutant]
@@ -97,14 +107,40 @@ class FittingAudit:
 
     Attributes
     ----------
-    sha256 : str
-        Of its file.
-    plan_hash : str
-        Of the plan that was audited.
+    named : NamedAudit
+        As the ledger keeps it.
+    place : Path
+        Of its file, for messages.
+    contract : AuditContract or None
+        Which the audited account was taken to have.
     """
 
-    sha256: str
-    plan_hash: str
+    named: NamedAudit
+    place: Path
+    contract: AuditContract | None
+
+    def check_contract(self, granted: DataContract | None) -> None:
+        """Refuse an audit that took for granted what the account does not have.
+
+        Parameters
+        ----------
+        granted : DataContract or None
+            What the account has from this grant on; none takes it back.
+
+        Raises
+        ------
+        UsageError
+        """
+        if self.contract is None:
+            return
+        rule = None
+        if granted is None:
+            rule = "it is of an account with a contract: grant one, or audit with --no-contract"
+        elif self.contract.of == "account" and self.contract.sha256 != granted.sha256:
+            rule = "it is of another contract: audit with --contract, by the account's"
+        if rule is not None:
+            message = f"--audited: {self.place} serves no grant: {rule}"
+            raise UsageError(message)
 
 
 def encode_audit(content: Mapping[str, Any], signer: Signer | None) -> bytes:
@@ -171,4 +207,5 @@ def fitting_audit(path: Path, dataset: str, keys: Sequence[PublicKey] | None = N
     if rule is not None:
         message = f"--audited: {path} serves no grant: {rule}; audit the spec again, with `suffice audit`"
         raise UsageError(message)
-    return FittingAudit(sha256=hashlib.sha256(data).hexdigest(), plan_hash=document.plan_hash)
+    named = NamedAudit(sha256=hashlib.sha256(data).hexdigest(), plan_hash=document.plan_hash)
+    return FittingAudit(named=named, place=path, contract=document.contract)

@@ -47,6 +47,10 @@ _CONTRACT = {
     True: " They were read by a contract that the owner stated beforehand.",
     False: " No contract said beforehand what they are.",
 }
+_AUDIT = {
+    True: " Before the grant, an audit of the plan on invented data found nothing.",
+    False: " The grant names no audit of the plan.",
+}
 _LAPLACE = "discrete_laplace"
 _OF_NOISE = (
     "The Laplace mechanism on exact integer sums: discrete Laplace noise from OpenDP's exact sampler, in "
@@ -203,7 +207,8 @@ def _implementation(manifest: Mapping[str, Any]) -> dict[str, str]:
         "preprocessing_and_hyperparameter_tuning": "Values are clipped to public bounds and rounded to a "
         "public lattice. Keys, categories and bounds are stated in the spec, and may not come from the data. "
         + _INPUT[manifest["input_verified"]]
-        + _CONTRACT["contract" in manifest],
+        + _CONTRACT["contract" in manifest]
+        + _AUDIT["audit" in manifest],
         "mechanisms": f"{' '.join(mechanisms)} Not hardened against observers of time. Versions: {versions}.",
     }
 

@@ -63,6 +63,7 @@ def spool_sizes(plan: Plan, charge: Charge, created: datetime) -> dict[str, int]
         created=created,
         input_verified=False,
         contract=_LONGEST_HASH,
+        audit=_LONGEST_HASH,
     )
     return {**{file.path: file.size for file in files}, MANIFEST: len(manifest) + _SIGNATURE_ROOM}
 

@@ -81,6 +81,7 @@ def compose_manifest(
     drawing_hash: str,
     created: datetime,
     contract: str | None = None,
+    audit: str | None = None,
     signer: Signer | None = None,
 ) -> bytes:
     """Return the exact bytes of a release's manifest.
@@ -106,6 +107,8 @@ def compose_manifest(
         Aware; only its hour, in UTC, is published.
     contract : str, optional
         The SHA-256 of the contract by which the data were read; left out where the account has none.
+    audit : str, optional
+        The SHA-256 of the audit of this plan that the account's grant names; left out where it names none.
     signer : Signer, optional
         Signs the manifest, once: what is staged and published is what this returns.
 
@@ -145,6 +148,7 @@ def compose_manifest(
         "drawing_sequence": drawing_sequence,
         "drawing_hash": drawing_hash,
         **({} if contract is None else {"contract": contract}),
+        **({} if audit is None else {"audit": audit}),
         "versions": {
             **software_versions(_REPORTED_PACKAGES),
             **({} if plan.zone_data is None else {"zone_data": plan.zone_data}),

@@ -75,6 +75,7 @@ class Stated(_Model):
     n: Annotated[int, Field(ge=0)] | None
     input_verified: bool
     contract: Hex64 | None = None
+    audit: Hex64 | None = None
     declared_order: dict[str, Any]
     files: list[FileEntry]
     ledger_id: Hex32
@@ -155,6 +156,11 @@ class Manifest:
     def contract(self) -> str | None:
         """The SHA-256 of the contract by which the data were read; None where their account had none."""
         return self.stated.contract
+
+    @property
+    def audit(self) -> str | None:
+        """The SHA-256 of the audit of its plan that its account's grant named; None where there was none."""
+        return self.stated.audit
 
     @property
     def files(self) -> list[FileEntry]:

@@ -43,8 +43,11 @@ _LARGEST_SMALL = 4096
 
 _STATED = frozenset(Stated.model_fields)
 _BEGINNING = re.compile(
-    rb'\{"amends":(?:null|\{[^{}]{1,200}\}),"cells":\d{1,8},"checksum":(?=("[0-9a-f]{64}"),)'
+    rb'\{"amends":(?:null|\{[^{}]{1,200}\})(?P<audit>,"audit":[^,]{1,80})?,"cells":\d{1,8},'
+    rb'"checksum":(?=(?P<checksum>"[0-9a-f]{64}"),)'
 )
+_MAY_LACK = frozenset({"audit", "contract"})
+"""Fields that a manifest leaves out where there is nothing to state."""
 _VERSION = re.compile(rb',"format_version":([^,]{1,20}),')
 # What follows a release id is no part of the plan: a statistic of that name would be a mapping.
 _SIGNATURE = re.compile(
@@ -88,10 +91,10 @@ def _check_checksum(data: bytes) -> None:
         raise _corrupt("it is damaged, or not in canonical form")
     digest = hashlib.sha256(data[: beginning.end()])
     digest.update(b"null")
-    digest.update(memoryview(data)[beginning.end(1) : signature.end()])
+    digest.update(memoryview(data)[beginning.end("checksum") : signature.end()])
     digest.update(b"null")
     digest.update(memoryview(data)[signature.end(1) :])
-    if beginning[1] != b'"%s"' % digest.hexdigest().encode():
+    if beginning["checksum"] != b'"%s"' % digest.hexdigest().encode():
         raise _corrupt("its checksum does not fit")
 
 
@@ -154,8 +157,9 @@ class _Walk:
         self._expect(b"}", ("the end",))
         if self._position != len(self._data):
             raise _corrupt("there is more after its end")
-        if stated.get("contract", "") is None:
-            raise _corrupt("contract: it is left out where there is none")
+        for name in _MAY_LACK:
+            if stated.get(name, "") is None:
+                raise _corrupt(f"{name}: it is left out where there is none")
         if not isinstance(stated["files"], list) or len(stated["files"]) != len(plan.statistics):
             raise _differs(("files",))  # before each of however many is complained of
         manifest = Manifest(plan=plan, stated=_validated(stated))
@@ -227,8 +231,13 @@ class _Walk:
 def _left_out(data: bytes) -> frozenset[str]:
     """Return which fields a manifest leaves out, of those that it may."""
     beginning = _BEGINNING.search(data)
-    has_contract = beginning is not None and data.startswith(b',"contract":', beginning.end(1))
-    return frozenset() if has_contract else frozenset({"contract"})
+    if beginning is None:
+        return _MAY_LACK
+    has = {
+        "audit": beginning["audit"] is not None,
+        "contract": data.startswith(b',"contract":', beginning.end("checksum")),
+    }
+    return frozenset(name for name in _MAY_LACK if not has[name])
 
 
 def _validated(stated: dict[str, Any]) -> Stated:

@@ -62,7 +62,15 @@ def test_a_mutant_of_what_is_shown_is_found(tmp_path: Path, name: str) -> None:
     assert found
 
 
-@pytest.mark.xfail(reason="without a contract types of single files decide statuses", strict=True)
-def test_types_of_single_files_decide_no_status(tmp_path: Path) -> None:
-    with running(load_spec(SPECS["rows in parquet"]), tmp_path) as (runner, maker):
+@pytest.mark.parametrize("name", ["rows in parquet", "units in parquet", "folders", "csv"])
+def test_with_a_contract_no_file_decides_a_status(tmp_path: Path, name: str) -> None:
+    with running(load_spec(SPECS[name]), tmp_path) as (runner, maker):
         assert try_pairs(runner, maker, 1, first_only=False)[1] == []
+
+
+def test_without_a_contract_types_of_single_files_decide_statuses(tmp_path: Path) -> None:
+    """Fault 3: what is found there is what a contract mends."""
+    with running(load_spec(SPECS["rows in parquet"]), tmp_path, contracted=False) as (runner, maker):
+        found = try_pairs(runner, maker, 1, first_only=False)[1]
+    assert {each.check for each in found} == {"status"}
+    assert len(found) >= 3

@@ -20,9 +20,6 @@ N_SPECS = int(os.environ.get("SUFFICE_AUDIT_SPECS", "200"))
 N_PAIRS = int(os.environ.get("SUFFICE_AUDIT_PAIRS", "250"))
 """Pairs of each random spec: 50,000 in all."""
 
-OF_LOOSE_FILES = frozenset({"status", "text"})
-"""What follows from types of single files, in accounts without a contract."""
-
 
 @pytest.mark.audit
 @pytest.mark.timeout(900)
@@ -30,19 +27,18 @@ OF_LOOSE_FILES = frozenset({"status", "text"})
 def test_every_source_is_audited_and_every_mutant_caught(name: str) -> None:
     spec = suffice.load_spec(SPECS[name])
     done = suffice.audit(spec, seconds=800)
-    unexpected = [each for each in done.findings if each.check not in OF_LOOSE_FILES]
-    assert unexpected == []
+    assert done.findings == ()
     assert done.survivors == ()
     assert len(done.mutants) >= 12
-    if done.source not in {*LOOSE, "csv"}:
-        assert done.ok, done.findings
+    assert done.ok
 
 
 @pytest.mark.audit
 @pytest.mark.timeout(7200)
 def test_neighbours_of_random_specs_lose_no_more_than_declared(tmp_path: Path) -> None:
+    """That neighbours come near what is declared is shown for stated specs, in `test_exact_level.py`."""
     rng = np.random.default_rng(27)
-    pairs, reached = 0, 0
+    pairs = 0
     for number in range(N_SPECS):
         spec = random_spec(rng)
         directory = tmp_path / str(number)
@@ -54,6 +50,4 @@ def test_neighbours_of_random_specs_lose_no_more_than_declared(tmp_path: Path) -
         assert level.findings == [], (number, spec.canonical_plan(), level.findings[:3])
         assert level.largest <= 1
         pairs += level.pairs
-        reached += level.largest > 1 - 1e-12
     assert pairs == N_SPECS * N_PAIRS
-    assert reached > 0.8 * N_SPECS, "the hardest neighbours lose all that is declared, of most specs"

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from suffice.auditing.assumed_contract import implied_contract
+from suffice.auditing.audit import FALSE_ALARM, PACKAGES
+from suffice.auditing.implied_schema import implied_schema
+from suffice.auditing.result import Audit, MutantResult
 from suffice.cli import app
-from suffice.storage.ledger.opening import open_ledger
+from suffice.pipeline.spec.spec import load_spec
+from suffice.storage.operations.audits import encode_audit
+from suffice.storage.releases.manifest import software_versions
 from support.audited import SPECS
+from support.running import spec_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.making import Workspace
+    from support.running import Runner
+
 TABLE = SPECS["sums by duckdb"]
 
 
-def spec_file(directory: Path, content: dict[str, Any]) -> Path:
+def contract_of(content: dict[str, Any]) -> str:
+    """Return the contract that a spec implies, as a file."""
+    spec = load_spec(content)
+    return json.dumps(implied_contract(spec, implied_schema(spec)).document())
+
+
+def written(directory: Path, content: dict[str, Any]) -> Path:
     """Write a spec."""
     path = directory / "spec.json"
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -37,8 +54,10 @@ def test_a_spec_is_audited_and_a_grant_demands_it(
 ) -> None:
     """The source is not there: nothing of it is opened."""
     monkeypatch.chdir(tmp_path)
-    spec = spec_file(tmp_path, TABLE)
-    words = ("audit", str(spec), "--level", "exact", "--pairs", "8", "--seconds", "1000")
+    spec = written(tmp_path, TABLE)
+    (tmp_path / "contract.json").write_text(contract_of(TABLE), encoding="utf-8")
+    stated = ("--contract", "contract.json")
+    words = ("audit", str(spec), *stated, "--level", "exact", "--pairs", "8", "--seconds", "1000")
     done = run(capsys, *words, "--out", "audit.json", "--json")
     assert done["ok"], (done["findings"], done["mutants"])
     assert done["verdict"] == f"nothing found by tests that catch these {len(done['mutants'])} mutants"
@@ -48,10 +67,18 @@ def test_a_spec_is_audited_and_a_grant_demands_it(
     assert "exists" in run(capsys, *words, "--out", "audit.json", status=2).err
     ledger = f"sqlite:///{tmp_path}/ledger.db"
     grant = ("ledger", "grant", "passengers", "--epsilon", "1", "--reason", "first year", "--ledger", ledger)
-    run(capsys, *grant, "--audited", "audit.json", "--create")
-    with open_ledger(ledger) as opened:
-        entries = [json.loads(entry.payload) for entry in opened.entries() if entry.kind == "grant"]
-    assert f"of plan {done['plan_hash']}]" in entries[0]["reason"]
+    names = (*grant, "--audited", "audit.json", "--create", "--witness", f"{tmp_path}/witness")
+    assert "an account with a contract: grant one" in run(capsys, *names, status=2).err
+    changed = contract_of(SPECS["duckdb"])
+    (tmp_path / "other.json").write_text(changed, encoding="utf-8")
+    assert "of another contract" in run(capsys, *names, "--contract", "other.json", status=2).err
+    granted = run(capsys, *names, *stated, "--json")
+    sha256 = hashlib.sha256((tmp_path / "audit.json").read_bytes()).hexdigest()
+    assert granted["audit"] == {"sha256": sha256, "plan_hash": done["plan_hash"]}
+    assert done["contract"] == {"of": "account", "sha256": granted["contract"]["sha256"]}
+    assert f"  audit {sha256[:16]} of the plan" in run(capsys, "ledger", "show", "--ledger", ledger).out
+    exported = run(capsys, "ledger", "export", "--ledger", ledger).out
+    assert f'"audit_sha256":"{sha256}"' in exported
     other = ("others" if word == "passengers" else word for word in grant)
     assert "it is of the data set passengers" in run(capsys, *other, "--audited", "audit.json", status=2).err
 
@@ -60,10 +87,11 @@ def test_what_is_found_is_said_and_the_status_is_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without time for mutants there is no result, whatever was found."""
-    spec = spec_file(tmp_path, TABLE)
+    spec = written(tmp_path, TABLE)
     said = run(capsys, "audit", str(spec), "--level", "exact", "--pairs", "1", "--seconds", "0.001", status=1)
     assert "no mutant was tried on: no result" in said.out
     assert "further mutants" in said.out
+    assert "the one that the spec implies" in said.out
     assert "not seen" in said.out
 
 
@@ -74,5 +102,41 @@ def test_what_is_found_is_said_and_the_status_is_1(
 def test_options_have_rules(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], rule: str
 ) -> None:
-    spec = spec_file(tmp_path, TABLE)
+    spec = written(tmp_path, TABLE)
     assert rule in run(capsys, "audit", str(spec), *words, status=2).err
+
+
+def test_a_release_states_the_audit_of_its_own_plan(workspace: Workspace, suffice: Runner) -> None:
+    """A release of another plan states none, and a later grant keeps it."""
+    audited = spec_file(workspace)
+    planned = suffice.json("plan", audited)
+    done = Audit(
+        name=planned["name"],
+        dataset=planned["dataset"],
+        plan_hash=planned["plan_hash"],
+        window="all",
+        source="parquet",
+        cluster="threads",
+        contract=None,
+        levels=(),
+        findings=(),
+        mutants=(MutantResult(name="no noise on the last statistic", caught_by="noise: signs of draws"),),
+        false_alarm=FALSE_ALARM,
+        not_tried=(),
+        versions=software_versions(PACKAGES),
+        created="2026-01-01T00:00:00Z",
+        seconds=1.0,
+    )
+    path = workspace.data.parent / "audit.json"
+    path.write_bytes(encode_audit(done.to_dict(), None))
+    grant = ("ledger", "grant", planned["dataset"], "--epsilon", "10", "--reason", "x", "--unwitnessed")
+    audit = suffice.json(*grant, "--audited", str(path))["audit"]
+    assert suffice.json(*grant[:4], "20", *grant[5:])["audit"] == audit
+    released = suffice.json("release", audited)
+    assert released["audit"] == audit["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert suffice.json("verify", released["uri"])["ok"]
+    assert f"audit              {audit['sha256']}" in suffice.text("show", released["uri"])
+    assert "an audit of the plan on invented data found nothing" in suffice.text("disclose", released["uri"])
+    without = suffice.json("release", spec_file(workspace, name="other", groups=None))
+    assert without["audit"] is None
+    assert "names no audit of the plan" in suffice.text("disclose", without["uri"])

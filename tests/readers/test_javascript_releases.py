@@ -140,17 +140,18 @@ def test_another_scale_of_the_noise_is_refused() -> None:
     assert judge([sealed(document)])[0]["code"] is None
 
 
-def test_a_contract_is_a_hash_or_left_out_for_both_readers() -> None:
+@pytest.mark.parametrize("field", ["contract", "audit"])
+def test_a_contract_and_an_audit_are_hashes_or_left_out_for_both_readers(field: str) -> None:
     document = documents()["families"]
-    assert "contract" not in document
+    assert field not in document
     stated = {"a" * 64: True, "A" * 64: False, "a" * 63: False, None: False, 5: False}
-    changed = [sealed({**document, "contract": value}) for value in stated]
+    changed = [sealed({**document, field: value}) for value in stated]
     for (value, is_read), data, found in zip(stated.items(), changed, judge(changed), strict=True):
         assert (found["code"] is None) == is_read, found
         if is_read:
-            assert parse_manifest(data).contract == value
+            assert getattr(parse_manifest(data), field) == value
         else:
-            with pytest.raises(ReleaseCorruptError, match="contract"):
+            with pytest.raises(ReleaseCorruptError, match=field):
                 parse_manifest(data)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.auditing.assumed_contract import contract_as_tried, implied_contract
 from suffice.auditing.hostile_rows import Maker, window_of
 from suffice.auditing.implied_schema import implied_schema
 from suffice.auditing.running import Runner
@@ -174,7 +175,9 @@ def random_spec(rng: np.random.Generator) -> Spec:
 
 
 @contextmanager
-def running(spec: Spec, directory: Path, seed: int = 1) -> Iterator[tuple[Runner, Maker]]:
+def running(
+    spec: Spec, directory: Path, seed: int = 1, *, contracted: bool = True
+) -> Iterator[tuple[Runner, Maker]]:
     """Watch what a spec's releases do, in a directory; here, and not in a process of its own."""
     schema = implied_schema(spec)
     maker = Maker(spec=spec, schema=schema, rng=np.random.default_rng(seed))
@@ -186,6 +189,7 @@ def running(spec: Spec, directory: Path, seed: int = 1) -> Iterator[tuple[Runner
             directory=directory,
             cluster=cluster,
             address="threads",
+            contract=contract_as_tried(implied_contract(spec, schema), spec) if contracted else None,
         )
         with runner.watching():
             runner.prepare()

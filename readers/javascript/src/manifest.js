@@ -43,7 +43,7 @@ const STATED = {
 };
 
 /** Fields that a manifest may leave out. */
-const OPTIONAL = { contract: isText(HEX64) };
+const OPTIONAL = { audit: isText(HEX64), contract: isText(HEX64) };
 
 /** Refuse a manifest that is damaged, or contradicts its plan. */
 export function checkManifest(manifest) {

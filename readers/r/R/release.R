@@ -110,7 +110,7 @@ release_samples <- function(release, statistic) {
 
 .check_manifest <- function(manifest, bytes, spans) {
   if (!identical(manifest$format_version, 1)) refuse("format_version", "this reader reads format 1")
-  if (!all(.FIELDS %in% names(manifest)) || !all(names(manifest) %in% c(.FIELDS, "contract", "max_rows", "unit_nulls"))) {
+  if (!all(.FIELDS %in% names(manifest)) || !all(names(manifest) %in% c(.FIELDS, "audit", "contract", "max_rows", "unit_nulls"))) {
     refuse("fields", "a field is missing, or there is one more")
   }
   blank <- with_null(bytes, spans, c("checksum", "signature"))
@@ -126,7 +126,9 @@ release_samples <- function(release, statistic) {
     if (!.matches(forms[[field]], manifest[[field]])) refuse("fields", paste(field, "has another form"))
   }
   if (!.is_count(manifest$drawing_sequence, 1) || !is.logical(manifest$input_verified)) refuse("fields", "a field has another form")
-  if ("contract" %in% names(manifest) && !.matches("^[0-9a-f]{64}$", manifest$contract)) refuse("fields", "contract has another form")
+  for (field in intersect(c("audit", "contract"), names(manifest))) {
+    if (!.matches("^[0-9a-f]{64}$", manifest[[field]])) refuse("fields", paste(field, "has another form"))
+  }
   .check_signature_form(manifest$signature)
   .check_window(manifest)
   n_cells <- prod(vapply(manifest$groups, .group_size, 0))

@@ -7,19 +7,21 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.auditing.result import Audit, Finding, Level, MutantResult
+from suffice.auditing.result import AssumedContract, Audit, Finding, Level, MutantResult
+from suffice.auditing.scratch import root, scratch_directory
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.declaration.data_contract import read_contract
+from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import require_spec
 from suffice.storage.releases.manifest import software_versions
 
 if TYPE_CHECKING:
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
 SECONDS = 180.0
@@ -41,6 +43,8 @@ def audit(
     cluster: str = "threads",
     mutants: bool = True,
     seed: int = 27,
+    contract: str | os.PathLike[str] | None = None,
+    no_contract: bool = False,
 ) -> Audit:
     """Look for what a release by this spec would lose beyond what it declares; read no row of the source.
 
@@ -63,6 +67,11 @@ def audit(
         Whether wrong releases are made, which the tests have to catch. Without them there is no result.
     seed : int
         Which rows are made; no noise depends on it.
+    contract : path, optional
+        The contract of the account. Where it is left out, it is the one that the spec implies, and the
+        result says so.
+    no_contract : bool
+        Audit the spec for an account that has none: there single files decide statuses, and that is found.
 
     Returns
     -------
@@ -73,6 +82,8 @@ def audit(
     ------
     UsageError
         Where an argument breaks its rule.
+    SchemaError
+        Where the spec does not fit the contract.
     StageFailedError
         Where the audit's process ended without a result.
     """
@@ -86,11 +97,22 @@ def audit(
     if not 0 < seconds < float("inf") or pairs < 1:
         message = "an audit takes a number of seconds above 0, and at least one pair"
         raise UsageError(message)
+    if contract is not None and no_contract:
+        message = "a contract and no_contract exclude each other"
+        raise UsageError(message)
     plan = compile_plan(spec)
     from suffice.auditing.child import Request  # noqa: PLC0415 - it imports the engine
 
+    assumed = None if no_contract else _assumed(spec, contract)
     request = Request(
-        spec=spec, level=level, pairs=pairs, seconds=seconds, cluster=cluster, seed=seed, mutants=mutants
+        spec=spec,
+        level=level,
+        pairs=pairs,
+        seconds=seconds,
+        cluster=cluster,
+        seed=seed,
+        mutants=mutants,
+        contract=None if assumed is None else assumed[1],
     )
     found = _in_a_child(request)
     return Audit(
@@ -100,6 +122,7 @@ def audit(
         window=found["window"],
         source=found["source"],
         cluster=cluster,
+        contract=None if assumed is None else AssumedContract(of=assumed[0], sha256=assumed[1].sha256),
         levels=tuple(Level(**each) for each in found["levels"]),
         findings=tuple(Finding(**each) for each in found["findings"]),
         mutants=tuple(MutantResult(**each) for each in found["mutants"]),
@@ -111,11 +134,24 @@ def audit(
     )
 
 
+def _assumed(spec: Spec, path: str | os.PathLike[str] | None) -> tuple[str, DataContract]:
+    """Return whose contract the scratch account has, and the contract; the spec fits it."""
+    from suffice.auditing.assumed_contract import implied_contract  # noqa: PLC0415 - imports the engine
+    from suffice.auditing.implied_schema import implied_schema  # noqa: PLC0415 - as above
+
+    if path is not None:
+        whose, contract = "account", read_contract(os.fspath(path))
+    else:
+        whose, contract = "spec", implied_contract(spec, implied_schema(spec))
+    check_contract(spec, contract)
+    return whose, contract
+
+
 def _in_a_child(request: Any) -> dict[str, Any]:
     """Run the audit in a process that inherits no setting, and return what it wrote."""
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    with tempfile.TemporaryDirectory(prefix="suffice-audit-") as place:
-        result = Path(place) / "result.json"
+    with scratch_directory(root()) as (place, lock):
+        result = place / "result.json"
         ended = subprocess.run(  # noqa: S603 - this interpreter, and a module of ours
             [sys.executable, "-m", "suffice.auditing.child", str(result)],
             input=pickle.dumps(request),
@@ -123,6 +159,7 @@ def _in_a_child(request: Any) -> dict[str, Any]:
             cwd=place,
             capture_output=True,
             check=False,
+            pass_fds=(lock,),
         )
         if ended.returncode or not result.exists():
             last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]

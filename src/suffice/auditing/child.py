@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import pickle
 import sys
-import tempfile
 import time
 import warnings
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.auditing.appearance_level import APPEARANCE, try_again, try_failure, try_pairs
+from suffice.auditing.assumed_contract import contract_as_tried
 from suffice.auditing.black_box import BLACK_BOX, RUNS, try_black_box
 from suffice.auditing.exact_level import EXACT, try_chains
 from suffice.auditing.hostile_rows import MODES, MOST_ROWS, Maker, window_of
@@ -27,7 +27,7 @@ from suffice.auditing.mutants import mutants_of
 from suffice.auditing.noise_level import DRAWS, NOISE, try_noise
 from suffice.auditing.result import Finding, Level, MutantResult
 from suffice.auditing.running import Runner
-from suffice.auditing.scratch_sources import LOOSE, ScratchDatabase, kind_tried
+from suffice.auditing.scratch_sources import LOOSE, ScratchDatabase, bucket_not_tried, kind_tried
 from suffice.pipeline.declaration.domains import Domain
 from suffice.pipeline.reduce.links import open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from suffice.auditing.mutants import Mutant
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
 MOST_VALUES = 400
@@ -65,6 +66,8 @@ class Request:
     seed : int
         Of the generated rows; no noise follows from it.
     mutants : bool
+    contract : DataContract or None
+        Of the scratch account; one that the spec fits.
     """
 
     spec: Any
@@ -74,6 +77,7 @@ class Request:
     cluster: str
     seed: int
     mutants: bool
+    contract: Any
 
 
 def reduced(spec: Spec) -> tuple[Spec, str | None]:
@@ -184,30 +188,29 @@ class Auditor:
         return [*try_again(self._runner, data), *try_failure(self._runner, data)]
 
 
-def carry_out(request: Request) -> dict[str, Any]:
-    """Audit, and return the result's parts."""
+def carry_out(request: Request, directory: Path) -> dict[str, Any]:
+    """Audit in an empty directory, and return the result's parts."""
     start = time.monotonic()
     _, said = kind_tried(request.spec)
     spec, cut = reduced(request.spec)
-    not_tried = [each for each in (said, cut) if each is not None]
+    contract: DataContract | None = request.contract
+    not_tried = [each for each in (said, bucket_not_tried(request.spec), cut) if each is not None]
     unit = spec.privacy.column_unit
     if unit is not None and unit.max_rows > MOST_ROWS:
         not_tried.append(
             f"units of more than {MOST_ROWS} rows: whether {unit.max_rows} are cut was not tried"
         )
-    shared = Path("/dev/shm")  # noqa: S108 - generated rows alone, and every step waits for the disk
     with ExitStack() as stack:
-        place = str(shared) if shared.is_dir() else None
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="suffice-audit-", dir=place)))
         stack.enter_context(ScratchDatabase())
         cluster = stack.enter_context(open_cluster_for_sums(request.cluster))
         runner = Runner(
             spec=spec,
             window=window_of(spec),
-            schema=implied_schema(spec),
+            schema=implied_schema(spec, contract),
             directory=directory,
             cluster=cluster,
             address=request.cluster,
+            contract=None if contract is None else contract_as_tried(contract, spec),
         )
         stack.enter_context(runner.watching())
         runner.prepare()
@@ -235,8 +238,10 @@ def main() -> None:
     """Read a request, carry it out, write the result where the caller said."""
     warnings.simplefilter("ignore")  # of exact passes; what releases say is heard
     request = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
-    result = carry_out(request)
-    Path(sys.argv[1]).write_text(json.dumps(result), encoding="utf-8")
+    place = Path(sys.argv[1])
+    (place.parent / "runs").mkdir()
+    result = carry_out(request, place.parent / "runs")
+    place.write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

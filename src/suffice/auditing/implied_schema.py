@@ -1,6 +1,6 @@
 """The columns that a spec implies: a type family of each, and values that the spec itself states.
 
-Nothing here looks at data. An account's contract, where there is one, may take the place of `implied_schema`.
+Nothing here looks at data. What a contract states of a column is taken instead, where there is one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from suffice.pipeline.declaration.derived_conditions import Combination, Compari
 from suffice.pipeline.declaration.derived_values import PublicMap
 from suffice.pipeline.declaration.domains import DomainKind, period_end, period_start
 from suffice.pipeline.declaration.fields import UnitType
-from suffice.pipeline.declaration.type_family import ANY_FAMILY, DATES, NUMBERS, TIMESTAMPS, TypeFamily
+from suffice.pipeline.declaration.type_family import (
+    ANY_FAMILY,
+    DATES,
+    NUMBERS,
+    TIMESTAMPS,
+    ColumnFamily,
+    TypeFamily,
+)
 from suffice.pipeline.sources.contract import spec_columns
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.statistics.measure import CodeColumn, orders_of
@@ -26,6 +33,7 @@ from suffice.pipeline.statistics.side_column import SideColumn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.declaration.derived_column import DerivedColumn
     from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.spec.spec import Spec
@@ -71,8 +79,8 @@ class ImpliedColumn:
     stated: list[Any] = field(default_factory=list)
 
 
-def implied_schema(spec: Spec) -> dict[str, ImpliedColumn]:
-    """Return the source's columns by name, as the spec implies them."""
+def implied_schema(spec: Spec, contract: DataContract | None = None) -> dict[str, ImpliedColumn]:
+    """Return the source's columns by name, as a contract that the spec fits or the spec itself has them."""
     served: dict[str, set[TypeFamily]] = {name: set(ANY_FAMILY) for name in spec_columns(spec)}
     implied = {name: ImpliedColumn() for name in served}
     hints: dict[str, TypeFamily] = {}
@@ -94,7 +102,16 @@ def implied_schema(spec: Spec) -> dict[str, ImpliedColumn]:
         )
         if _csv_type(spec, name) == "number":
             column.is_whole = False
+        if contract is not None:
+            _take(column, contract.columns[name])
     return implied
+
+
+def _take(column: ImpliedColumn, family: ColumnFamily) -> None:
+    """Let a column be what a contract says."""
+    column.family = family.read_as
+    column.has_zone = family is ColumnFamily.TIMESTAMP_WITH_ZONE
+    column.is_whole = family is ColumnFamily.INTEGER
 
 
 def _chosen(served: set[TypeFamily], hint: TypeFamily | None, spec: Spec, name: str) -> TypeFamily:

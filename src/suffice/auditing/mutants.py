@@ -19,10 +19,11 @@ from suffice import release_run
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.errors import StageFailedError
-from suffice.pipeline.chunk.exact_sums import normalise
+from suffice.pipeline.chunk.exact_sums import normalise, zeros
 from suffice.pipeline.chunk.exact_totals import ExactTotals
+from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.contribution import bounding, unit_ids
-from suffice.pipeline.mechanism import mechanism, noise, selection
+from suffice.pipeline.mechanism import held_noise, mechanism, noise, selection
 from suffice.pipeline.spec import plan as plan_module
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
@@ -230,7 +231,7 @@ def _scaled(divisor: float) -> Iterator[None]:
     from suffice.pipeline.mechanism import sampling  # noqa: PLC0415
 
     with (
-        patched(mechanism, "discrete_laplace", sampler),
+        patched(held_noise, "discrete_laplace", sampler),
         patched(sampling, "exponential_mechanism", selector),
     ):
         yield
@@ -300,10 +301,9 @@ def _none_on_the_last() -> Iterator[None]:
     take_sample = mechanism._SampleBlock.take  # noqa: SLF001
 
     def taken(block: Any, sums: Any, spec: Any) -> Any:
-        for draw in block.draws:
-            draw.result()
+        block.noise.wait()
         if block.statistic.name == list(spec.statistics)[-1]:
-            block.noise[...] = 0
+            block.noise.values[...] = 0
         return take(block, sums, spec)
 
     def likeliest(block: Any, sums: Any, spec: Any) -> Any:
@@ -431,13 +431,14 @@ def _ledger_entry() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draw_before_charge() -> Iterator[None]:
-    enter = SqlLedger.enter_drawing
+    preflight = release_run.ReleaseRun._preflight  # noqa: SLF001
 
-    def late(ledger: Any, charge: Any, **fields: Any) -> Any:
-        noise.Sampler(noise._measurement(1.0)).draw_into(np.zeros(1, np.int64))  # noqa: SLF001
-        return enter(ledger, charge, **fields)
+    def early(run: Any, charge: Any) -> None:
+        totals = ExactTotals(zeros(chunk_job(run.spec, run.window).measures, run.plan.n_cells))
+        mechanism.privatize(totals, run.spec, run.plan).close()
+        preflight(run, charge)
 
-    with patched(SqlLedger, "enter_drawing", late):
+    with patched(release_run.ReleaseRun, "_preflight", early):
         yield
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 FORMAT_VERSION = 1
@@ -93,6 +93,25 @@ class MutantResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssumedContract:
+    """The contract that the audited account is taken to have.
+
+    Attributes
+    ----------
+    of : {"account", "spec"}
+        ``account``: it was stated. ``spec``: the spec implies it.
+    sha256 : str
+    """
+
+    of: str
+    sha256: str
+
+    def __str__(self) -> str:
+        whose = "the one that the spec implies" if self.of == "spec" else "the one that was stated"
+        return f"{self.sha256[:16]}, {whose}: it holds for an account with one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """The result of an audit. It holds for one plan and one set of versions.
 
@@ -101,6 +120,8 @@ class Audit:
     name, dataset, plan_hash, window, source : str
         What was audited; the kind of source that was tried.
     cluster : str
+    contract : AssumedContract or None
+        None where an account without one was audited.
     levels : tuple of Level
     findings : tuple of Finding
     mutants : tuple of MutantResult
@@ -118,6 +139,7 @@ class Audit:
     window: str
     source: str
     cluster: str
+    contract: AssumedContract | None
     levels: tuple[Level, ...]
     findings: tuple[Finding, ...]
     mutants: tuple[MutantResult, ...]
@@ -161,6 +183,7 @@ class Audit:
             "window": self.window,
             "source": self.source,
             "cluster": self.cluster,
+            "contract": None if self.contract is None else asdict(self.contract),
             "levels": [level.to_dict() for level in self.levels],
             "findings": [
                 {"level": each.level, "check": each.check, "what": each.what} for each in self.findings
@@ -177,6 +200,7 @@ class Audit:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.verdict}", ""]
+        lines.append(f"contract     {self.contract or 'none: an account without one was audited'}")
         for level in self.levels:
             largest = f", at most {level.largest} of the declared loss" if level.largest else ""
             power = "" if level.power is None else f", power {level.power:.4f} against a scale / 1.25"

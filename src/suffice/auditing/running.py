@@ -33,7 +33,7 @@ from suffice.pipeline.chunk.sql_sums import sum_queries
 from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
-from suffice.pipeline.mechanism import mechanism, noise, selection
+from suffice.pipeline.mechanism import mechanism
 from suffice.pipeline.mechanism.sampling import CellSampler
 from suffice.pipeline.reduce import push_down, tree
 from suffice.pipeline.sources import contract, schema_check
@@ -41,6 +41,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.profile import finding
 from suffice.profile.settings import Settings
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.operations.witness import make_witness
 from suffice.storage.releases.manifest import is_tombstone, rehearsal_manifest
 from suffice.storage.releases.release_store import ReleaseStore, open_release, open_store
 
@@ -53,8 +54,10 @@ if TYPE_CHECKING:
     from suffice.auditing.implied_schema import ImpliedColumn
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.cluster.connection import Cluster
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
+    from suffice.storage.ledger.ledger import Ledger
 
     Totals = dict[str, NDArray[Any]]
 
@@ -122,6 +125,8 @@ class Runner:
         What exact passes run on.
     address : str
         The same, as releases name it.
+    contract : DataContract or None
+        What the scratch account's contract is, of the kind of source that is tried.
     """
 
     spec: Spec
@@ -130,9 +135,10 @@ class Runner:
     directory: Path
     cluster: Cluster
     address: str
+    contract: DataContract | None
     passes: int = 0
     releases: int = 0
-    _draws_seen: Callable[[], None] | None = None
+    _look: Callable[[], None] = lambda: None
     _in_release: bool = False
     _drawn_from: list[Totals] = field(default_factory=list)
     _manifest: bytes = b""
@@ -143,12 +149,26 @@ class Runner:
 
     def prepare(self) -> None:
         """Make the ledger and the store that every release begins with a copy of."""
-        template = self.directory / "template"
-        template.mkdir()
+        place = self.directory / "release" / "place"  # where every copy of it lies, in turn
+        place.mkdir(parents=True)
+        with create_ledger(f"sqlite:///{place}/ledger.db") as ledger:
+            self._grant(ledger, str(place / "witness"))
+            open_store(str(place / "releases"), ledger_id=ledger.ledger_id, create=True)
+        place.rename(self.directory / "template")
+
+    def _grant(self, ledger: Ledger, witness: str) -> None:
+        """Grant the scratch account what the spec asks; with a contract, as owners do, beside a witness."""
         plan = compile_plan(self.spec)
-        with create_ledger(f"sqlite:///{template}/ledger.db") as ledger:
-            grant(ledger, plan)
-            open_store(str(template / "releases"), ledger_id=ledger.ledger_id, create=True)
+        ledger.grant(
+            plan.dataset,
+            epsilon=max(plan.epsilon * 100, Fraction(1)),
+            neighboring=str(plan.neighboring),
+            unit=plan.unit,
+            contract=self.contract,
+            witness=witness,
+            reason="an audit's scratch account: it pays for generated rows alone",
+        )
+        make_witness(ledger, witness)
 
     def totals(self, data: DataSet) -> Totals:
         """Write a data set, and return what noise would be added to: no noise, no ledger.
@@ -171,9 +191,9 @@ class Runner:
     def _sums(self, spec: Spec) -> Sums:
         self.passes += 1
         job = chunk_job(spec, self.window)
-        with closing(sources.pin(spec, self.window)) as pin:
+        with closing(sources.pin(spec, self.window, self.contract)) as pin:
             schemas = sources.schema(pin)
-            schema_check.check_schema(spec, schemas)
+            schema_check.check_columns(spec, schemas, self.contract)
             splits = sources.splits(pin)
             if spec.pushes_down:
                 queries = sum_queries(job, schemas[0].columns)
@@ -209,7 +229,7 @@ class Runner:
         url = f"sqlite:///{place}/ledger.db"
         faults: list[str] = []
         self._drawn_from = []
-        self._draws_seen = lambda: _must_be_drawing(url, faults)
+        self._look = lambda: _must_be_drawing(url, faults)
         said = io.StringIO()
         status, self._in_release = "0", True
         with _heard(said):
@@ -228,7 +248,7 @@ class Runner:
             except Exception as error:  # noqa: BLE001 - a mutant may raise anything
                 status = f"1 {type(error).__name__}"
                 said.write(f"{error}\n")
-        self._draws_seen, self._in_release = None, False
+        self._in_release = False
         if len(self._drawn_from) > 1:
             faults.append("noise was drawn twice in one run")
         shape, values = _shape(place, self._manifest)
@@ -268,10 +288,11 @@ class Runner:
 
             privatize = mechanism.privatize
 
-            def seen(totals: Any, spec: Spec, plan: Plan) -> Any:
+            def seen(totals: Any, spec: Spec, plan: Plan, *noise: Any) -> Any:
                 if self._in_release:
+                    self._look()
                     self._drawn_from.append(added_to(totals._sums, spec, plan))  # noqa: SLF001 - looked at, not taken
-                return privatize(totals, spec, plan)
+                return privatize(totals, spec, plan, *noise)
 
             stack.enter_context(patched(ReleaseStore, "put_manifest", put_marked))
             stack.enter_context(patched(releasing, "open_release", open_marked))
@@ -283,35 +304,13 @@ class Runner:
             )  # of few rows there are several splits, too
             stack.enter_context(patched(mechanism, "privatize", seen))
             stack.enter_context(patched(UnitKey, "fresh", classmethod(lambda _: AUDITED)))
-            for kind in (noise.Sampler, selection.Selector):
-                stack.enter_context(patched(kind, "draw_into", self._watched(kind.draw_into)))
             yield
-
-    def _watched(self, draw: Callable[..., None]) -> Callable[..., None]:
-        def watched(*arguments: Any) -> None:
-            look, self._draws_seen = self._draws_seen, None
-            if look is not None:
-                look()
-            draw(*arguments)
-
-        return watched
 
 
 class _NoRelease:
     """What stands in the place of a release that nobody may read."""
 
     withdrawn = None
-
-
-def grant(ledger: Any, plan: Plan) -> None:
-    """Grant the scratch account what the spec asks; a contract belongs here, where accounts have one."""
-    ledger.grant(
-        plan.dataset,
-        epsilon=max(plan.epsilon * 100, Fraction(1)),
-        neighboring=str(plan.neighboring),
-        unit=plan.unit,
-        reason="an audit's scratch account: it pays for generated rows alone",
-    )
 
 
 def added_to(sums: Sums, spec: Spec, plan: Plan) -> Totals:
@@ -360,11 +359,11 @@ def _heard(said: io.StringIO) -> Iterator[None]:
 
 
 def _must_be_drawing(url: str, faults: list[str]) -> None:
-    """Note where noise is drawn for a charge that is not durably in ``drawing``."""
+    """Note where noise meets totals for a charge that is not durably in ``drawing``."""
     with open_ledger(url, reading_only=True) as ledger:
         states = [str(charge.state) for charge in ledger.unsettled()]
     if states != ["drawing"]:
-        faults.append("noise was drawn before the charge stood in the ledger as drawing")
+        faults.append("noise met totals before the charge stood in the ledger as drawing")
 
 
 def _entries(url: str) -> str:

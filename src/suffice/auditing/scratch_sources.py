@@ -41,6 +41,13 @@ def kind_tried(spec: Spec) -> tuple[str, str | None]:
     return kind, None
 
 
+def bucket_not_tried(spec: Spec) -> str | None:
+    """Say that files of a bucket are tried in a local folder; None where there is no bucket."""
+    if "://" not in spec.source_address or kind_tried(spec)[0] != spec.source.kind:
+        return None
+    return "the bucket: the same files were read from a local folder"
+
+
 def write_source(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Spec:
     """Write a data set below a new directory, and return the spec with that source in place of its own."""
     kind, _ = kind_tried(spec)

@@ -31,7 +31,18 @@ def audit(
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="threads|local", help="What reads and adds.")
     ] = "threads",
+    contract: Annotated[
+        Path | None,
+        typer.Option(
+            "--contract",
+            metavar="FILE",
+            help="The account's contract; default: the one that the spec implies, and the result says so.",
+        ),
+    ] = None,
     *,
+    no_contract: Annotated[
+        bool, typer.Option("--no-contract", help="Audit an account that has no contract.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Release hostile neighbours on a scratch ledger; reads no row, charges nothing."""
@@ -42,7 +53,15 @@ def audit(
 
     check_file("--out", out, overwrite=None)
     signer = signer_from_environment() if out is not None else None
-    done = run(load_spec(spec), level=level, seconds=seconds, pairs=pairs, cluster=cluster)
+    done = run(
+        load_spec(spec),
+        level=level,
+        seconds=seconds,
+        pairs=pairs,
+        cluster=cluster,
+        contract=contract,
+        no_contract=no_contract,
+    )
     if out is not None:
         with new_file("--out", out, overwrite=False) as path:
             path.write_bytes(encode_audit(done.to_dict(), signer))

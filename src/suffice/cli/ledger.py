@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.operations.audits import FittingAudit
     from suffice.storage.releases.spool import Spool
 
 SHOWN = 20
@@ -93,7 +94,7 @@ def grant(
         typer.Option(
             "--audited",
             metavar="FILE",
-            help="An audit of a spec of this data set that found nothing; the entry names its SHA-256.",
+            help="An audit of a spec of this data set that found nothing; entry and releases name it.",
         ),
     ] = None,
     contract: Annotated[
@@ -152,11 +153,12 @@ def grant(
     stated = _contract(contract)
     asked = None if witness is None else read_address(witness).uri
     listed = _checksums(checksums, none=no_checksums)
-    if audited is not None:
-        reason = f"{reason} [{_audit_named(audited, dataset)}]"
+    fitting = None if audited is None else _audit(audited, dataset)
     grid = None if per_window is None else _grid(per_window)
     total = _total(epsilon, per_year, grid, max_windows)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
+        if fitting is not None:
+            fitting.check_contract(stated or opened.contract(dataset))
         if asked is not None:  # before the grant, which an older copy of the ledger is not to make
             make_witness(opened, asked)
         account = opened.grant(
@@ -174,6 +176,7 @@ def grant(
             unwitnessed=unwitnessed,
             failed_readings=failed_readings,
             max_windows=max_windows,
+            audit=None if fitting is None else fitting.named,
             reason=reason,
         )
         if account.witness is not None:
@@ -380,13 +383,11 @@ def _checksums(path: Path | None, *, none: bool) -> str | None:
     return os.path.realpath(path)
 
 
-def _audit_named(path: Path, dataset: str) -> str:
-    """Name an audit that fits, as the grant's reason keeps it."""
+def _audit(path: Path, dataset: str) -> FittingAudit:
     from suffice.storage.operations.audits import fitting_audit  # noqa: PLC0415
     from suffice.storage.signatures.keys import pinned_keys  # noqa: PLC0415
 
-    found = fitting_audit(path, dataset, pinned_keys())
-    return f"audit {found.sha256} of plan {found.plan_hash}"
+    return fitting_audit(path, dataset, pinned_keys())
 
 
 def _contract(path: Path | None) -> DataContract | None:

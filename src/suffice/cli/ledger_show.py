@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ def account_document(account: Account) -> dict[str, Any]:
         "contract": None
         if account.contract is None
         else {"sha256": account.contract.sha256, **account.contract.document()},
+        "audit": None if account.audit is None else asdict(account.audit),
         "per_window": account.per_window,
         "units_disjoint": account.units_disjoint,
         "failed_readings_allowed": account.failed_readings,
@@ -77,6 +79,9 @@ def print_account(document: dict[str, Any]) -> None:
         say("  no contract: how files are typed, and which there are, may decide a status")
     else:
         say(f"  contract {contract['sha256'][:16]}: {counted(len(contract['columns']), 'column')}")
+    if document["audit"] is not None:
+        audit = document["audit"]
+        say(f"  audit {audit['sha256'][:16]} of the plan {audit['plan_hash'][:16]}")
     if document["witness"] is not None:
         say(f"  witness {document['witness']}")
     elif not document["guarded"]:

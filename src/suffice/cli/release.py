@@ -134,6 +134,7 @@ def _release_document(release: Release, public_keys: list[str] | None = None) ->
         "unit": release.unit,
         **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
         "contract": release.manifest.get("contract"),
+        "audit": release.manifest.get("audit"),
         "one_unit": release.one_unit,
         "status": "published",
         **trust.signature_fields(release.manifest, public_keys),
@@ -156,6 +157,7 @@ def _print_release(document: dict[str, Any]) -> None:
             say(f"{field:<18} {document[field]}")
     without = "none: how files are typed, and which there are, could decide a status"
     say(f"{'contract':<18} {document['contract'] or without}")
+    say(f"{'audit':<18} {document['audit'] or 'none of this plan is named by the grant'}")
     say(f"{'one unit':<18} {document['one_unit'].removeprefix('one unit: ')}")
     if "closed" in document:
         when = "after" if document["closed"] else "before"

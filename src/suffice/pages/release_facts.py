@@ -56,6 +56,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "public_n": release.public_n,
         "input_verified": content["input_verified"],
         "contract": content.get("contract"),
+        "audit": content.get("audit"),
         "signed_by": signature["key_id"] if signature else None,
         "plan_hash": content["plan_hash"],
         "withdrawn": release.withdrawn.to_dict() if release.withdrawn else None,

@@ -94,6 +94,19 @@ def lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:
     return {"cli": "\n".join(cli), "python": "\n".join(python)}
 
 
+def _of_the_account(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the account demanded of nobody."""
+    if facts["contract"] is None:
+        yield (
+            "The account had no contract of its data: how files were typed, and which there were, could "
+            "decide whether the release was made."
+        )
+    if facts["audit"] is None:
+        yield "The account's grant named no audit of this plan: its setup was not tried beforehand."
+    if not facts["input_verified"]:
+        yield "The input files were not compared with checksums by their owner before the release."
+
+
 def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator[str]:
     """Say in plain words what no reader should take from the page."""
     unit = "row" if facts["unit"] == "row" else facts["unit"].removeprefix("column:")
@@ -138,11 +151,5 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
             f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash; those with more "
             "weigh less."
         )
-    if facts["contract"] is None:
-        yield (
-            "The account had no contract of its data: how files were typed, and which there were, could "
-            "decide whether the release was made."
-        )
-    if not facts["input_verified"]:
-        yield "The input files were not compared with checksums by their owner before the release."
+    yield from _of_the_account(facts)
     yield "A cell that is empty in the data is there too: what exists is not told by what is listed."

@@ -12,12 +12,13 @@ from sqlalchemy import insert, select, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.storage.ledger.account import ROW, Terms, check_sources, counts_by_window
+from suffice.storage.ledger.account import ROW, NamedAudit, Terms, check_sources, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.failed_readings import DEFAULT_ALLOWED
 from suffice.storage.ledger.guards import UNGUARDED, check_new_contract
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
+    audit_of,
     checksums_of,
     contract_of,
     epsilon_of,
@@ -65,6 +66,7 @@ class Places:
     contract: DataContract | None = None
     failed_readings: int | None = None
     max_windows: int | None = None
+    audit: NamedAudit | None = None
 
     def replacing(self, row: Row[Any] | None) -> Allowed:
         """Return what holds from now on; empty text demands none, and `max_windows` of 0 assumes none."""
@@ -73,6 +75,7 @@ class Places:
         contract = self.contract or (contract_of(row) if row is not None else None)
         before = DEFAULT_ALLOWED if row is None else row.failed_readings
         assumed = None if row is None else row.max_windows
+        audit = self.audit or (audit_of(row) if row is not None else None)
         return {
             "sources": list(sources if self.sources is None else self.sources),
             "stores": list(stores if self.stores is None else self.stores),
@@ -80,6 +83,8 @@ class Places:
             "witness": witness if self.witness is None else self.witness or None,
             "contract": contract.canonical if contract else None,
             "contract_sha256": contract.sha256 if contract else None,
+            "audit_sha256": audit.sha256 if audit else None,
+            "audit_plan_hash": audit.plan_hash if audit else None,
             "failed_readings": before if self.failed_readings is None else self.failed_readings,
             "max_windows": assumed if self.max_windows is None else self.max_windows or None,
         }

@@ -15,7 +15,7 @@ from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenErr
 from suffice.pipeline.declaration.data_contract import parse_contract
 from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.pipeline.spec.editions import amended_of
-from suffice.storage.ledger.account import Account, Terms, WindowBalance, counts_by_window
+from suffice.storage.ledger.account import Account, NamedAudit, Terms, WindowBalance, counts_by_window
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
@@ -123,6 +123,13 @@ def contract_of(row: Row[Any]) -> DataContract | None:
     return contract
 
 
+def audit_of(row: Row[Any]) -> NamedAudit | None:
+    """Return the audit that the last grant with one named."""
+    if row.audit_sha256 is None:
+        return None
+    return NamedAudit(sha256=row.audit_sha256, plan_hash=row.audit_plan_hash)
+
+
 def stores_of(row: Row[Any]) -> tuple[str, ...]:
     """Return the prefixes of the stores that are allowed."""
     return tuple(json.loads(row.stores))
@@ -143,6 +150,7 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
         stores=stores_of(row),
         witness=row.witness,
         contract=contract_of(row),
+        audit=audit_of(row),
         failed_readings=row.failed_readings,
         max_windows=row.max_windows,
         granted=epsilon_of(row.micro_granted),

@@ -49,6 +49,7 @@ from suffice.storage.ledger.sql.reservation import (
     start,
 )
 from suffice.storage.ledger.sql.rows import (
+    audit_of,
     checksums_of,
     contract_of,
     find_charge,
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Row
 
     from suffice.pipeline.declaration.data_contract import DataContract
-    from suffice.storage.ledger.account import Account, WindowBalance
+    from suffice.storage.ledger.account import Account, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.examination import Examination
@@ -179,6 +180,7 @@ class SqlLedger(Ledger):
         unwitnessed: bool = False,
         failed_readings: int | None = None,
         max_windows: int | None = None,
+        audit: NamedAudit | None = None,
         reason: str,
     ) -> Account:
         check_name("dataset", dataset)
@@ -207,6 +209,7 @@ class SqlLedger(Ledger):
                 contract=contract,
                 failed_readings=failed_readings,
                 max_windows=max_windows,
+                audit=audit,
             )
             granted = write_grant(
                 connection, dataset, micro=micro, terms=terms, places=places, unguarded=unwitnessed
@@ -301,6 +304,10 @@ class SqlLedger(Ledger):
     def contract(self, dataset: str) -> DataContract | None:
         row = self._account_row(dataset)
         return None if row is None else contract_of(row)
+
+    def audit(self, dataset: str) -> NamedAudit | None:
+        row = self._account_row(dataset)
+        return None if row is None else audit_of(row)
 
     def witness(self, dataset: str) -> str | None:
         row = self._account_row(dataset)

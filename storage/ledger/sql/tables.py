@@ -61,6 +61,8 @@ accounts = Table(
     Column("witness", Text),
     Column("contract", Text),
     Column("contract_sha256", Text),
+    Column("audit_sha256", Text),
+    Column("audit_plan_hash", Text),
     Column("micro_granted", BigInteger, nullable=False),
     Column("micro_spent", BigInteger, nullable=False),
     Column("micro_reserved", BigInteger, nullable=False),

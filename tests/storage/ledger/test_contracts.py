@@ -10,6 +10,7 @@ import pytest
 
 from suffice.errors import GuaranteeError, UsageError
 from suffice.pipeline.declaration.data_contract import parse_contract
+from suffice.storage.ledger.account import NamedAudit
 from suffice.storage.ledger.chain import public_entry
 from suffice.storage.ledger.export import export_lines, read_export
 from support.ledger_sql import REFUSALS, execute
@@ -114,3 +115,18 @@ def test_a_database_keeps_a_contract_and_an_altered_one_is_named(ledger: Ledger,
     altered = contract(columns={**DOCUMENT["columns"], "name": "text"}).canonical
     execute(ledger_url, f"UPDATE accounts SET contract = '{altered}' {where}")  # noqa: S608
     assert any("contract differ from the entries" in problem for problem in ledger.verify())
+
+
+def test_an_audit_is_named_kept_exported_and_verified(ledger: Ledger, ledger_url: str) -> None:
+    first, second = (NamedAudit(sha256=digit * 64, plan_hash="c" * 64) for digit in "ab")
+    assert grant(ledger, None).audit is None
+    assert grant(ledger, None, audit=first).audit == first
+    assert grant(ledger, None, epsilon=Fraction(4)).audit == first, "left out it stays"
+    assert grant(ledger, None, audit=second).audit == second, "epsilon is as it was: a grant repeats all"
+    public = public_entry(list(ledger.entries())[-1]).payload
+    assert (public["audit_sha256"], public["audit_plan_hash"]) == (second.sha256, second.plan_hash)
+    assert read_export("\n".join(export_lines(ledger.entries()))).verify() == ()
+    assert ledger.add_checkpoint().problems == ()
+    assert ledger.verify() == ()
+    execute(ledger_url, f"UPDATE accounts SET audit_sha256 = '{first.sha256}' WHERE dataset = 'stated'")  # noqa: S608
+    assert any("audit_sha256 differ from the entries" in problem for problem in ledger.verify())

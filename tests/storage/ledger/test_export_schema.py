@@ -99,5 +99,5 @@ def _may_be(path: tuple[str | int, ...], value: object) -> bool:
         return value is True
     texts = {"dataset", "name", "window", "unit", "per_window", "zone_data"}
     nulls = {"per_window", "amends", "amended_sha256", "drawing_sequence", "drawing_hash"}
-    nulls |= {"max_windows", "zone_data"}
+    nulls |= {"max_windows", "zone_data", "contract_sha256", "audit_sha256", "audit_plan_hash"}
     return (path[-1] in texts and isinstance(value, str)) or (path[-1] in nulls and value is None)

@@ -232,7 +232,8 @@ def test_every_change_behind_the_ledgers_back_is_named(busy: Ledger, ledger_url:
 def test_a_row_that_no_entry_explains_is_named(busy: Ledger, ledger_url: str) -> None:
     tamper(
         ledger_url,
-        "INSERT INTO accounts SELECT 'extra', neighboring, unit, per_window, units_disjoint, sources, "
-        "checksums, failed_readings, max_windows, stores, micro_granted, 0, 0 FROM accounts LIMIT 1",
+        "INSERT INTO accounts (dataset, neighboring, unit, units_disjoint, sources, failed_readings, stores, "
+        "micro_granted, micro_spent, micro_reserved) SELECT 'extra', neighboring, unit, units_disjoint, "
+        "sources, failed_readings, stores, micro_granted, 0, 0 FROM accounts LIMIT 1",
     )
     assert busy.verify() == ("accounts extra: the table has it, the entries do not",)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from suffice.auditing.audit import FALSE_ALARM, PACKAGES
-from suffice.auditing.result import Audit, Finding, Level, MutantResult
+from suffice.auditing.result import AssumedContract, Audit, Finding, Level, MutantResult
 from suffice.errors import SignatureError, UsageError
 from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.declaration.data_contract import parse_contract
 from suffice.storage.operations.audits import encode_audit, fitting_audit, read_audit
 from suffice.storage.releases.manifest import software_versions
 from suffice.storage.signatures.keys import load_public_keys, new_keys
@@ -18,6 +20,11 @@ from suffice.storage.signatures.signing import load_signer
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from suffice.pipeline.declaration.data_contract import DataContract
+
+
+CONTRACT = parse_contract('{"columns": {"day": "date"}, "unit": "row", "source": {"kind": "parquet"}}', "it")
 
 
 def an_audit(**changes: Any) -> dict[str, Any]:
@@ -29,6 +36,7 @@ def an_audit(**changes: Any) -> dict[str, Any]:
         "window": "all",
         "source": "parquet",
         "cluster": "threads",
+        "contract": None,
         "levels": (Level(name="exact", trials=10, of="pairs of neighbours", largest="1"),),
         "findings": (),
         "mutants": (MutantResult(name="one draw for all cells", caught_by="noise: draws of one release"),),
@@ -46,8 +54,28 @@ def test_a_grant_names_the_audit_by_its_hash(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
     path.write_bytes(encode_audit(an_audit(), None))
     found = fitting_audit(path, "passengers")
-    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert found.plan_hash == "a" * 64
+    assert found.named.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found.named.plan_hash == "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("of", "sha256", "granted", "rule"),
+    [
+        ("spec", "b" * 64, None, "grant one, or audit with --no-contract"),
+        ("account", "b" * 64, None, "grant one, or audit with --no-contract"),
+        ("account", "b" * 64, CONTRACT, "of another contract"),
+        ("account", CONTRACT.sha256, CONTRACT, None),
+        ("spec", "b" * 64, CONTRACT, None),
+    ],
+)
+def test_an_audit_holds_for_accounts_with_the_contract_it_took_for_granted(
+    tmp_path: Path, of: str, sha256: str, granted: DataContract | None, rule: str | None
+) -> None:
+    path = tmp_path / "audit.json"
+    path.write_bytes(encode_audit(an_audit(contract=AssumedContract(of=of, sha256=sha256)), None))
+    found = fitting_audit(path, "passengers")
+    with nullcontext() if rule is None else pytest.raises(UsageError, match=rule):
+        found.check_contract(granted)
 
 
 FOUND = Finding(level="exact", check="joint loss of neighbours", what="twice")
@@ -90,7 +118,7 @@ def test_a_signature_is_demanded_where_keys_are(tmp_path: Path) -> None:
     keys = [load_public_keys([pair.public_key]) for pair in pairs]
     path = tmp_path / "audit.json"
     path.write_bytes(encode_audit(an_audit(), load_signer(pairs[0].private_key)))
-    assert fitting_audit(path, "passengers", keys[0]).plan_hash == "a" * 64
+    assert fitting_audit(path, "passengers", keys[0]).named.plan_hash == "a" * 64
     with pytest.raises(SignatureError, match="is demanded"):
         fitting_audit(path, "passengers", keys[1])
     path.write_bytes(encode_audit(an_audit(), None))

@@ -3680,7 +3680,7 @@
     plan_hash: isText(HEX64),
     statistics: Array.isArray
   };
-  var OPTIONAL = { contract: isText(HEX64) };
+  var OPTIONAL = { audit: isText(HEX64), contract: isText(HEX64) };
   function checkManifest(manifest) {
     if (!isMapping2(manifest) || manifest.format_version !== 1) {
       throw corrupt("it is of another format than 1, which this reader reads");

@@ -48,6 +48,7 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE accounts SET checksums = NULL", PRIVILEGE),
         ("UPDATE accounts SET failed_readings = 99", PRIVILEGE),
         ("UPDATE accounts SET max_windows = 1", PRIVILEGE),
+        ("UPDATE accounts SET audit_sha256 = 'x', audit_plan_hash = 'x'", PRIVILEGE),
         ("DELETE FROM accounts", PRIVILEGE),
         ("DELETE FROM windows", PRIVILEGE),
         ("UPDATE entries SET payload = '{}'", PRIVILEGE),
