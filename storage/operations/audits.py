@@ -78,6 +78,7 @@ class AuditDocument(_Strict):
     plan_hash: Hash
     window: Text
     source: Text
+    contract: Hash | None
     cluster: Text
     levels: list[AuditLevel]
     findings: list[AuditFinding]

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from suffice.auditing.result import Audit, Finding, Level, MutantResult
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import require_spec
 from suffice.storage.releases.manifest import software_versions
 
 if TYPE_CHECKING:
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
 SECONDS = 180.0
@@ -41,6 +43,7 @@ def audit(
     cluster: str = "threads",
     mutants: bool = True,
     seed: int = 27,
+    contract: DataContract | None = None,
 ) -> Audit:
     """Look for what a release by this spec would lose beyond what it declares; read no row of the source.
 
@@ -63,6 +66,9 @@ def audit(
         Whether wrong releases are made, which the tests have to catch. Without them there is no result.
     seed : int
         Which rows are made; no noise depends on it.
+    contract : DataContract, optional
+        That of the account which will pay: loose files are read by it. Without one, how a file is typed
+        decides a status, and an audit of loose files finds it.
 
     Returns
     -------
@@ -87,10 +93,19 @@ def audit(
         message = "an audit takes a number of seconds above 0, and at least one pair"
         raise UsageError(message)
     plan = compile_plan(spec)
+    if contract is not None:
+        check_contract(spec, contract)
     from suffice.auditing.child import Request  # noqa: PLC0415 - it imports the engine
 
     request = Request(
-        spec=spec, level=level, pairs=pairs, seconds=seconds, cluster=cluster, seed=seed, mutants=mutants
+        spec=spec,
+        level=level,
+        pairs=pairs,
+        seconds=seconds,
+        cluster=cluster,
+        seed=seed,
+        mutants=mutants,
+        contract=contract,
     )
     found = _in_a_child(request)
     return Audit(
@@ -100,6 +115,7 @@ def audit(
         window=found["window"],
         source=found["source"],
         cluster=cluster,
+        contract=None if contract is None else contract.sha256,
         levels=tuple(Level(**each) for each in found["levels"]),
         findings=tuple(Finding(**each) for each in found["findings"]),
         mutants=tuple(MutantResult(**each) for each in found["mutants"]),

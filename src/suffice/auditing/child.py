@@ -65,6 +65,8 @@ class Request:
     seed : int
         Of the generated rows; no noise follows from it.
     mutants : bool
+    contract : DataContract or None
+        That of the account, by which loose files are read.
     """
 
     spec: Any
@@ -74,6 +76,7 @@ class Request:
     cluster: str
     seed: int
     mutants: bool
+    contract: Any = None
 
 
 def reduced(spec: Spec) -> tuple[Spec, str | None]:
@@ -187,9 +190,16 @@ class Auditor:
 def carry_out(request: Request) -> dict[str, Any]:
     """Audit, and return the result's parts."""
     start = time.monotonic()
-    _, said = kind_tried(request.spec)
+    kind, said = kind_tried(request.spec)
     spec, cut = reduced(request.spec)
     not_tried = [each for each in (said, cut) if each is not None]
+    if spec.expect is not None:
+        spec = spec.model_copy(update={"expect": None})
+        not_tried.append("the count before a window (expect), which is a release of its own like any other")
+    contract = request.contract
+    if contract is not None and not (kind in LOOSE and kind == spec.source.kind):
+        contract = None
+        not_tried.append("the contract: only loose files are read by it here")
     unit = spec.privacy.column_unit
     if unit is not None and unit.max_rows > MOST_ROWS:
         not_tried.append(
@@ -208,6 +218,7 @@ def carry_out(request: Request) -> dict[str, Any]:
             directory=directory,
             cluster=cluster,
             address=request.cluster,
+            contract=contract,
         )
         stack.enter_context(runner.watching())
         runner.prepare()

@@ -24,6 +24,7 @@ from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.contribution import bounding, unit_ids
 from suffice.pipeline.mechanism import mechanism, noise, selection
 from suffice.pipeline.spec import plan as plan_module
+from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
 
@@ -431,13 +432,21 @@ def _ledger_entry() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _draw_before_charge() -> Iterator[None]:
-    enter = SqlLedger.enter_drawing
+    """Let noise meet totals while the charge is reserved; it enters ``drawing`` when it is staged."""
+    enter, stage = SqlLedger.enter_drawing, SqlLedger.stage
+    waiting: list[tuple[Any, dict[str, Any]]] = []
 
-    def late(ledger: Any, charge: Any, **fields: Any) -> Any:
-        noise.Sampler(noise._measurement(1.0)).draw_into(np.zeros(1, np.int64))  # noqa: SLF001
-        return enter(ledger, charge, **fields)
+    def late(_: Any, charge: Any, **fields: Any) -> Any:
+        waiting.append((charge, fields))
+        return dataclasses.replace(
+            charge, state=ChargeState.DRAWING, drawing_sequence=1, drawing_hash="0" * 64
+        )
 
-    with patched(SqlLedger, "enter_drawing", late):
+    def staged(ledger: Any, _: Any, manifest: bytes) -> Any:
+        charge, fields = waiting.pop()
+        return stage(ledger, enter(ledger, charge, **fields), manifest)
+
+    with patched(SqlLedger, "enter_drawing", late), patched(SqlLedger, "stage", staged):
         yield
 
 

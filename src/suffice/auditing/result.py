@@ -101,6 +101,8 @@ class Audit:
     name, dataset, plan_hash, window, source : str
         What was audited; the kind of source that was tried.
     cluster : str
+    contract : str or None
+        SHA-256 of the contract that it was given.
     levels : tuple of Level
     findings : tuple of Finding
     mutants : tuple of MutantResult
@@ -118,6 +120,7 @@ class Audit:
     window: str
     source: str
     cluster: str
+    contract: str | None
     levels: tuple[Level, ...]
     findings: tuple[Finding, ...]
     mutants: tuple[MutantResult, ...]
@@ -161,6 +164,7 @@ class Audit:
             "window": self.window,
             "source": self.source,
             "cluster": self.cluster,
+            "contract": self.contract,
             "levels": [level.to_dict() for level in self.levels],
             "findings": [
                 {"level": each.level, "check": each.check, "what": each.what} for each in self.findings
@@ -184,6 +188,7 @@ class Audit:
                 f"{level.trials} {level.of}{largest}{power}" if level.trials else f"not tried: {level.said}"
             )
             lines.append(f"{level.name:<12} {tried}")
+        lines.append(f"{'contract':<12} {'none' if self.contract is None else self.contract[:16]}")
         lines += ["", *(f"found        {each}" for each in self.findings)]
         lines += [f"mutant       {each.name}: {each.caught_by or 'NOT CAUGHT'}" for each in self.mutants]
         lines += ["", f"false alarm  at most {self.false_alarm:.1e} in all"]

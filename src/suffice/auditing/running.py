@@ -37,6 +37,7 @@ from suffice.pipeline.mechanism import mechanism, noise, selection
 from suffice.pipeline.mechanism.sampling import CellSampler
 from suffice.pipeline.reduce import push_down, tree
 from suffice.pipeline.sources import contract, schema_check
+from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.profile import finding
 from suffice.profile.settings import Settings
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from suffice.auditing.implied_schema import ImpliedColumn
     from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.cluster.connection import Cluster
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
 
@@ -122,6 +124,8 @@ class Runner:
         What exact passes run on.
     address : str
         The same, as releases name it.
+    contract : DataContract or None
+        That of the scratch account.
     """
 
     spec: Spec
@@ -130,9 +134,10 @@ class Runner:
     directory: Path
     cluster: Cluster
     address: str
+    contract: DataContract | None = None
     passes: int = 0
     releases: int = 0
-    _draws_seen: Callable[[], None] | None = None
+    _looking: dict[str, Callable[[], None]] = field(default_factory=dict)
     _in_release: bool = False
     _drawn_from: list[Totals] = field(default_factory=list)
     _manifest: bytes = b""
@@ -147,7 +152,7 @@ class Runner:
         template.mkdir()
         plan = compile_plan(self.spec)
         with create_ledger(f"sqlite:///{template}/ledger.db") as ledger:
-            grant(ledger, plan)
+            grant(ledger, plan, self.contract)
             open_store(str(template / "releases"), ledger_id=ledger.ledger_id, create=True)
 
     def totals(self, data: DataSet) -> Totals:
@@ -171,9 +176,11 @@ class Runner:
     def _sums(self, spec: Spec) -> Sums:
         self.passes += 1
         job = chunk_job(spec, self.window)
-        with closing(sources.pin(spec, self.window)) as pin:
+        if self.contract is not None:
+            check_contract(spec, self.contract)
+        with closing(sources.pin(spec, self.window, self.contract)) as pin:
             schemas = sources.schema(pin)
-            schema_check.check_schema(spec, schemas)
+            schema_check.check_columns(spec, schemas, self.contract)
             splits = sources.splits(pin)
             if spec.pushes_down:
                 queries = sum_queries(job, schemas[0].columns)
@@ -209,7 +216,10 @@ class Runner:
         url = f"sqlite:///{place}/ledger.db"
         faults: list[str] = []
         self._drawn_from = []
-        self._draws_seen = lambda: _must_be_drawing(url, faults)
+        self._looking = {
+            _DRAWN: lambda: _must_be(_DRAWN, ("reserved", "drawing"), url, faults),
+            _MET: lambda: _must_be(_MET, ("drawing",), url, faults),
+        }
         said = io.StringIO()
         status, self._in_release = "0", True
         with _heard(said):
@@ -228,7 +238,7 @@ class Runner:
             except Exception as error:  # noqa: BLE001 - a mutant may raise anything
                 status = f"1 {type(error).__name__}"
                 said.write(f"{error}\n")
-        self._draws_seen, self._in_release = None, False
+        self._looking, self._in_release = {}, False
         if len(self._drawn_from) > 1:
             faults.append("noise was drawn twice in one run")
         shape, values = _shape(place, self._manifest)
@@ -268,10 +278,11 @@ class Runner:
 
             privatize = mechanism.privatize
 
-            def seen(totals: Any, spec: Spec, plan: Plan) -> Any:
+            def seen(totals: Any, spec: Spec, plan: Plan, held: Any = None) -> Any:
                 if self._in_release:
+                    self._look(_MET)
                     self._drawn_from.append(added_to(totals._sums, spec, plan))  # noqa: SLF001 - looked at, not taken
-                return privatize(totals, spec, plan)
+                return privatize(totals, spec, plan, held)
 
             stack.enter_context(patched(ReleaseStore, "put_manifest", put_marked))
             stack.enter_context(patched(releasing, "open_release", open_marked))
@@ -283,18 +294,22 @@ class Runner:
             )  # of few rows there are several splits, too
             stack.enter_context(patched(mechanism, "privatize", seen))
             stack.enter_context(patched(UnitKey, "fresh", classmethod(lambda _: AUDITED)))
-            for kind in (noise.Sampler, selection.Selector):
-                stack.enter_context(patched(kind, "draw_into", self._watched(kind.draw_into)))
+            for kind, what in ((noise.Sampler, _DRAWN), (selection.Selector, _MET)):
+                stack.enter_context(patched(kind, "draw_into", self._watched(kind.draw_into, what)))
             yield
 
-    def _watched(self, draw: Callable[..., None]) -> Callable[..., None]:
+    def _watched(self, draw: Callable[..., None], what: str) -> Callable[..., None]:
         def watched(*arguments: Any) -> None:
-            look, self._draws_seen = self._draws_seen, None
-            if look is not None:
-                look()
+            self._look(what)
             draw(*arguments)
 
         return watched
+
+    def _look(self, what: str) -> None:
+        """Look at the ledger, the first time in a release that this happens."""
+        look = self._looking.pop(what, None)
+        if look is not None:
+            look()
 
 
 class _NoRelease:
@@ -303,14 +318,16 @@ class _NoRelease:
     withdrawn = None
 
 
-def grant(ledger: Any, plan: Plan) -> None:
-    """Grant the scratch account what the spec asks; a contract belongs here, where accounts have one."""
+def grant(ledger: Any, plan: Plan, contract: DataContract | None) -> None:
+    """Grant the scratch account what the spec asks, by the contract that the user's account has."""
     ledger.grant(
         plan.dataset,
         epsilon=max(plan.epsilon * 100, Fraction(1)),
         neighboring=str(plan.neighboring),
         unit=plan.unit,
         reason="an audit's scratch account: it pays for generated rows alone",
+        contract=contract,
+        unwitnessed=contract is not None,
     )
 
 
@@ -359,12 +376,15 @@ def _heard(said: io.StringIO) -> Iterator[None]:
         root.removeHandler(handler)
 
 
-def _must_be_drawing(url: str, faults: list[str]) -> None:
-    """Note where noise is drawn for a charge that is not durably in ``drawing``."""
+_DRAWN, _MET = "noise was drawn", "noise met totals"
+
+
+def _must_be(what: str, allowed: tuple[str, ...], url: str, faults: list[str]) -> None:
+    """Note what is done for a charge that is not durably as far as it has to be."""
     with open_ledger(url, reading_only=True) as ledger:
         states = [str(charge.state) for charge in ledger.unsettled()]
-    if states != ["drawing"]:
-        faults.append("noise was drawn before the charge stood in the ledger as drawing")
+    if len(states) != 1 or states[0] not in allowed:
+        faults.append(f"{what} before the charge stood in the ledger as {allowed[0]}")
 
 
 def _entries(url: str) -> str:

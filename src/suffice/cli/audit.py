@@ -31,18 +31,32 @@ def audit(
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="threads|local", help="What reads and adds.")
     ] = "threads",
+    contract: Annotated[
+        Path | None,
+        typer.Option(
+            "--contract", metavar="FILE", help="The account's contract: loose files are read by it."
+        ),
+    ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
     """Release hostile neighbours on a scratch ledger; reads no row, charges nothing."""
     from suffice.auditing.audit import audit as run  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.declaration.data_contract import read_contract  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
     from suffice.storage.operations.audits import encode_audit  # noqa: PLC0415
     from suffice.storage.signatures.signing import signer_from_environment  # noqa: PLC0415
 
     check_file("--out", out, overwrite=None)
     signer = signer_from_environment() if out is not None else None
-    done = run(load_spec(spec), level=level, seconds=seconds, pairs=pairs, cluster=cluster)
+    done = run(
+        load_spec(spec),
+        level=level,
+        seconds=seconds,
+        pairs=pairs,
+        cluster=cluster,
+        contract=None if contract is None else read_contract(str(contract)),
+    )
     if out is not None:
         with new_file("--out", out, overwrite=False) as path:
             path.write_bytes(encode_audit(done.to_dict(), signer))
