@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from suffice.auditing.appearance_level import try_again, try_failure, try_pairs
 from suffice.auditing.mutants import MUTANTS, mutants_of
 from suffice.errors import ReleaseMissingError
+from suffice.pipeline.declaration.data_contract import parse_contract
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.releases.release_store import open_release
 from support.audited import SPECS, running
@@ -62,7 +64,21 @@ def test_a_mutant_of_what_is_shown_is_found(tmp_path: Path, name: str) -> None:
     assert found
 
 
-@pytest.mark.xfail(reason="without a contract types of single files decide statuses", strict=True)
-def test_types_of_single_files_decide_no_status(tmp_path: Path) -> None:
-    with running(load_spec(SPECS["rows in parquet"]), tmp_path) as (runner, maker):
+def test_types_of_single_files_decide_no_status_where_there_is_a_contract(tmp_path: Path) -> None:
+    spec = load_spec(SPECS["rows in parquet"])
+    with running(spec, tmp_path / "without") as (runner, maker):
+        assert {each.check for each in try_pairs(runner, maker, 1, first_only=False)[1]} == {"status"}
+    contract = parse_contract(
+        json.dumps(
+            {
+                "format_version": 1,
+                "columns": {"carrier": "text", "delay": "floating", "origin": "text"},
+                "unit": "row",
+                "window": None,
+                "source": {"kind": "parquet", "compression": "as_stored"},
+            }
+        ),
+        "contract",
+    )
+    with running(spec, tmp_path / "with", contract=contract) as (runner, maker):
         assert try_pairs(runner, maker, 1, first_only=False)[1] == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.making import Workspace
     from support.running import Runner
 
@@ -53,6 +56,18 @@ def test_rows_are_no_question_where_a_column_is_the_unit(suffice: Runner, empty:
     suffice.json("ledger", "grant", "shop", "--epsilon", "1", *unit, *empty)
     told = suffice.text("ledger", "person", "shop", "--rows", "2", *empty, status=2)
     assert "whose rows lose together" in told
+
+
+def test_ids_in_floating_point_are_warned_of_where_an_account_is_shown(
+    suffice: Runner, empty: tuple[str, str], tmp_path: Path
+) -> None:
+    stated = {"columns": {"id": "floating"}, "unit": "column:id", "source": {"kind": "parquet"}}
+    (tmp_path / "contract.json").write_text(json.dumps(stated), encoding="utf-8")
+    terms = ("--unit", "column:id", "--reason", "x", "--create", "--unwitnessed", *empty)
+    contract = ("--contract", str(tmp_path / "contract.json"))
+    suffice.text("ledger", "grant", "shop", "--epsilon", "1", *terms, *contract)
+    for words in (("ledger", "show", "shop"), ("ledger", "person", "shop")):
+        assert "id is floating point: rows of ids from 2^53 on" in suffice.text(*words, *empty)
 
 
 def test_a_grant_works_out_a_window_from_a_year(suffice: Runner, empty: tuple[str, str]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
 
 UNIT = {"column": "who", "max_rows": "3", "nulls": "own_unit"}
@@ -174,8 +175,11 @@ def random_spec(rng: np.random.Generator) -> Spec:
 
 
 @contextmanager
-def running(spec: Spec, directory: Path, seed: int = 1) -> Iterator[tuple[Runner, Maker]]:
+def running(
+    spec: Spec, directory: Path, seed: int = 1, contract: DataContract | None = None
+) -> Iterator[tuple[Runner, Maker]]:
     """Watch what a spec's releases do, in a directory; here, and not in a process of its own."""
+    directory.mkdir(exist_ok=True)
     schema = implied_schema(spec)
     maker = Maker(spec=spec, schema=schema, rng=np.random.default_rng(seed))
     with open_cluster_for_sums("threads") as cluster:
@@ -186,6 +190,7 @@ def running(spec: Spec, directory: Path, seed: int = 1) -> Iterator[tuple[Runner
             directory=directory,
             cluster=cluster,
             address="threads",
+            contract=contract,
         )
         with runner.watching():
             runner.prepare()
