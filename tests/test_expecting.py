@@ -116,6 +116,35 @@ def test_the_account_covers_both_or_neither_is_charged(tmp_path: Path) -> None:
     assert labels(workspace) == []
 
 
+def test_a_window_is_not_counted_again_where_no_release_could_follow(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, granted="2.5")
+    spec = expecting(workspace)
+    with pytest.raises(
+        ExpectationNotMetError, match=r"a larger grant is needed: .* take epsilon 2, and 1\.5 is left"
+    ):
+        release(workspace, spec, EMPTY)
+    with pytest.raises(BudgetExceededError):
+        release(workspace, spec, EMPTY, new_attempt=True)
+    assert labels(workspace) == ["flights.expect@2014-01"]
+
+
+def test_a_rehearsal_asks_the_account_for_the_count_and_the_release(tmp_path: Path) -> None:
+    short = make_workspace(tmp_path / "short", granted="1.5")
+    failed = suffice.rehearse(expecting(short), store=short.store, ledger=short.ledger, window=FULL)
+    assert isinstance(failed.failure, BudgetExceededError)
+    workspace = make_workspace(tmp_path / "enough")
+    spec = expecting(workspace)
+
+    def tried() -> str:
+        done = suffice.rehearse(spec, store=workspace.store, ledger=workspace.ledger, window=EMPTY)
+        return {stage.name: stage.tried for stage in done.stages}["account"]
+
+    assert tried().endswith("; epsilon 1 for the count before it remains as well")
+    with pytest.raises(ExpectationNotMetError):
+        release(workspace, spec, EMPTY)
+    assert tried().endswith("; flights.expect@2014-01 is published, and decides whether it is charged")
+
+
 def test_a_released_window_is_found_whatever_is_expected_later(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     plain = expecting(workspace).model_copy(update={"expect": None})

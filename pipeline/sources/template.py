@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+MOST_LETTERS = 56
+"""Of a name whose count, `NAME.expect`, has one of at most 63."""
+
 _ID = re.compile(r"(?:^|[_\W]|(?<=[a-z]))(?:Id|ID)$|(?:^|[_\W])(?:id|uuid|guid|key)$|^(?:uuid|guid)$")
 """Names of columns that tell records or people apart: a mean of them says nothing."""
 
@@ -33,7 +36,7 @@ source: {source}
 privacy:
   epsilon:                          # decimal text, as "1.0"
   neighboring: add_or_remove_one    # or replace_one
-  unit: row
+  unit: row                         # or, for all rows of a person: {{column: ID, max_rows: 20}}
 # groups:                           # optional: public keys; the cells are their product
 #   region: [north, south]
 #   month: {{range: [1, 12]}}
@@ -75,18 +78,18 @@ def skeleton(data: str, *, relative_to: Path) -> str:
         Where the text in braces is no source.
     """
     if data.lstrip().startswith("{"):
-        address, schema = _of_source(data, relative_to)
+        address, schema, folders = _of_source(data, relative_to)
         source = " ".join(data.split())
     else:
-        address, schema = data, _of_parquet(data)
+        address, schema, folders = data, _of_parquet(data), frozenset[str]()
         path = data if is_url(data) else os.path.relpath(data, relative_to)
         source = f"{{parquet: {_quoted(path + ('/' if data.endswith('/') else ''))}}}"
-    head = _HEAD.format(name=_release_name(address), source=source, window=_window(schema))
+    head = _HEAD.format(name=_release_name(address), source=source, window=_window(schema, folders))
     return head + "".join(_statistics(schema))
 
 
-def _of_source(data: str, directory: Path) -> tuple[str, pa.Schema]:
-    """Return the address and the columns of a source that is stated as in a spec."""
+def _of_source(data: str, directory: Path) -> tuple[str, pa.Schema, frozenset[str]]:
+    """Return the address of a source that is stated as in a spec, its columns, and which are folders."""
     terms = {
         "name": "skeleton",
         "dataset": "skeleton",
@@ -107,7 +110,7 @@ def _of_source(data: str, directory: Path) -> tuple[str, pa.Schema]:
     if not len(schema):
         message = f"source.{kind.KIND}: no column is stated: {_OTHER_KINDS}"
         raise UsageError(message)
-    return spec.source_address, schema
+    return spec.source_address, schema, frozenset(getattr(spec.source, "hive", ()))
 
 
 def _of_parquet(data: str) -> pa.Schema:
@@ -126,7 +129,7 @@ def _release_name(address: str) -> str:
     fixed = re.sub(r"/*[*?\[].*$", "", address).rstrip("/")
     last = re.split(r"[/:]", re.sub(r"\.(parquet|csv)$", "", fixed))[-1]
     # Of a table the schema stands before it.
-    return re.sub(r"[^a-z0-9_-]+", "-", last.split(".")[-1].lower()).strip("-_")[:63] or "release"
+    return re.sub(r"[^a-z0-9_-]+", "-", last.split(".")[-1].lower()).strip("-_")[:MOST_LETTERS] or "release"
 
 
 def _first(data: str) -> PinnedFile:
@@ -139,11 +142,14 @@ def _first(data: str) -> PinnedFile:
         raise UsageError(str(error)) from None
 
 
-def _window(schema: pa.Schema) -> str:
-    """Return a window and what is expected of it, to be wanted, of a source with a column of dates."""
-    dated = (field for field in schema if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type))
-    column = next(dated, None)
-    return "" if column is None else _WINDOW.format(column=_quoted(column.name))
+def _window(schema: pa.Schema, folders: frozenset[str]) -> str:
+    """Return a window and what is expected of it, to be wanted, of a source with a column of dates.
+
+    A folder's comes first: of the others' windows every folder is read.
+    """
+    dated = [field for field in schema if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)]
+    dated.sort(key=lambda field: field.name not in folders)
+    return _WINDOW.format(column=_quoted(dated[0].name)) if dated else ""
 
 
 def _statistics(schema: pa.Schema) -> Iterable[str]:

@@ -187,7 +187,7 @@ def of_release(epsilon: Fraction, every: Every | None, unit: str, amendment: int
     Examples
     --------
     >>> print(of_release(Fraction(1), Every.MONTH, "column:id"))
-    one unit: 1 in a window; 12 in a year of months, with rows in each; others of the account add to it
+    one unit: 1 in a window; 12 in a year of months, with rows in each; other charges of the account add to it
     """
     parts = []
     if every is None:
@@ -199,7 +199,7 @@ def of_release(epsilon: Fraction, every: Every | None, unit: str, amendment: int
         if every is not Every.YEAR:
             year = format_epsilon(window * windows_in_a_year(every))
             parts.append(f"{year} in a year of {every}s, with rows in each")
-    parts.append("others of the account add to it")
+    parts.append("other charges of the account add to it")
     if unit == ROW:
         parts.append("a unit is one row: a person with r rows loses up to r times as much")
     return "; ".join(parts)

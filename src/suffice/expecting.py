@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.spec.spec import Spec
-    from suffice.storage.ledger.charge import Charge, ChargeSummary
+    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.release_store import ReleaseStore
 
@@ -78,8 +78,7 @@ class Expected:
         charges = run.ledger.editions(self.spec.dataset, self.spec.name).get(run.window, [])
         number = _newest(charges)
         if not any(charge.state is ChargeState.PUBLISHED for charge in charges):
-            both = run.request.epsilon + self.plan.epsilon
-            run.ledger.check(replace(run.request, epsilon=both))
+            self.check(run.ledger, run.request)
         charge, status = self._count(run, number, address)
         counted = published_count(run.store, charge)
         if (
@@ -88,10 +87,21 @@ class Expected:
             and status == ALREADY_PUBLISHED
             and run.window != ALL
         ):
+            self.check(run.ledger, run.request)
             charge, status = self._count(run, number + 1, address)
             counted = published_count(run.store, charge)
         if counted < self.plan.floor:
             raise self._not_met(run, charge, counted, charged=status != ALREADY_PUBLISHED)
+
+    def check(self, ledger: Ledger, request: ChargeRequest) -> None:
+        """Refuse a count that the account covers, where it would not cover the release after it.
+
+        Raises
+        ------
+        BudgetExceededError
+            Where the account has too little left for both.
+        """
+        ledger.check(replace(request, epsilon=request.epsilon + self.plan.epsilon))
 
     def _count(self, run: ReleaseRun, number: int, address: str) -> tuple[Charge, str]:
         """Release the count as its amendment of this number, or find it released."""
@@ -115,15 +125,22 @@ class Expected:
     def _not_met(
         self, run: ReleaseRun, charge: Charge, counted: int, *, charged: bool
     ) -> ExpectationNotMetError:
-        price = format_epsilon(self.plan.epsilon)
+        price, both = format_epsilon(self.plan.epsilon), run.request.epsilon + self.plan.epsilon
+        left = run.ledger.remaining(self.spec.dataset, run.window)
         paid = f"epsilon {price} was charged, for the count" if charged else "nothing was charged"
-        again = (
-            f"--new-attempt counts again, for epsilon {price}" if run.window != ALL else "choose another name"
-        )
+        if run.window == ALL:
+            again = "choose another name"
+        elif left < both:
+            again = (
+                "a larger grant is needed: counting again and releasing take epsilon "
+                f"{format_epsilon(both)}, and {format_epsilon(left)} is left for this window"
+            )
+        else:
+            again = f"--new-attempt counts again, for epsilon {price}"
         return ExpectationNotMetError(
             f"{run.request.label} is not released: {charge.label} counted {counted:,} {self.plan.counts} "
-            f"that fit, noise included, and {self.plan.floor:,} are expected; {paid}; once they are there, "
-            f"{again}; a lower floor is held against this count, and costs nothing"
+            f"that fit, noise included, and {self.plan.floor:,} are expected; {paid}; when the data "
+            f"have come, {again}; a lower floor is held against this count, and costs nothing"
         )
 
 

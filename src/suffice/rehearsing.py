@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
+from suffice.expecting import Expected
 from suffice.guarding import contained
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
@@ -27,7 +28,7 @@ from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
 from suffice.profile.settings import settings
 from suffice.release_run import charge_request, require_engine
-from suffice.storage.ledger.charge import ChargeState
+from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.guards import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
@@ -323,7 +324,19 @@ class _Run:
             return request, f"{charge.state} before: a release would read nothing and charge nothing"
         epsilon = format_epsilon(self.plan.epsilon)
         left = format_epsilon(ledger.remaining(self.spec.dataset, self.window))
-        return request, f"epsilon {epsilon} of the {left} that remains was reserved, and undone"
+        tried = f"epsilon {epsilon} of the {left} that remains was reserved, and undone"
+        expected = Expected.of(self.spec)
+        if expected is None:
+            return request, tried
+        counted_before = newest_published(
+            ledger.editions(self.spec.dataset, expected.spec.name).get(self.window, ())
+        )
+        if counted_before is not None:
+            count = label(counted_before.name, counted_before.edition)
+            return request, f"{tried}; {count} is published, and decides whether it is charged"
+        expected.check(ledger, request)
+        price = format_epsilon(expected.plan.epsilon)
+        return request, f"{tried}; epsilon {price} for the count before it remains as well"
 
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""

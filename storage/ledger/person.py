@@ -10,6 +10,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.declaration.domains import Every
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.zone_days import window_grid
+from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
 from suffice.storage.ledger.account import ROW
 
@@ -68,9 +69,12 @@ class PersonView:
             found.append(f"a unit is all rows with one value of {account.unit.removeprefix('column:')}")
         if account.per_window is not None and account.unit != ROW:
             found.append(
-                "the owner states that no unit has rows in two windows (units disjoint): whoever has loses "
-                "in each of them"
+                "the owner states that no unit has rows in two windows (units disjoint); the numbers above "
+                "do not rely on it: a unit that has loses in each of them"
             )
+        floating = None if account.contract is None else floating_unit_warning(account.contract)
+        if floating is not None:
+            found.append(floating.removeprefix("privacy.unit.column: "))
         if account.max_windows is not None:
             found.append(
                 f"the owner assumes that a unit has rows in at most {account.max_windows} windows of twelve "

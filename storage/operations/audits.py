@@ -87,6 +87,7 @@ class AuditDocument(_Strict):
     plan_hash: Hash
     window: Text
     source: Text
+    contract: Hash | None
     cluster: Text
     contract: AuditContract | None
     levels: list[AuditLevel]

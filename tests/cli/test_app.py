@@ -230,6 +230,19 @@ def test_the_ledger_commands(workspace: Workspace, suffice: Runner, tmp_path: Pa
     assert "remaining 11" in suffice.text("ledger", "show")
 
 
+def test_init_proposes_a_window_of_folders_before_one_of_columns(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    folder = tmp_path / f"sales-{'of-a-long-name' * 5}" / "month=2013-01"
+    folder.parent.mkdir()
+    workspace.data.rename(folder)
+    assert "# window: {column: day," in suffice.text("init", str(folder))
+    text = suffice.text("init", f"{{parquet: {folder.parent}, hive: {{month: date}}}}")
+    assert "# window: {column: month, every: month}" in text
+    name = text.split("name: ", 1)[1].split("\n", 1)[0]
+    assert len(f"{name}.expect") <= 63
+
+
 def test_init_writes_what_a_person_must_complete(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:

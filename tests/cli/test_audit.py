@@ -95,6 +95,20 @@ def test_what_is_found_is_said_and_the_status_is_1(
     assert "not seen" in said.out
 
 
+def test_a_count_before_a_window_is_left_out_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    windowed = {"window": {"column": "day", "every": "month"}, "expect": {"rows": "1000", "epsilon": "0.01"}}
+    spec = spec_file(tmp_path, {**TABLE, **windowed})
+    words = ("--level", "exact", "--pairs", "1", "--seconds", "0.001", "--json")
+    done = run(capsys, "audit", str(spec), *words, status=1)
+    assert done["findings"] == []
+    assert (
+        "the count before a window (expect), which is a release of its own like any other"
+        in done["not_tried"]
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "rule"),
     [(("--level", "all"), "a level is one of"), (("--cluster", "tls://x:1"), "threads, or on a local")],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.making import Workspace
     from support.running import Runner
 
@@ -49,23 +52,38 @@ def test_a_person_is_told_of_windows_years_and_rows(spec: str, suffice: Runner) 
 
 
 def test_rows_are_no_question_where_a_column_is_the_unit(suffice: Runner, empty: tuple[str, str]) -> None:
-    unit = ("--unit", "column:id", "--reason", "x", "--create")
+    unit = ("--unit", "column:id", "--reason", "x", "--create", "--unwitnessed")
     suffice.json("ledger", "grant", "shop", "--epsilon", "1", *unit, *empty)
     told = suffice.text("ledger", "person", "shop", "--rows", "2", *empty, status=2)
     assert "whose rows lose together" in told
 
 
+def test_ids_in_floating_point_are_warned_of_where_an_account_is_shown(
+    suffice: Runner, empty: tuple[str, str], tmp_path: Path
+) -> None:
+    stated = {"columns": {"id": "floating"}, "unit": "column:id", "source": {"kind": "parquet"}}
+    (tmp_path / "contract.json").write_text(json.dumps(stated), encoding="utf-8")
+    terms = ("--unit", "column:id", "--reason", "x", "--create", "--unwitnessed", *empty)
+    contract = ("--contract", str(tmp_path / "contract.json"))
+    suffice.text("ledger", "grant", "shop", "--epsilon", "1", *terms, *contract)
+    for words in (("ledger", "show", "shop"), ("ledger", "person", "shop")):
+        assert "id is floating point: rows of ids from 2^53 on" in suffice.text(*words, *empty)
+
+
 def test_a_grant_works_out_a_window_from_a_year(suffice: Runner, empty: tuple[str, str]) -> None:
     terms = ("--unit", "column:id", "--units-disjoint", "--per-window", "day:month", "--reason", "x", *empty)
-    places = ("--source", "data/sales", "--create")
+    places = ("--source", "data/sales", "--create", "--unwitnessed")
     made = suffice.json("ledger", "grant", "shop", "--per-year", "1", *terms, *places)
     assert made["granted"] == "0.083333", "a twelfth, rounded down"
-    made = suffice.json("ledger", "grant", "shop", "--per-year", "1", "--max-windows", "4", *terms)
+    made = suffice.json(
+        "ledger", "grant", "shop", "--per-year", "1", "--max-windows", "4", *terms, "--unwitnessed"
+    )
     assert (made["granted"], made["max_windows"]) == ("0.25", 4)
     text = suffice.text("ledger", "show", "shop", *empty)
     assert "the grant allows 0.25 in a window, 1 in a year" in text
     assert "at most 4 windows of twelve months; nothing enforces it" in text
     assert "units disjoint: the owner states that no unit has rows in two windows" in text
+    assert "the numbers above do not rely on it: a unit that has loses in each of them" in text
     for wrong in (("--epsilon", "1", "--per-year", "1"), ()):
         assert "--per-year" in suffice.text(
             "ledger", "grant", "shop", *wrong, "--reason", "x", *empty, status=2

@@ -20,6 +20,7 @@ import suffice
 from suffice.catalogue_publications import LONGEST_WORDS, _words
 from suffice.cataloguing import catalogue
 from suffice.errors import LedgerCorruptError, UsageError
+from suffice.pages.budget import Budget, Charged
 from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.numbers import number
 from suffice.pages.publication_page import _heading, _statistic, _what_is
@@ -383,11 +384,45 @@ def test_charges_of_an_export_are_shown_and_a_changed_export_is_refused(tmp_path
     catalogue(store, tmp_path / "site", ledger_export=export)
     shown = Page((tmp_path / "site" / "datasets" / "passengers.html").read_text(encoding="utf-8")).shown
     assert "Epsilon 1.5 in 2 charges, of 3 granted. Not counted: 1 release" in shown
+    assert "What one row loses" in shown
+    assert "loses at most epsilon 1.5 in any twelve months, and 1.5 in all, by what is listed here" in shown
+    assert "The grant allows 3 in all." in shown
+    assert "With r rows in each window it is up to r times as much." in shown
     assert "kept-back" in shown
     assert "not published yet" in shown
     export.write_text(export.read_text(encoding="utf-8").replace("500000", "400000"), encoding="utf-8")
     with pytest.raises(LedgerCorruptError, match="--ledger-export"):
         catalogue(store, tmp_path / "site", ledger_export=export)
+
+
+@pytest.mark.parametrize(
+    ("assumed", "granted"), [(None, "12 in any twelve months."), (4, "4 in any twelve months, if nobody has")]
+)
+def test_what_one_customer_loses_adds_up_over_windows_and_series(assumed: int | None, granted: str) -> None:
+    windows = ("2012-12", "2013-01", "2013-12", "2013-12", "all")
+    budget = Budget(
+        guarantee="",
+        charges=tuple(
+            Charged(
+                hour="2014-01-01T00Z",
+                what="sales",
+                epsilon=Fraction(1, 1 + number),
+                state="published",
+                granted=Fraction(1),
+                window=window,
+            )
+            for number, window in enumerate(windows)
+        ),
+        per_window="day:month:UTC",
+        complete=True,
+        unit="column:customer",
+        max_windows=assumed,
+    )
+    said = " ".join(budget.person)
+    # December 2012 and January 2013 share twelve months, January and December 2013 do, all three do not
+    assert "One customer with rows in every window loses at most epsilon 1.7 in any twelve months" in said
+    assert "137/60 in all, by all charges so far. The grant allows 1 in a window and " + granted in said
+    assert "no customer has rows in two windows; one that has loses in each of them" in " ".join(budget.notes)
 
 
 def test_releases_that_an_export_does_not_list_are_named(tmp_path: Path) -> None:

@@ -155,6 +155,8 @@ def _print_release(document: dict[str, Any]) -> None:
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in document:
             say(f"{field:<18} {document[field]}")
+    if document["unit"] != "row":
+        say(f"{'ids':<18} those in floating point count below 2^53 only (2^24 in single precision)")
     without = "none: how files are typed, and which there are, could decide a status"
     say(f"{'contract':<18} {document['contract'] or without}")
     say(f"{'audit':<18} {document['audit'] or 'none of this plan is named by the grant'}")

@@ -8,8 +8,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.charts import steps
+from suffice.pipeline.declaration.domains import Every
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.spec.person import loss_of, windows_in_a_year
+from suffice.pipeline.spec.terms import ALL, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +41,8 @@ class Charged:
         All that was granted by then; None where it is not known.
     release_id : str or None
         Of the release that it is for.
+    window : str
+        Its window, or ``all``.
     """
 
     hour: str
@@ -46,6 +51,7 @@ class Charged:
     state: str
     granted: Fraction | None = None
     release_id: str | None = None
+    window: str = ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,10 @@ class Budget:
         Published releases that the export does not list: it is older than they are, or of another ledger.
     export_is_of_others : bool
         Whether there is an export, and it knows nothing of this dataset.
+    unit : str
+        As accounts name it.
+    max_windows : int or None
+        In how many windows of twelve months a unit has rows, as the owner assumes.
     """
 
     guarantee: str
@@ -74,6 +84,8 @@ class Budget:
     complete: bool = False
     uncounted: tuple[str, ...] = ()
     export_is_of_others: bool = False
+    unit: str = ROW
+    max_windows: int | None = None
     rows: list[dict[str, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -140,12 +152,56 @@ class Budget:
                 + (f" and {more} more" if more > 0 else "")
                 + ". The export is older than they are, or of another ledger: the sum lacks what they spent."
             )
-        if self.per_window is not None:
+        if self.per_window is not None and self.unit == ROW:
             notes.append(
                 f"The grant holds for each window of {self.per_window} by itself. Their rows are disjoint: "
-                "what one record can lose is bounded by the grant of its window, not by the sum shown here."
+                "what one row can lose is bounded by the grant of its window, not by the sum shown here."
+            )
+        elif self.per_window is not None:
+            notes.append(
+                f"The grant holds for each window of {self.per_window} by itself. The owner states that no "
+                f"{self.protected} has rows in two windows; one that has loses in each of them."
             )
         return tuple(notes)
+
+    @property
+    def protected(self) -> str:
+        """One unit, in a word: ``row``, or the name of the unit's column."""
+        return "row" if self.unit == ROW else self.unit.removeprefix("column:")
+
+    @property
+    def person(self) -> tuple[str, ...]:
+        """What one unit loses over all windows and in a year, as sentences."""
+        loss = loss_of(
+            (None if charge.window == ALL else "", charge.window, charge.epsilon) for charge in self.charges
+        )
+        who = "A person with one row" if self.unit == ROW else f"One {self.protected} with rows"
+        by = "by all charges" if self.complete and not self.uncounted else "by what is listed here"
+        year, whole = format_epsilon(loss.in_a_year), format_epsilon(loss.in_every_window)
+        first = (
+            f"{who} in every window loses at most epsilon {year} in any twelve months, "
+            f"and {whole} in all, {by} so far."
+        )
+        sentences = [first]
+        granted = self.charges[-1].granted if self.charges else None
+        if granted is not None:
+            sentences.append(f"The grant allows {self._allowed(granted)}.")
+        if self.unit == ROW:
+            sentences.append("With r rows in each window it is up to r times as much.")
+        return tuple(sentences)
+
+    def _allowed(self, granted: Fraction) -> str:
+        if self.per_window is None:
+            return f"{format_epsilon(granted)} in all"
+        windows = windows_in_a_year(Every(self.per_window.rsplit(":", 2)[1]))
+        year = format_epsilon(granted * min(windows, self.max_windows or windows))
+        text = f"{format_epsilon(granted)} in a window and {year} in any twelve months"
+        if self.max_windows is not None:
+            text += (
+                f", if nobody has rows in more than {counted(self.max_windows, 'window')} of them, which the "
+                "owner assumes and nothing enforces"
+            )
+        return text
 
     def _limits(self) -> tuple[Fraction, ...]:
         granted = [charge.granted for charge in self.charges]

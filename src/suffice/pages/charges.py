@@ -45,9 +45,11 @@ def budgets_of(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -
                     what=entry.facts["label"],
                     epsilon=Fraction(entry.facts["epsilon"]),
                     state="published",
+                    window=entry.facts["window"],
                 )
                 for entry in of
             ),
+            unit=first["unit"],
             export_is_of_others=charges is not None,
         )
     return found
@@ -110,11 +112,14 @@ def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
                     state=ended.get(charge, "not published yet"),
                     granted=granted,
                     release_id=reserved[charge]["release_id"],
+                    window=reserved[charge]["window"],
                 )
                 for hour, charge, granted in drawn[dataset]
             ),
             per_window=term["per_window"],
             complete=True,
+            unit=term["unit"],
+            max_windows=term["max_windows"],
         )
         for dataset, term in terms.items()
     }

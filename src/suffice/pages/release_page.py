@@ -157,6 +157,7 @@ def release_page(
         facts=facts,
         lead=lead(facts, views),
         protects=protects(facts),
+        protected=facts["unit"].removeprefix("column:"),
         banners=banners,
         neighbours=neighbours,
         signature_note=signature_note,

@@ -149,7 +149,8 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
     if facts["max_rows"] is not None:
         yield (
             f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash; those with more "
-            "weigh less."
+            f"weigh less. Rows whose {unit} is a floating-point number from 2^53 on (2^24 in single "
+            "precision) enter nothing: it may have been rounded, and name somebody else."
         )
     yield from _of_the_account(facts)
     yield "A cell that is empty in the data is there too: what exists is not told by what is listed."

@@ -113,6 +113,8 @@ def dataset_page(site: Site, name: str, entries: Sequence[Entry], budget: Budget
         chart=budget_chart(budget, name, height=220),
         caption=budget.caption,
         notes=budget.notes,
+        protected=budget.protected,
+        person=budget.person,
         rows=table_rows(budget.rows),
         all_series=[_series_card(series_name, of) for series_name, of in series.items()],
     )
