@@ -87,7 +87,6 @@ class AuditDocument(_Strict):
     plan_hash: Hash
     window: Text
     source: Text
-    contract: Hash | None
     cluster: Text
     contract: AuditContract | None
     levels: list[AuditLevel]

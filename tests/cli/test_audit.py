@@ -99,7 +99,7 @@ def test_a_count_before_a_window_is_left_out_and_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     windowed = {"window": {"column": "day", "every": "month"}, "expect": {"rows": "1000", "epsilon": "0.01"}}
-    spec = spec_file(tmp_path, {**TABLE, **windowed})
+    spec = written(tmp_path, {**TABLE, **windowed})
     words = ("--level", "exact", "--pairs", "1", "--seconds", "0.001", "--json")
     done = run(capsys, "audit", str(spec), *words, status=1)
     assert done["findings"] == []
