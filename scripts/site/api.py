@@ -54,6 +54,8 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "smallest_epsilon",
             "beside_sample",
             "rehearse",
+            "audit",
+            "Audit",
             "release",
             "backfill",
             "status",

@@ -115,6 +115,8 @@ def test_a_plug_in_card_warns_and_clipping_is_named(release: Release) -> None:
     assert "not calibrated" in plug_in
     assert "-60 to 180; values beyond were clipped" in plug_in
     assert plug_in.count("<svg") == 2
+    sentence = "Parameters are of the records as the public bounds leave them"
+    assert 0 < plug_in.find(sentence) < plug_in.index("<svg"), "above the numbers"
     assert "calibrated on average" not in plug_in
 
 
