@@ -22,7 +22,7 @@ from suffice.errors import StageFailedError
 from suffice.pipeline.chunk.exact_sums import normalise
 from suffice.pipeline.chunk.exact_totals import ExactTotals
 from suffice.pipeline.contribution import bounding, unit_ids
-from suffice.pipeline.mechanism import mechanism, noise, selection
+from suffice.pipeline.mechanism import held_noise, mechanism, noise, selection
 from suffice.pipeline.spec import plan as plan_module
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -231,7 +231,7 @@ def _scaled(divisor: float) -> Iterator[None]:
     from suffice.pipeline.mechanism import sampling  # noqa: PLC0415
 
     with (
-        patched(mechanism, "discrete_laplace", sampler),
+        patched(held_noise, "discrete_laplace", sampler),
         patched(sampling, "exponential_mechanism", selector),
     ):
         yield
