@@ -301,10 +301,9 @@ def _none_on_the_last() -> Iterator[None]:
     take_sample = mechanism._SampleBlock.take  # noqa: SLF001
 
     def taken(block: Any, sums: Any, spec: Any) -> Any:
-        for draw in block.draws:
-            draw.result()
+        block.noise.wait()
         if block.statistic.name == list(spec.statistics)[-1]:
-            block.noise[...] = 0
+            block.noise.values[...] = 0
         return take(block, sums, spec)
 
     def likeliest(block: Any, sums: Any, spec: Any) -> Any:
