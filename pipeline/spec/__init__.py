@@ -35,6 +35,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "recompile": ("CanonicalPlan", "read_canonical_plan"),
     "sampled": ("tables_of",),
     "spec": ("Spec", "load_spec", "require_spec"),
-    "terms": ("ALL", "Window", "check_window"),
+    "terms": ("ALL", "ROW", "Window", "check_window"),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

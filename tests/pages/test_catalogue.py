@@ -440,6 +440,7 @@ def test_releases_that_an_export_does_not_list_are_named(tmp_path: Path) -> None
                 "dataset": "passengers",
                 "created": "2026-01-01T00Z",
                 "label": label,
+                "window": label.partition("@")[2],
                 "release_id": of,
                 "neighboring": "add_or_remove_one",
                 "unit": "row",

@@ -115,7 +115,7 @@ class Budget:
         spent = f"Epsilon {format_epsilon(self.total)} in {counted(len(self.charges), what)}"
         granted = self.charges[-1].granted if self.charges else None
         if granted is not None and self.per_window is not None:
-            spent += f"; granted are {format_epsilon(granted)} for each window by itself"
+            spent += f"; {format_epsilon(granted)} is granted for each window by itself"
         elif granted is not None:
             spent += f", of {format_epsilon(granted)} granted"
         if self.uncounted:
