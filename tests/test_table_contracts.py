@@ -18,6 +18,8 @@ from suffice.pipeline.sources.inspecting import inspect
 from suffice.pipeline.spec.spec import load_spec
 from suffice.releasing import carry_out
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from support.postgres_tables import write_postgresql
+from support.table_makers import URI, write_iceberg
 from support.typed_files import ROWS
 
 if TYPE_CHECKING:
@@ -29,12 +31,16 @@ STATISTICS = {
     "carrier": {"family": "categorical", "column": "carrier", "categories": ["UA", "DL"], "other": True},
     "stops": {"family": "poisson", "column": "stops", "upper": 5},
 }
-KINDS = ("duckdb", "pushed", "delta")
+KINDS = ("duckdb", "pushed", "delta", "iceberg", "postgresql")
 
 
 def source(kind: str, directory: Path, table: pa.Table) -> dict[str, Any]:
     """Write a table of a kind, and return the entry of a spec for it."""
     directory.mkdir(parents=True, exist_ok=True)
+    if kind == "postgresql":
+        return write_postgresql(table)
+    if kind == "iceberg":
+        return write_iceberg(directory, table)
     if kind == "delta":
         write_deltalake(str(directory / "flights"), table, mode="overwrite", schema_mode="overwrite")
         return {"delta": str(directory / "flights")}
@@ -58,8 +64,15 @@ def spec_over(entry: dict[str, Any], unit: Any = "row") -> Spec:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_that_does_not_fit_is_refused_uncharged(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    environment = {}
+    if kind == "iceberg":
+        environment = {URI: ""}
+    elif kind == "postgresql":
+        environment = {"SUFFICE_POSTGRESQL": request.getfixturevalue("source_database")}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     table = pa.table(ROWS)
     spec = spec_over(source(kind, tmp_path / "data", table))
     stated = inspect(spec).contract
@@ -86,6 +99,8 @@ def test_a_table_that_does_not_fit_is_refused_uncharged(
     narrower = table.set_column(4, "stops", table["stops"].cast(pa.int32()))
     other = spec_over(source(kind, tmp_path / "data", narrower)).model_copy(update={"name": "narrow"})
     monkeypatch.undo()
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value or f"sqlite:///{tmp_path}/data/catalog.db")
     assert carry_out(other, ledger=ledger, store=store, publish_timeout=0).status == "published"
     with open_ledger(ledger) as opened:
         assert opened.count_charges("passengers") == 2
