@@ -172,10 +172,10 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
             take_over(cursor, first.snapshot, table, first.row_policies)
             wanted = _wanted(cursor, table, columns, first.unit)
             listed = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in wanted)
+            enters = [column.enters for column in wanted if column.enters]
             for piece in split.pieces:
-                query = (
-                    f"SELECT {listed} FROM {piece.relation}{piece.condition and ' WHERE '}{piece.condition}"  # noqa: S608
-                )
+                conditions = " AND ".join([*([f"({piece.condition})"] if piece.condition else []), *enters])
+                query = f"SELECT {listed} FROM {piece.relation}{conditions and ' WHERE '}{conditions}"  # noqa: S608
                 for batch in blocks(cursor, query, block_rows):
                     yield batch_of(batch, wanted)
     except driver_errors() as error:

@@ -4,7 +4,9 @@ No expression here raises in the server, whatever the value: an error would stop
 value, and PostgreSQL writes the value into its log. Values that Arrow's type cannot hold become nulls:
 
 - decimals that are NaN;
-- dates and timestamps that are infinite, and timestamps from the year 200,000 on.
+- dates and timestamps that are infinite, and timestamps from the year 200,000 on. Where they are privacy
+  units their rows enter nothing: as nulls, each row could be a unit of its own, and a person enter any number
+  of times.
 """
 
 from __future__ import annotations
@@ -54,12 +56,15 @@ class ServerColumn:
         What is asked of the server.
     scaled : bool
         Whether integers arrive, which are decimals times a power of ten.
+    enters : str
+        Of a unit, which rows are asked for; empty for all.
     """
 
     name: str
     kind: pa.DataType
     expression: str
     scaled: bool = False
+    enters: str = ""
 
     @property
     def is_read(self) -> bool:
@@ -97,11 +102,11 @@ def server_column(name: str, type_name: str, typmod: int, *, is_unit: bool) -> S
     if type_name == "numeric":
         return _numeric(name, column, typmod, is_unit=is_unit)
     if type_name == "date":
-        return ServerColumn(name=name, kind=pa.date32(), expression=_where(f"isfinite({column})", column))
+        return _time(name, column, pa.date32(), f"isfinite({column})", is_unit=is_unit)
     if type_name in {"timestamp", "timestamptz"}:
-        zone = "UTC" if type_name == "timestamptz" else None
+        kind = pa.timestamp("us", "UTC" if type_name == "timestamptz" else None)
         in_range = f"isfinite({column}) AND {column} < {type_name} '200000-01-01'"
-        return ServerColumn(name=name, kind=pa.timestamp("us", zone), expression=_where(in_range, column))
+        return _time(name, column, kind, in_range, is_unit=is_unit)
     return ServerColumn(name=name, kind=_UNREAD, expression="NULL::time")
 
 
@@ -109,6 +114,12 @@ def batch_of(found: pa.RecordBatch, columns: Sequence[ServerColumn]) -> pa.Recor
     """Return a batch as it arrived in the columns' Arrow types."""
     arrays = [column.array(found.column(index)) for index, column in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
+
+
+def _time(name: str, column: str, kind: pa.DataType, in_range: str, *, is_unit: bool) -> ServerColumn:
+    """Return a date or a time: null out of range, and as a unit not asked for there."""
+    enters = f"({column} IS NULL OR {in_range})" if is_unit else ""
+    return ServerColumn(name=name, kind=kind, expression=_where(in_range, column), enters=enters)
 
 
 def _numeric(name: str, column: str, typmod: int, *, is_unit: bool) -> ServerColumn:

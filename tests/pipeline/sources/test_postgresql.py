@@ -485,6 +485,39 @@ def test_units_of_any_number_of_digits_are_told_apart(database: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "beyond", "held"),
+    [
+        ("date", "infinity", "2013-01-05"),
+        ("timestamp", "-infinity", "2013-01-05"),
+        ("timestamptz", "250000-01-01", "2013-01-05"),
+    ],
+)
+def test_rows_of_a_unit_that_arrow_cannot_hold_enter_nothing(
+    database: str, kind: str, beyond: str, held: str
+) -> None:
+    """As nulls each would be a unit of its own under ``own_unit``: a hundred rows of one person."""
+    execute(
+        database,
+        f"CREATE TABLE hostile.t (u {kind}, n int8)",
+        f"INSERT INTO hostile.t SELECT '{beyond}', 1 FROM generate_series(1, 100)",  # noqa: S608 - ours
+        f"INSERT INTO hostile.t VALUES ('{held}', 1), ('{held}', 2), (NULL, 3)",  # noqa: S608 - ours
+    )
+    unit = {"column": "u", "max_rows": "1", "nulls": "own_unit"}
+    document = {
+        "name": "test",
+        "dataset": "test",
+        "source": {"postgresql": "hostile.t"},
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": unit},
+        "statistics": {"x": normal("n", "0", "10")},
+    }
+    pin = sources.pin(load_spec(document))
+    rows = found(sources.splits(pin), "u")
+    sources.close(pin)
+    assert sorted(rows.values()) == [1, 2]
+    assert rows[None] == 1
+
+
+@pytest.mark.parametrize(
     ("uri", "asked"),
     [
         ("postgresql://me@db.example/x", "postgresql://me@db.example/x?hostaddr=&port=5432"),
