@@ -22,7 +22,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         "require_dask",
         "this_worker_may_spill",
     ),
-    "stalls": ("STALL_SECONDS",),
+    "stalls": ("LONGEST_STALL", "STALL_SECONDS"),
     "stream": ("stream",),
 }
 """What other rooms may import, by module; empty: the module as a whole."""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 STALL_SECONDS = 600.0
 """How long a worker may end none of its tasks, unless the operator says otherwise."""
 
+LONGEST_STALL = 86_400
+"""The most seconds that an operator may say: a day."""
+
 TIMES_THE_LONGEST = 10
 """And so many times the longest that any worker took from one task's end to the next: slow is not stuck."""
 

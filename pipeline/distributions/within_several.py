@@ -99,8 +99,9 @@ class WithinSeveral(Draws, Restricted):
 def within_several(plain: Distribution, region: Region) -> Distribution:
     """Restrict the parameters of several columns to a region."""
     cut = region.near(plain)
-    nothing = {name: np.empty((0, 0)) for name in plain.parameters}
     if not cut.any() or not isinstance(plain, OfSomeCells):
+        # One draw of no cell: moments and quantiles of no draws would be asked of nothing.
+        nothing = {name: np.empty((1, 0, *plain.mean(name).shape[1:])) for name in plain.parameters}
         return WithinSeveral(plain=plain, region=region, drawn=nothing, cut=np.zeros_like(cut))
     cells = np.flatnonzero(cut)
     entries = sum(int(np.prod(plain.mean(name).shape[1:])) for name in plain.parameters)

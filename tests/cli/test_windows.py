@@ -152,10 +152,10 @@ def test_a_backfill_whose_window_fails_prints_its_table_and_the_errors_status(
 
     monkeypatch.setattr(tree, "exact_sums", fail_from_the_second_on)
     text = suffice.text(*words, status=1)
-    assert "published 1, already published 0, failed 1, left 1; epsilon 1 each" in text
+    assert "published 1, already published 0, failed 2, left 0; epsilon 1 each" in text
     assert "suffice: the data could not be read; nothing was drawn, and its epsilon was returned" in text
     document = suffice.json(*words, status=1)
-    assert states(document) == {"2013-01": "already_published", "2013-02": "failed", "2013-03": "left"}
+    assert states(document) == {"2013-01": "already_published", "2013-02": "failed", "2013-03": "failed"}
     assert document["error"]["type"] == "StageFailedError"
     assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "1"
 

@@ -158,7 +158,7 @@ def test_no_worker_writes_its_memory_to_a_disk(composed: dict[str, Any]) -> None
 def test_the_profile_pins_what_the_file_starts(composed: dict[str, Any]) -> None:
     content = (HERE / "suffice.toml").read_bytes()
     profile = parse_profile(content, "suffice.toml")
-    left_open = {"witness", "output_folders", "public_keys"}
+    left_open = {"witness", "output_folders", "public_keys", "stall_seconds"}
     assert DeploymentProfile.model_fields.keys() - tomllib.loads(content.decode()).keys() == left_open
     assert profile.clusters == ("tls://scheduler:8786",)
     worker = composed["services"]["worker"]

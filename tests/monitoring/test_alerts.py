@@ -103,7 +103,7 @@ def test_every_panel_of_the_board_names_metrics_that_exist(repository: Path) -> 
 
 def test_the_rules_pass_their_tests(repository: Path) -> None:
     folder = repository / "deploy" / "monitoring"
-    assert "11 rules found" in promtool("check", "rules", "alerts.yaml", folder=folder)
+    assert "12 rules found" in promtool("check", "rules", "alerts.yaml", folder=folder)
     assert "SUCCESS" in promtool("test", "rules", "alerts-tests.yaml", folder=folder)
 
 

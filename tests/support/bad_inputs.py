@@ -307,11 +307,18 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     classified.write_text(ROWS_CSV, encoding="utf-8")
     copy_of_store = place.directory / "copy"  # what is withdrawn there can be read in the other
     shutil.copytree(place.workspace.store, copy_of_store, dirs_exist_ok=True)
+    misfit = place.directory / "misfit.json"
+    source = {"kind": "parquet", "compression": "as_stored"}
+    stated = {"format_version": 1, "columns": {"nothing": "text"}, "unit": "row", "window": None}
+    misfit.write_text(json.dumps({**stated, "source": source}), encoding="utf-8")
     bases: dict[tuple[str, ...], tuple[str, ...]] = {
         ("demo",): (),
         ("init",): (str(place.workspace.data),),
         ("plan",): (str(sampled), "--beside", "sample", "--n", "5", "--truth", "0.1", "--simulations", "2"),
         ("release",): (str(place.workspace.write_spec()), "--store", place.workspace.store, *ledger),
+        ("inspect",): (str(place.workspace.write_spec()), "--out", str(place.directory / "contract.json")),
+        # What is right in it is refused by a contract: an audit takes seconds.
+        ("audit",): (str(place.workspace.write_spec()), "--contract", str(misfit)),
         ("rehearse",): (str(place.workspace.write_spec()), "--store", place.workspace.store, *ledger),
         ("backfill",): (str(monthly), "--from", "2013-01", "--to", "2013-01", *ledger),
         ("status",): (str(monthly), "--from", "2013-01", "--as-of", "2013-01-02T00:00Z", *ledger),
@@ -385,6 +392,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ),
         ("ledger", "grant"): ("passengers", "--epsilon", "1", "--reason", "r", "--ledger", place.grants),
         ("ledger", "show"): ledger,
+        ("ledger", "person"): ("passengers", *ledger),
         ("ledger", "verify"): ledger,
         ("ledger", "export"): ledger,
         ("ledger", "recover"): ledger,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 from suffice.cli import messages, output
 from suffice.cli.files import check_file
 from suffice.cli.options import JsonOption, SpecArgument  # noqa: TC001 - Typer reads them
-from suffice.cli.terminal import say
+from suffice.cli.terminal import say, shows_output
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.declaration.wording import counted
 
@@ -41,7 +40,7 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Read all data; show their owner a contract that fits, and exactly how much of them fits it."""
-    tells = exact_counts or sys.stdout.isatty()
+    tells = exact_counts or shows_output()
     if not tells and out is None:
         message = (
             "inspect tells exact numbers, and no terminal shows them: ask for them with --exact-counts, or "

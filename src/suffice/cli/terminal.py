@@ -30,9 +30,14 @@ def say_json(document: object, *, indent: int | None = 2) -> None:
     say(json.dumps(document, indent=indent, ensure_ascii=False))
 
 
+def shows_output() -> bool:
+    """Tell whether a terminal shows what is printed, and no file or pipe takes it."""
+    return sys.stdout.isatty()
+
+
 def say_line(line: str) -> None:
     """Print a line that programs compare byte by byte: into a file or a pipe it goes unchanged."""
-    if sys.stdout.isatty():
+    if shows_output():
         say(line)
     else:
         sys.stdout.write(f"{line}\n")

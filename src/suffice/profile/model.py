@@ -10,12 +10,11 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 
 from suffice.errors import ProfileError
+from suffice.pipeline.cluster.stalls import LONGEST_STALL
 from suffice.pipeline.declaration.complaints import UNKNOWN_KEY, first_complaint, rule_of
 from suffice.profile.addresses import ledger_identity, store_uri
 from suffice.profile.log_formats import LOG_FORMATS
 
-LONGEST_STALL = 86400
-"""Seconds: a day."""
 _RAW_KEY = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 
 

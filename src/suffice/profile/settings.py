@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, UsageError
-from suffice.pipeline.cluster.stalls import STALL_SECONDS
+from suffice.pipeline.cluster.stalls import LONGEST_STALL, STALL_SECONDS
 from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.finding import find_profile
 from suffice.profile.log_formats import LOG, LOG_FORMATS
-from suffice.profile.model import LONGEST_STALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -31,6 +31,7 @@ SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is
     "pipeline/posterior/",
     "pipeline/priors/",
     "pipeline/publication/",
+    "src/suffice/auditing/",  # generated rows of an audit: no row of a source is near
     "src/suffice/cli/",
     "src/suffice/pages/",
     "src/suffice/plots/",
