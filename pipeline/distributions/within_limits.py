@@ -390,7 +390,9 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
         farthest = np.minimum(high - mean, mean - low) - _FAR * sd
         cut |= ~(variance + _FAR * of_it < farthest * (high - low - farthest))
     known: Any = plain
-    if hasattr(plain, "take") and cut.any():
+    # What is known by draws alone, as a pool of very many cells is, stays as it is.
+    can_be_cut = hasattr(plain, "take") and not from_draws(plain)
+    if can_be_cut and cut.any():
         # Of cells that may be cut off: quantiles say more, and take longer.
         own = known.take(np.flatnonzero(cut))
         ends, rng = [NEGLIGIBLE, 1.0 - NEGLIGIBLE], np.random.default_rng(0)
@@ -403,7 +405,7 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
             is_cut |= _impossible(own, name, each)
         cut[cut] = is_cut
     cells = np.flatnonzero(cut)
-    if not cells.size or not hasattr(plain, "take"):
+    if not cells.size or not can_be_cut:
         return WithinLimits(plain=plain, limits=limits, inner=None, cut=np.zeros_like(cut))
     step = max(1, _NUMBERS // _DRAWN)
     parts = [
