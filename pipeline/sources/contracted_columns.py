@@ -17,7 +17,13 @@ from suffice.pipeline.declaration.type_family import ColumnFamily
 from suffice.pipeline.sources.arrow_arrays import decimal_is_readable
 from suffice.pipeline.sources.contract import PartSchema, spec_columns
 from suffice.pipeline.sources.exact_data import exact_data
-from suffice.pipeline.sources.family_values import ARROW_TYPES, NUMERIC, converter, stored_family
+from suffice.pipeline.sources.family_values import (
+    ARROW_TYPES,
+    NUMERIC,
+    converter,
+    has_nanoseconds,
+    stored_family,
+)
 from suffice.pipeline.sources.file_columns import FileColumns
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.statistics.measure import orders_of
@@ -68,7 +74,7 @@ class ContractedColumns:
             if kind is None or converter(_values_of(kind), family) is None or self._is_too_wide(name, kind):
                 constants[name] = null_scalar(ARROW_TYPES[family])
                 has_rows &= name != self.unit
-            elif not _is_of(kind, family):
+            elif not _is_of(kind, family) or (name == self.unit and has_nanoseconds(_values_of(kind))):
                 read_as.append((name, family))
             elif name in self.orders and name != self.unit and _places_differ(kind, family):
                 as_numbers.append(name)

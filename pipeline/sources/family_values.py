@@ -77,9 +77,12 @@ def stored_family(kind: pa.DataType) -> ColumnFamily | None:
 def converter(kind: pa.DataType, family: ColumnFamily) -> Convert | None:
     """Return what turns values of a file's type into a family's; None where no value reads so.
 
-    Where the type is one of the family, or one of numbers where the family is, values stay as they are.
+    Where the type is one of the family, or one of numbers where the family is, values stay as they are, but
+    for nanoseconds: texts of times are read to the microsecond, and times of one instant have to be equal.
     """
     stored = stored_family(kind)
+    if stored is family and has_nanoseconds(kind):
+        return _microseconds
     if pa.types.is_null(kind) or stored is family or (stored in NUMERIC and family in NUMERIC):
         return _unchanged
     if stored is ColumnFamily.TEXT:
@@ -88,6 +91,11 @@ def converter(kind: pa.DataType, family: ColumnFamily) -> Convert | None:
         target = pa.int64() if family is ColumnFamily.INTEGER else pa.float64()
         return lambda column: pc.cast(pc.cast(column, pa.uint8()), target)
     return _CONVERTERS.get((stored, family))
+
+
+def has_nanoseconds(kind: pa.DataType) -> bool:
+    """Tell whether values of a type are times that are counted in nanoseconds."""
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
 def as_family(column: pa.Array, family: ColumnFamily) -> pa.Array:
@@ -159,6 +167,14 @@ def _midnights(column: pa.Array) -> pa.Array:
     is_beyond = np.abs(days) > _MOST_DAYS
     instants = np.where(is_beyond, 0, days) * _MICROSECONDS_PER_DAY
     return masked_array(instants, is_beyond | _nulls(column)).cast(pa.timestamp("us"))
+
+
+def _microseconds(column: pa.Array) -> pa.Array:
+    """Return times as of the microsecond that they lie in, as texts of times are read."""
+    kind = pa.timestamp("us", column.type.tz)
+    if column.null_count == len(column):
+        return pa.nulls(len(column), kind)
+    return masked_array(fixed_width(column) // 1000, _nulls(column)).cast(kind)
 
 
 def _nulls(column: pa.Array) -> NDArray[np.bool_]:

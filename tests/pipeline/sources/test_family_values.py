@@ -159,3 +159,11 @@ def test_a_person_whose_id_does_not_read_is_not_many_people(
         file_columns, "_is_missing", lambda column: pa.array([True] * len(column))
     )
     assert totals(tmp_path, [beside, lacking], family, "own_unit").sum() == 102
+
+
+def test_an_instant_is_one_unit_in_text_and_in_nanoseconds(tmp_path: Path) -> None:
+    """Texts are read to the microsecond: with nine digits in one file alone a person would be two units."""
+    instant = "1969-12-31T23:59:59.123456789"
+    exact = pa.array([np.datetime64(instant, "ns")] * 5)
+    found = totals(tmp_path, [rows(exact), rows(pa.array([instant] * 5))], "timestamp", "drop")
+    assert found.sum() == 2
