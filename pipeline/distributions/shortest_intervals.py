@@ -79,7 +79,7 @@ def shortest_intervals(
     mass : float, in (0, 1)
         Posterior probability of an interval.
     ends : (float, float)
-        The parameter's range; infinite where it has no end.
+        The parameter's range; infinite where it has no end. Of a distribution within limits it ends there.
     draws, rng
         For distributions whose quantiles are those of draws.
     """
@@ -91,6 +91,7 @@ def shortest_intervals(
 def _of_block(
     block: Distribution, parameter: str, mass: float, ends: Range, draws: int, rng: np.random.Generator
 ) -> Floats:
+    ends = _within(ends, block, parameter)
     if from_draws(block):
         return shortest_of_draws(block.sample(draws, rng)[parameter], mass, ends)
     if isinstance(block, WithinLimits):
@@ -142,6 +143,14 @@ def _levels(mass: float) -> tuple[list[float], list[float]]:
     share = np.sin(np.linspace(0.0, math.pi / 2.0, _LEVELS)) ** 2
     below = (1.0 - mass) * share
     return below.tolist(), (below + mass).tolist()
+
+
+def _within(ends: Range, distribution: Distribution, parameter: str) -> Range:
+    """Return the ends of a parameter's range within the limits of a distribution, where it has some."""
+    if not isinstance(distribution, WithinLimits):
+        return ends
+    low, high = distribution.limits[parameter]
+    return max(ends[0], low), min(ends[1], high)
 
 
 def _with_end(values: Floats, end: float, *, first: bool = False) -> Floats:

@@ -196,10 +196,11 @@ class ParameterPosterior:
         """Credible intervals, (n_groups, 2) or (n_groups, n_categories, 2); see ``quantile``.
 
         A central one leaves the same probability out on either side, and so never reaches an end of the
-        parameter's range. A highest-density one is the shortest: it reaches 0, or 1, where the density is
-        highest there. Both have the mass. Its length is within 1 % of the shortest, but for the error of
-        draws where quantiles rest on them. It depends on the scale: the shortest interval of a variance is
-        not the square of that of a standard deviation. Of a density with several modes it is one interval.
+        parameter's range. A highest-density one is the shortest: it reaches 0, or 1, or what the public
+        bounds limit the parameter to, where the density is highest there. Both have the mass. Its length is
+        within 1 % of the shortest, but for the error of draws where quantiles rest on them. It depends on
+        the scale: the shortest interval of a variance is not the square of that of a standard deviation. Of
+        a density with several modes it is one interval.
 
         Parameters
         ----------

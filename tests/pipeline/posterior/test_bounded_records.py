@@ -147,3 +147,16 @@ def test_only_cells_with_evidence_model_clipping_by_default() -> None:
     assert posterior.clipping is not None
     assert posterior.clipping.is_warned.tolist() == [False, True]
     assert posterior.mean("rate")[0] <= 8.0
+
+
+@pytest.mark.parametrize("mass", [0.5, 0.95])
+def test_highest_density_intervals_reach_a_bound_at_which_all_records_are(mass: float) -> None:
+    plan = statistic_plan({"family": "poisson", "upper": "40"}, epsilon="1", public_n=False)
+    # 300 records of 40 each: of what they lack to 40 nothing but noise, and none above 0, is released.
+    statistic = noisy_statistic(plan, np.array([[12_000, lacking] for lacking in (-200, -40, -1, 0)]))
+    posterior = noise_aware_posterior(statistic)
+    held = posterior.credible_interval("rate", mass)
+    assert np.all(held[:, 1] == 40.0)
+    assert np.all(held[:, 0] > 35.0)
+    # The control: central ones never do.
+    assert np.all(posterior.credible_interval("rate", mass, interval="central")[:, 1] < 40.0)
