@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.cataloguing import catalogue
+from suffice.cataloguing.catalogue import catalogue
 from support.browser import running_browser
 from support.releases import make_plan, publish
 

@@ -27,7 +27,7 @@ import psutil
 from measuring import versions
 
 from suffice import open_release
-from suffice.publishing import publish
+from suffice.publishing.publish import publish
 from support.many_cells import STATISTIC, publish_many_cells
 
 DAYS = 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from suffice.backfilling import FAILED, LEFT, STOPPED, carry_out_backfill, is_anything_left
 from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.cancellation import say_again
@@ -20,12 +19,13 @@ from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import first_window, moment, windows_between
 from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.settings import settings
-from suffice.release_run import ALREADY_PUBLISHED, PUBLISHED
+from suffice.releasing.backfill import FAILED, LEFT, STOPPED, carry_out_backfill, is_anything_left
+from suffice.releasing.run import ALREADY_PUBLISHED, PUBLISHED
 
 if TYPE_CHECKING:
-    from suffice.backfilling import Backfill
     from suffice.flows.reporting import Reporter
     from suffice.flows.running import Run
+    from suffice.releasing.backfill import Backfill
 
 _UNREAD = Subject(kind="backfill")
 

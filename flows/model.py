@@ -11,11 +11,11 @@ from suffice.flows.declaring import flow
 from suffice.flows.parameters import PublicUrl, Reference, refuse_passwords
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
-from suffice.model_files import check_folder, write_model
 from suffice.pipeline.models.hidden_markov import hidden_markov
 from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.profile.pins import output_folder, released_reference
 from suffice.profile.settings import pinned_profile, public_keys, setting
+from suffice.publishing.model_files import check_folder, write_model
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.calendar import LATEST_COMPLETE
-from suffice.releasing import PUBLISH_TIMEOUT
+from suffice.releasing.release import PUBLISH_TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

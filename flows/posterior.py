@@ -17,15 +17,15 @@ from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
 from suffice.profile.pins import released_reference
 from suffice.profile.settings import pinned_profile, public_keys, setting
-from suffice.publication_asking import question_of, title_of
-from suffice.publishing import carry_out, destination, publications_of
+from suffice.publishing.asking import question_of, title_of
+from suffice.publishing.publish import carry_out, destination, publications_of
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
     from suffice.flows.reporting import Reporter
     from suffice.flows.running import Run
     from suffice.pipeline.pooling.release import Release
-    from suffice.publishing import Published
+    from suffice.publishing.publish import Published
 
 _UNREAD = Subject(kind="publication")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from suffice.flows.parameters import DAY_S, ClusterAddress, PublicUrl, Reference, refuse_passwords
-from suffice.publishing import PUBLISH_TIMEOUT
+from suffice.publishing.publish import PUBLISH_TIMEOUT
 
 _LONGEST = 2**16
 _MOST = 1000

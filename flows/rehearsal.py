@@ -15,13 +15,13 @@ from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.settings import settings
-from suffice.rehearsing import rehearse
+from suffice.releasing.rehearsal import rehearse
 from suffice.storage.ledger.charge import label
 
 if TYPE_CHECKING:
     from suffice.flows.reporting import Reporter
     from suffice.flows.running import Run
-    from suffice.rehearsing import Rehearsal
+    from suffice.releasing.rehearsal import Rehearsal
 
 _UNREAD = Subject(kind="rehearsal")
 

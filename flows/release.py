@@ -24,15 +24,15 @@ from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.settings import settings
-from suffice.release_run import ALREADY_PUBLISHED
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
+from suffice.releasing.run import ALREADY_PUBLISHED
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.opening import open_ledger
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
     from suffice.profile.settings import Settings
-    from suffice.releasing import Outcome
+    from suffice.releasing.release import Outcome
 
 
 @flow(name="release-statistics", on_cancellation=[say_again])

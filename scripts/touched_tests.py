@@ -65,8 +65,8 @@ def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
             found = _below(["tests", *folders], test_files)
         case ("tests", *_):
             found = [path] if path in test_files else []
-        case ("src", "suffice", "cli", *_):
-            found = _below(["tests", "cli"], test_files)
+        case ("src", "suffice", folder, _, *_):
+            found = _below(["tests", folder], test_files)
         case ("src", "suffice", name):
             found = _named_after(Path(name).stem, test_files)
         case ("pipeline", "engines", "jax", *_):

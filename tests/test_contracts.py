@@ -19,7 +19,7 @@ from suffice.errors import GuaranteeError, LedgerCorruptError, SchemaError, Stag
 from suffice.pipeline.declaration.data_contract import parse_contract
 from suffice.pipeline.sources import schema_check
 from suffice.pipeline.spec.spec import load_spec
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.witness import make_witness
 from support.paid import copy_database, restore_database

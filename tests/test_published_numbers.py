@@ -12,7 +12,7 @@ import pytest
 import suffice
 from suffice.pipeline.distributions.draws import from_draws
 from suffice.pipeline.families import FAMILIES
-from suffice.publishing import publish
+from suffice.publishing.publish import publish
 from support import releases
 from support.catalogued import realistic
 from support.entries import entry_of

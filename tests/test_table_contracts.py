@@ -16,7 +16,7 @@ from suffice.pipeline import sources
 from suffice.pipeline.declaration.data_contract import parse_contract
 from suffice.pipeline.sources.inspecting import inspect
 from suffice.pipeline.spec.spec import load_spec
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.postgres_tables import write_postgresql
 from support.table_makers import URI, write_iceberg

@@ -27,8 +27,8 @@ TEST_FILES = {
     "tests/support/making.py": "",
     "tests/support/running.py": "from support.making import Place",
     "tests/test_meta.py": "",
-    "tests/test_releasing.py": "",
-    "tests/test_releasing_failures.py": "",
+    "tests/releasing/test_release.py": "",
+    "tests/releasing/test_failures.py": "",
     "tests/test_structure.py": "from scripts.imports import read_modules",
 }
 
@@ -50,7 +50,7 @@ def selected(*changed: str) -> list[str]:
         ("pipeline/__init__.py", []),
         ("storage/ledger/sql/rows.py", ["storage/ledger/test_chain.py"]),
         ("src/suffice/cli/app.py", ["cli/test_app.py"]),
-        ("src/suffice/releasing.py", ["test_releasing.py", "test_releasing_failures.py"]),
+        ("src/suffice/releasing/release.py", ["releasing/test_failures.py", "releasing/test_release.py"]),
         ("flows/release.py", ["flows/test_release_flow.py"]),
         ("tests/storage/ledger/test_chain.py", ["storage/ledger/test_chain.py"]),
         ("tests/storage/ledger/test_deleted.py", []),

@@ -11,7 +11,7 @@ import pytest
 from suffice.errors import SufficeWarning
 from suffice.pipeline.declaration import time_zones
 from suffice.pipeline.spec import plan
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from support.making import Workspace, make_workspace
 

@@ -41,11 +41,11 @@ from scripts.schemas.shapes import (
     or_null,
     rows,
 )
-from suffice.cataloguing import Catalogue
+from suffice.cataloguing.catalogue import Catalogue
 from suffice.doctor.contract import State
-from suffice.gap_report import AmendmentState, WindowState
 from suffice.monitoring.counting import KINDS
 from suffice.pipeline.declaration.data_contract import DataContract
+from suffice.releasing.gap_report import AmendmentState, WindowState
 from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE
 

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from suffice.auditing.audit import audit
     from suffice.auditing.result import Audit
-    from suffice.backfilling import backfill
-    from suffice.cataloguing import catalogue
+    from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
-    from suffice.gap_report import status
     from suffice.pipeline.calibration.calibrate import calibrate
     from suffice.pipeline.calibration.result import Calibration
     from suffice.pipeline.distributions.beta import Beta
@@ -44,9 +42,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
     from suffice.pipeline.spec.spec import Spec, load_spec
-    from suffice.publishing import publish
-    from suffice.rehearsing import rehearse
-    from suffice.releasing import run_release as release
+    from suffice.publishing.publish import publish
+    from suffice.releasing.backfill import backfill
+    from suffice.releasing.gap_report import status
+    from suffice.releasing.rehearsal import rehearse
+    from suffice.releasing.release import run_release as release
     from suffice.storage.publications.publication import Publication
     from suffice.storage.publications.publication_store import open_publication
     from suffice.storage.releases.release_store import open_release
@@ -108,7 +108,7 @@ _HOMES = {
     "SufficeError": ("suffice.errors", "SufficeError"),
     "Calibration": ("suffice.pipeline.calibration.result", "Calibration"),
     "calibrate": ("suffice.pipeline.calibration.calibrate", "calibrate"),
-    "catalogue": ("suffice.cataloguing", "catalogue"),
+    "catalogue": ("suffice.cataloguing.catalogue", "catalogue"),
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
     "compare": ("suffice.pipeline.pooling.comparison", "compare"),
@@ -125,13 +125,13 @@ _HOMES = {
     "Release": ("suffice.pipeline.pooling.release", "Release"),
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),
     "load_spec": ("suffice.pipeline.spec.spec", "load_spec"),
-    "rehearse": ("suffice.rehearsing", "rehearse"),
-    "release": ("suffice.releasing", "run_release"),
-    "backfill": ("suffice.backfilling", "backfill"),
-    "status": ("suffice.gap_report", "status"),
+    "rehearse": ("suffice.releasing.rehearsal", "rehearse"),
+    "release": ("suffice.releasing.release", "run_release"),
+    "backfill": ("suffice.releasing.backfill", "backfill"),
+    "status": ("suffice.releasing.gap_report", "status"),
     "beside_sample": ("suffice.pipeline.planning.beside_sample", "beside_sample"),
     "smallest_epsilon": ("suffice.pipeline.planning.smallest_epsilon", "smallest_epsilon"),
-    "publish": ("suffice.publishing", "publish"),
+    "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),
     "open_publication": ("suffice.storage.publications.publication_store", "open_publication"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),

@@ -307,7 +307,7 @@ def test_an_unexpected_error_says_nothing_of_the_data(
     def fail(*_args: object, **_kwargs: object) -> None:
         raise RuntimeError("secret 4242")
 
-    monkeypatch.setattr("suffice.releasing.carry_out", fail)
+    monkeypatch.setattr("suffice.releasing.release.carry_out", fail)
     text = suffice.text("release", spec_file(workspace), status=1)
     assert "4242" not in text
     assert "RuntimeError" in text

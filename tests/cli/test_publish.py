@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import SufficeWarning
-from suffice.publishing import publish
+from suffice.publishing.publish import publish
 from suffice.storage.signatures.keys import new_keys
 from support.model_releases import publish_models
 from support.published import make_release

@@ -11,7 +11,7 @@ import yaml
 
 from suffice.cli import app
 from suffice.errors import StageFailedError
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.signatures.keys import new_keys
 from support.making import Workspace, make_workspace, mapping

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from suffice import backfilling
 from suffice.cli.monitor import OVERDUE
 from suffice.pipeline.reduce import tree
-from suffice.releasing import carry_out
+from suffice.releasing import backfill as backfilling
+from suffice.releasing.release import carry_out
 from support.making import Workspace, make_workspace
 from support.running import Runner, spec_file
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice import release_run, releasing
 from suffice.buckets import connect
 from suffice.errors import (
     ChargeLostError,
@@ -25,6 +24,8 @@ from suffice.errors import (
     StageFailedError,
     StoreError,
 )
+from suffice.releasing import release as releasing
+from suffice.releasing import run as release_run
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.objects import bucket

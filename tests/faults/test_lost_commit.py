@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import CommitUnknownError, LedgerError
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.charge import Charge, ChargeRequest
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.sql import transactions

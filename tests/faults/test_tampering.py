@@ -18,7 +18,7 @@ import pytest
 
 from suffice.errors import LedgerCorruptError, ReleaseCorruptError, SignatureError
 from suffice.pipeline.declaration import canonical_json
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.chain import Entry, Head, check_chain, public_entry
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.replay import replay

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from suffice.publishing import publish
+from suffice.publishing.publish import publish
 from suffice.storage.publications.publication_store import PublicationStore
 from support.prefect_server import waited_for
 from support.running import Runner

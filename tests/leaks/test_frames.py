@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice
-from suffice import release_run
 from suffice.errors import LedgerError, StageFailedError, SufficeError
 from suffice.pipeline import sources
 from suffice.pipeline.mechanism.noise import Sampler
 from suffice.pipeline.mechanism.selection import Selector
 from suffice.pipeline.reduce import links, tree
+from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
 from support.hostile import bernoulli, normal, poisson

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice import release_run
 from suffice.cli import app
 from suffice.errors import LedgerError
 from suffice.monitoring import log_lines, textfile
@@ -21,6 +20,7 @@ from suffice.monitoring.log_lines import FIELDS
 from suffice.monitoring.standing import standing
 from suffice.monitoring.textfile import rendered
 from suffice.pipeline.reduce import tree
+from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
 from support.canaries import CANARY_NUMBER, CANARY_TEXT, FORMS, canary_table

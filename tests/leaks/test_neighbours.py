@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from suffice import release_run
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.spec.spec import load_spec
-from suffice.releasing import carry_out
+from suffice.releasing import run as release_run
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases import release_parquet
 from suffice.storage.releases.manifest import checksum, compose_manifest

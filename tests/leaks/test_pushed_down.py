@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice import release_run
 from suffice.errors import SufficeError, UsageError
 from suffice.pipeline import sources
 from suffice.pipeline.mechanism.noise import Sampler
 from suffice.pipeline.reduce import push_down, tree
+from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from support.hostile import bernoulli, categorical, normal, poisson
 from support.leaking import Sought, leaks, sought_in

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from suffice.doctor.examination import CHECKS
-from suffice.gap_report import AmendmentState, WindowState
 from suffice.monitoring.counting import KINDS
 from suffice.monitoring.log_lines import EVENTS, FIELDS
 from suffice.monitoring.textfile import METRICS
+from suffice.releasing.gap_report import AmendmentState, WindowState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import suffice
-from suffice.catalogue_publications import LONGEST_WORDS, _words
-from suffice.cataloguing import catalogue
+from suffice.cataloguing.catalogue import catalogue
+from suffice.cataloguing.publications import LONGEST_WORDS, _words
 from suffice.errors import LedgerCorruptError, UsageError
 from suffice.pages.budget import Budget, Charged
 from suffice.pages.charges import budgets_of, read_charges

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.cataloguing import catalogue
+from suffice.cataloguing.catalogue import catalogue
 from support.browser import running_browser
 from support.catalogued import (
     HOSTILE,

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import suffice
-from suffice.cataloguing import catalogue
+from suffice.cataloguing.catalogue import catalogue
 from suffice.cli.app import app
 from support.browser import running_browser
 from support.releases import make_plan, publish

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.cataloguing import catalogue
+from suffice.cataloguing.catalogue import catalogue
 from suffice.data_files.first_rows import first_rows
 from suffice.errors import PublicationCorruptError
 from suffice.pages.numbers import number
 from suffice.pages.publication_page import is_inert
 from suffice.pages.rendering import asset, content_policy
 from suffice.pipeline.declaration import canonical_json
-from suffice.publishing import publish
+from suffice.publishing.publish import publish
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.manifest import publication_id_of
 from suffice.storage.publications.publication_store import PublicationStore

@@ -9,8 +9,8 @@ import pytest
 import suffice
 from suffice import models
 from suffice.data_files.source import Source
-from suffice.model_files import SUMMARY, write_model
 from suffice.plots.states import FIGURES, state_figures
+from suffice.publishing.model_files import SUMMARY, write_model
 from support.hidden_states import publish_crashes
 
 if TYPE_CHECKING:

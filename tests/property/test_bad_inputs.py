@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from suffice import errors, releasing
+from suffice import errors
 from suffice.errors import UsageError
 from suffice.pipeline.spec import spec as specs
+from suffice.releasing import release as releasing
 from support import bad_inputs
 from support.bad_inputs import CANARIES, Case, Findings, Place, ask, make_place
 from support.making import make_workspace

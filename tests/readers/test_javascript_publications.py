@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from suffice.data_files.tables import parquet_bytes
 from suffice.pipeline.declaration import canonical_json
-from suffice.publishing import publish
+from suffice.publishing.publish import publish
 from suffice.storage.publications.layout import file_path
 from suffice.storage.publications.manifest import compose_publication
 from suffice.storage.publications.manifest_model import PublishedEntry

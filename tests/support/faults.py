@@ -103,7 +103,7 @@ def warm_up() -> None:
         "suffice.pipeline.reduce.survey",
         "suffice.pipeline.reduce.tree",
         "suffice.pipeline.sources.schema_check",
-        "suffice.releasing",
+        "suffice.releasing.release",
         "suffice.storage.ledger.sql.postgres",
         "suffice.storage.ledger.sql.sqlite",
         "support.small_disk",
@@ -150,10 +150,10 @@ def perform(
     mutant : str
         The name of a naive implementation to run in place of ours.
     """
-    from suffice import releasing
     from suffice.errors import SufficeError
     from suffice.pipeline.mechanism import mechanism
     from suffice.pipeline.spec.spec import load_spec
+    from suffice.releasing import release as releasing
     from suffice.storage.ledger.opening import open_ledger
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from support.small_disk import SmallDisk
@@ -292,7 +292,7 @@ def charge_after_publishing() -> None:
 
 def redraw_on_rerun() -> None:
     """Go on with whatever a dead run left, draw again, and overwrite its files."""
-    from suffice import release_run
+    from suffice.releasing import run as release_run
     from suffice.storage.ledger.charge import ChargeState
     from suffice.storage.ledger.rerun import Decision, decide_rerun
     from suffice.storage.ledger.sql import sql_ledger

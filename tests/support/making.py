@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.releasing import Outcome, carry_out
+from suffice.releasing.release import Outcome, carry_out
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 
 if TYPE_CHECKING:

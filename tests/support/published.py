@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import suffice
-from suffice.publishing import publish
+from suffice.publishing.publish import publish
 from suffice.storage.publications.publication_store import PublicationStore
 from support.faults import interpose
 from support.releases import make_plan
@@ -56,8 +56,8 @@ def publish_until(uri: str, to: str, n_files: int) -> None:
 
 def publish_at_once(uri: str, to: str, barrier: Barrier, results: Any) -> None:
     """Publish when all are ready, and report which manifest stands there."""
-    from suffice.publication_asking import question_of
-    from suffice.publishing import carry_out, publications_of
+    from suffice.publishing.asking import question_of
+    from suffice.publishing.publish import carry_out, publications_of
 
     question = question_of(suffice.open_release(uri), "flag", draws=20)
     barrier.wait(timeout=60)

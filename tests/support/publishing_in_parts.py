@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice import publication_parts
-from suffice.publishing import publish
+from suffice.publishing import parts as publication_parts
+from suffice.publishing.publish import publish
 from support.many_cells import STATISTIC
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from suffice import release_run
 from suffice.auditing.hostile_rows import DataSet, Part
 from suffice.auditing.result import Finding
 from suffice.auditing.running import patched
 from suffice.auditing.scratch_sources import LOOSE, kind_tried
 from suffice.auditing.typed_files import ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY
 from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+from suffice.releasing import run as release_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

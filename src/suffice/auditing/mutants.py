@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from suffice import release_run
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.errors import StageFailedError
@@ -25,6 +24,7 @@ from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.contribution import bounding, unit_ids
 from suffice.pipeline.mechanism import held_noise, mechanism, noise, selection
 from suffice.pipeline.spec import plan as plan_module
+from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
 

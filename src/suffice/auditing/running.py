@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from suffice import releasing
 from suffice.auditing.scratch_sources import write_source
 from suffice.errors import ReleaseMissingError, SufficeError
 from suffice.pipeline import sources
@@ -40,6 +39,7 @@ from suffice.pipeline.sources import contract, schema_check
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.profile import finding
 from suffice.profile.settings import Settings
+from suffice.releasing import release as releasing
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.witness import make_witness
 from suffice.storage.releases.manifest import is_tombstone, rehearsal_manifest

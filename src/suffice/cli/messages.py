@@ -15,8 +15,8 @@ from suffice.monitoring import log_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from suffice.backfilling import Backfill
     from suffice.pipeline.spec.spec import Spec
+    from suffice.releasing.backfill import Backfill
 
 
 def progress(doing: str = "reading", unit: str = "tasks") -> Callable[[int, int], None] | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.pooling.release import Release
-    from suffice.publishing import Published
+    from suffice.publishing.publish import Published
     from suffice.storage.publications.publication import Publication
 
 ToOption = Annotated[
@@ -75,8 +75,8 @@ def publish_model(
     if out is not None:
         message = "--publish-to publishes the draws as well: leave --out and --plot out, or publish by itself"
         raise UsageError(message)
-    from suffice.publication_asking import question_of  # noqa: PLC0415 - numpy is slow to import
-    from suffice.publishing import carry_out, destination, publications_of  # noqa: PLC0415 - as above
+    from suffice.publishing.asking import question_of  # noqa: PLC0415 - numpy is slow to import
+    from suffice.publishing.publish import carry_out, destination, publications_of  # noqa: PLC0415 - as above
 
     destination(to)
 

@@ -43,7 +43,7 @@ def rehearse(
     """Try every stage of a release on generated rows; reads no row, charges nothing."""
     settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415 - each command imports what it needs
-    from suffice.rehearsing import rehearse as run  # noqa: PLC0415
+    from suffice.releasing.rehearsal import rehearse as run  # noqa: PLC0415
 
     done = run(
         load_spec(spec),

@@ -64,7 +64,7 @@ def release(
     with counting_refusals():
         settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
         from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-        from suffice.releasing import carry_out  # noqa: PLC0415
+        from suffice.releasing.release import carry_out  # noqa: PLC0415
 
         loaded = load_spec(spec)
         with messages.about_release(

@@ -32,9 +32,9 @@ from suffice.monitoring.counting import count_end, counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
-    from suffice.backfilling import Backfill
-    from suffice.gap_report import GapReport
     from suffice.pipeline.pooling.release import Release
+    from suffice.releasing.backfill import Backfill
+    from suffice.releasing.gap_report import GapReport
 
 
 def backfill(
@@ -57,8 +57,8 @@ def backfill(
     """Release every window from one to another, and amendments that are due, as far as the budget goes."""
     with counting_refusals():
         settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-        from suffice.backfilling import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
         from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+        from suffice.releasing.backfill import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
 
         loaded = load_spec(spec)
         messages.about_backfill(loaded)
@@ -121,8 +121,8 @@ def status(
         message = "SPEC is missing: name a spec, or --all for those of the deployment profile"
         raise UsageError(message)
     settings(store=store, ledger=ledger, spec_path=spec)  # before the spec is opened
-    from suffice.gap_report import status as report_on  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.releasing.gap_report import status as report_on  # noqa: PLC0415
 
     report = report_on(load_spec(spec), first, store=store, ledger=ledger, as_of=as_of)
     if as_json:
@@ -175,7 +175,7 @@ def _print_backfill(done: Backfill) -> None:
 
 
 def _print_status(report: GapReport) -> None:
-    from suffice.gap_report import GAPS  # noqa: PLC0415
+    from suffice.releasing.gap_report import GAPS  # noqa: PLC0415
 
     document = report.to_dict()
     if not document["windows"]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from suffice.doctor.contract import ok, problem, warning
 from suffice.doctor.pins import installed_version
 from suffice.errors import MissingExtraError
-from suffice.release_run import require_engine
+from suffice.releasing.run import require_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

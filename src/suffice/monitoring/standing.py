@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError, SufficeError
-from suffice.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.monitoring.counting import Counted, read_counts
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
 from suffice.profile.settings import settings
+from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.opening import open_ledger

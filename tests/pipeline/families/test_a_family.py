@@ -17,7 +17,7 @@ import suffice
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from support.family_contract import TABLES
 from support.making import make_workspace
 

@@ -35,9 +35,9 @@ SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is
     "src/suffice/cli/",
     "src/suffice/pages/",
     "src/suffice/plots/",
-    "src/suffice/publication_files.py",
-    "src/suffice/publication_parts.py",
-    "src/suffice/publishing.py",
+    "src/suffice/publishing/files.py",
+    "src/suffice/publishing/parts.py",
+    "src/suffice/publishing/publish.py",
 )
 SIMULATORS = {"pipeline/statistics/simulated_sums.py"}
 

@@ -18,7 +18,7 @@ from suffice.errors import (
     StoreError,
     WrongStoreError,
 )
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.descriptions import DESCRIPTIONS

@@ -34,8 +34,8 @@ FORBIDDEN = (
     "suffice.cli",
     "suffice.flows",
     "suffice.pipeline.mechanism",
-    "suffice.release_run",
-    "suffice.releasing",
+    "suffice.releasing.run",
+    "suffice.releasing.release",
     "suffice.storage",
 )
 STUDIES = sorted((ROOT / "studies").rglob("*.py"))

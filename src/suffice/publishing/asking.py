@@ -8,8 +8,8 @@ from suffice.errors import UsageError, shortened
 from suffice.pipeline.posterior.draws import DRAWS
 from suffice.pipeline.publication.model_terms import model_text
 from suffice.pipeline.publication.question import ask, intervals_of
-from suffice.publication_parts import FORMATS as PART_FORMATS
-from suffice.publication_parts import cells_of_parts
+from suffice.publishing.parts import FORMATS as PART_FORMATS
+from suffice.publishing.parts import cells_of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

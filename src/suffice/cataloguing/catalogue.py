@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suffice.catalogue_publications import PublicationPages, links_by_release, read_publications
-from suffice.catalogue_releases import ReleasePages
+from suffice.cataloguing.publications import PublicationPages, links_by_release, read_publications
+from suffice.cataloguing.releases import ReleasePages
 from suffice.errors import SufficeError, UsageError
 from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.feeds import atom_feed, json_feed

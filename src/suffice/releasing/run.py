@@ -28,9 +28,9 @@ from suffice.errors import (
     SufficeError,
     SufficeWarning,
 )
-from suffice.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning
 from suffice.profile.settings import pinned_certificates, stall_seconds
+from suffice.releasing.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.patience import Patience

@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice
-from suffice import models, publishing
+from suffice import models
 from suffice.errors import PinnedError, PriorError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.posterior.posterior import summarise
-from suffice.publication_asking import question_of
-from suffice.publishing import carry_out, publications_of, publish
+from suffice.publishing import publish as publishing
+from suffice.publishing.asking import question_of
+from suffice.publishing.publish import carry_out, publications_of, publish
 from suffice.storage.objects.patience import Patience
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore

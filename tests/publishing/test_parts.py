@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from suffice import publication_parts, publishing_in_parts
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.cluster import connection
 from suffice.pipeline.posterior.posterior import summarise
 from suffice.pipeline.publication.streams import Streams
-from suffice.publishing import publish
+from suffice.publishing import in_parts as publishing_in_parts
+from suffice.publishing import parts as publication_parts
+from suffice.publishing.publish import publish
 from suffice.storage.operations.verify_publication import verify_publication
 from suffice.storage.publications.layout import RECEIPT
 from suffice.storage.publications.publication_store import PublicationStore
@@ -64,7 +65,7 @@ def command(*words: object) -> list[str]:
 
 
 def run(*words: object) -> subprocess.CompletedProcess[bytes]:
-    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(command(*words), check=False, env={**os.environ, "PYTHONPATH": paths})
 
 
@@ -367,7 +368,7 @@ def test_memory_does_not_grow_with_the_number_of_cells(tmp_path: Path) -> None:
         path = publish_many_cells(store, "bernoulli", shops, 100, np.random.default_rng())
         program = (
             "import resource, sys\n"
-            "from suffice.publishing import publish\n"
+            "from suffice.publishing.publish import publish\n"
             f"publish(sys.argv[1], {STATISTIC!r}, draws=0)\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
         )

@@ -11,7 +11,7 @@ from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.distributions.piecewise import worst_diagnostics
 from suffice.pipeline.posterior.notes import described
 from suffice.profile.settings import pinned_certificates
-from suffice.publication_parts import PartFiles, StatisticParts, part_files
+from suffice.publishing.parts import PartFiles, StatisticParts, part_files
 from suffice.storage.publications.manifest_model import MOST_FILES
 from suffice.storage.publications.receipts import put_receipt, with_receipts
 

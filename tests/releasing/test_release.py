@@ -25,7 +25,7 @@ from suffice.errors import (
     StoreError,
     WrongStoreError,
 )
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from support.making import ORIGINS, Workspace, flights, make_workspace
 from support.small_disk import small_disk

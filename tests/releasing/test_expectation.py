@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import suffice
-from suffice import backfilling, releasing
 from suffice.errors import BudgetExceededError, ChargeSpentError, ExpectationNotMetError, SpecChangedError
-from suffice.expecting import Expected
 from suffice.flows import endings
-from suffice.gap_report import WindowState
 from suffice.pipeline import sources
+from suffice.releasing import backfill as backfilling
+from suffice.releasing import release as releasing
+from suffice.releasing.expectation import Expected
+from suffice.releasing.gap_report import WindowState
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger

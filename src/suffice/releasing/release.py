@@ -2,7 +2,7 @@
 
 The order is the guarantee. Everything that can be refused is refused before the charge is reserved; the
 charge is durably in ``drawing`` before noise is drawn; from then on, unknown means spent. What
-became of a charge after a failure, :mod:`suffice.release_run` decides.
+became of a charge after a failure, :mod:`suffice.releasing.run` decides.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeWarning, UsageError
-from suffice.expecting import Expected
-from suffice.guarding import uncharged, wait_for
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import check_amendment, moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
 from suffice.profile.settings import settings
-from suffice.release_run import PUBLISHED, ReleaseRun
+from suffice.releasing.expectation import Expected
+from suffice.releasing.guarding import uncharged, wait_for
+from suffice.releasing.run import PUBLISHED, ReleaseRun
 from suffice.storage.ledger.guards import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.known_stores import open_for_release

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice import backfilling, releasing
 from suffice.errors import (
     AccountMissingError,
     ChargeSpentError,
@@ -22,7 +21,6 @@ from suffice.errors import (
     StageFailedError,
     UsageError,
 )
-from suffice.gap_report import WindowState
 from suffice.monitoring.standing import standing
 from suffice.pipeline import sources
 from suffice.pipeline.chunk.exact_sums import to_python
@@ -31,6 +29,9 @@ from suffice.pipeline.declaration.domains import Every, period_labels
 from suffice.pipeline.reduce import tree
 from suffice.pipeline.spec.calendar import first_window
 from suffice.pipeline.spec.spec import load_spec
+from suffice.releasing import backfill as backfilling
+from suffice.releasing import release as releasing
+from suffice.releasing.gap_report import WindowState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.operations.withdrawing import withdraw

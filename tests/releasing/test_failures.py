@@ -106,7 +106,7 @@ def test_a_failure_after_drawing_began_is_spent_and_fenced(
     if stage == "drawing":
         monkeypatch.setattr("suffice.pipeline.mechanism.mechanism.privatize", fail)
     else:
-        monkeypatch.setattr("suffice.release_run.compose_manifest", fail)
+        monkeypatch.setattr("suffice.releasing.run.compose_manifest", fail)
     with pytest.raises(StageFailedError) as caught:
         workspace.run()
     assert caught.value.stage == stage
@@ -220,7 +220,7 @@ def test_an_interrupt_after_the_draw_waits_for_the_publication(
         os.kill(os.getpid(), signal.SIGINT)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr("suffice.release_run.compose_manifest", interrupted)
+    monkeypatch.setattr("suffice.releasing.run.compose_manifest", interrupted)
     with pytest.raises(suffice.SufficeError) as caught:
         workspace.run()
     assert caught.value.exit_status == 130

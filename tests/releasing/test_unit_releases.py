@@ -16,7 +16,7 @@ from suffice.cli.app import app
 from suffice.errors import UsageError
 from suffice.pages import card as cards
 from suffice.pipeline.reduce import links
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from support.making import make_workspace
 
 if TYPE_CHECKING:

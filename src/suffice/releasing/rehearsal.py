@@ -1,6 +1,6 @@
 """A rehearsal: every stage of a release on generated rows. No row is read, nothing is charged.
 
-Its order is that of a release (:mod:`suffice.release_run`), and each stage is the one that a release runs.
+Its order is that of a release (:mod:`suffice.releasing.run`), and each stage is the one that a release runs.
 The rows follow from the spec's public domains, so that nothing in it is private: the noise is drawn by
 the real mechanism all the same, and what comes of it is marked and refused by every reader.
 """
@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
-from suffice.expecting import Expected
-from suffice.guarding import contained
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import moment, resolve_window
@@ -27,7 +25,9 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
 from suffice.profile.settings import settings
-from suffice.release_run import charge_request, require_engine
+from suffice.releasing.expectation import Expected
+from suffice.releasing.guarding import contained
+from suffice.releasing.run import charge_request, require_engine
 from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.guards import chosen_witness
 from suffice.storage.ledger.opening import open_ledger

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice.releasing import carry_out
+from suffice.releasing.release import carry_out
 from suffice.storage.operations.verify_release import verify_release
 from support.making import make_workspace
 

@@ -23,9 +23,9 @@ from suffice.pipeline.pooling.release import Release
 from suffice.pipeline.publication.answering import answers
 from suffice.profile.pins import publication_store
 from suffice.profile.settings import pinned_profile, setting
-from suffice.publication_asking import question_of, title_of
-from suffice.publication_files import answer_files
-from suffice.publishing_in_parts import publish_parts
+from suffice.publishing.asking import question_of, title_of
+from suffice.publishing.files import answer_files
+from suffice.publishing.in_parts import publish_parts
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication

@@ -15,7 +15,7 @@ from suffice.errors import ExpectationNotMetError, ReleaseMissingError
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.expected import STATISTIC, ExpectPlan, expect_spec, noisy_count
 from suffice.pipeline.spec.terms import ALL
-from suffice.release_run import ALREADY_PUBLISHED, ReleaseRun
+from suffice.releasing.run import ALREADY_PUBLISHED, ReleaseRun
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.release_store import open_release

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import ChargeInProgressError, StoreError, WrongStoreError
-from suffice.guarding import deferred_interrupts, uncharged, wait_for
+from suffice.releasing.guarding import deferred_interrupts, uncharged, wait_for
 from support.bucket_server import bucket_server
 from support.buckets import variables
 from support.making import make_workspace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def test_a_run_waits_until_the_other_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("suffice.guarding.time.sleep", slept.append)
+    monkeypatch.setattr("suffice.releasing.guarding.time.sleep", slept.append)
     others = [ChargeInProgressError("in progress", seconds=seconds) for seconds in (118.0, 0.5)]
     said: list[str] = []
 

@@ -32,8 +32,8 @@ from suffice.pipeline.spec.editions import edition
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.profile.settings import settings
-from suffice.release_run import ALREADY_PUBLISHED, PUBLISHED
-from suffice.releasing import PUBLISH_TIMEOUT, carry_out
+from suffice.releasing.release import PUBLISH_TIMEOUT, carry_out
+from suffice.releasing.run import ALREADY_PUBLISHED, PUBLISHED
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.releasing import Outcome
+    from suffice.releasing.release import Outcome
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
 

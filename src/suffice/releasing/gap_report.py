@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
-from suffice.expecting import stopped_windows
 from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.declaration.expectation import SUFFIX
 from suffice.pipeline.spec.calendar import (
@@ -26,6 +25,7 @@ from suffice.pipeline.spec.calendar import (
 )
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.profile.settings import settings
+from suffice.releasing.expectation import stopped_windows
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice
-from suffice import releasing
 from suffice.errors import (
     AmendmentError,
     BudgetExceededError,
@@ -24,9 +23,10 @@ from suffice.errors import (
     StageFailedError,
     UsageError,
 )
-from suffice.gap_report import AmendmentState
 from suffice.pipeline.pooling.relation import Relation, relation_of
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.releasing import release as releasing
+from suffice.releasing.gap_report import AmendmentState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.operations.verify_release import verify_release
