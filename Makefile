@@ -28,8 +28,6 @@ lint: $(VENV)/installed-dev # style, types, import contracts and the order of th
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m scripts.structure
-	$(BIN)/python -m scripts.public_names
 	$(BIN)/python -m scripts.schemas
 
 docs: $(VENV)/installed-docs # the documentation site, in build/docs; a warning or a dead link is an error

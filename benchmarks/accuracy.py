@@ -55,10 +55,10 @@ def truth(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def ours(data: dict[str, np.ndarray], epsilon: str, neighboring: str) -> dict[str, np.ndarray]:
     """Estimates from the quantities of a release with one statistic at this epsilon."""
     from suffice.pipeline.families import FAMILIES
-    from suffice.pipeline.mechanism.noise import discrete_laplace
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.rows.mechanism.noise import discrete_laplace
     from suffice.pipeline.spec.plan import compile_plan
     from suffice.pipeline.spec.spec import load_spec
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
     nulls = {"nulls": {"value": "0"}} if neighboring == "replace_one" else {}
     bounds = {"lower": str(LOWER), "upper": str(UPPER)}

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from measuring import versions
 
+from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, MODELLED
+from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.bounded_records import BY_EVIDENCE, MODELLED
-from suffice.pipeline.posterior.infer import noise_aware_posterior
-from suffice.pipeline.statistics.simulated_sums import power_sums
+from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
     World: TypeAlias = Callable[[np.random.Generator, int], Floats]

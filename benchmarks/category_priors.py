@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.distributions.beta import Beta
-from suffice.pipeline.distributions.dirichlet import Dirichlet
-from suffice.pipeline.distributions.shortest_intervals import shortest_intervals
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.parameter_posterior import ends_of
-from suffice.pipeline.priors.mixtures import Mixture
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.shortest_intervals import shortest_intervals
+from suffice.pipeline.math.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats, Mask
 
 MASS, DRAWS = 0.95, 2000

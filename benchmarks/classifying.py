@@ -21,14 +21,14 @@ import numpy as np
 from measuring import versions
 
 from suffice import models
-from suffice.pipeline.models.elimination import Factor, marginal
+from suffice.pipeline.ask.models.elimination import Factor, marginal
 from support import adult
 from support.real_data import REAL_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.models.classifier import Classifier
+    from suffice.pipeline.ask.models.classifier import Classifier
     from suffice.typing import Floats
 
 EPSILONS = ("0.1", "0.5", "1")

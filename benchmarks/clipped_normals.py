@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.ask.posterior.bounded_records import IGNORED, MODELLED
+from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.families import normal
-from suffice.pipeline.posterior.bounded_records import IGNORED, MODELLED
-from suffice.pipeline.posterior.infer import noise_aware_posterior
-from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

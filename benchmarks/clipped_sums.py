@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
+from suffice.pipeline.ask.posterior.bounded_records import IGNORED, MODELLED
+from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.bounded_records import IGNORED, MODELLED
-from suffice.pipeline.posterior.infer import noise_aware_posterior
-from suffice.pipeline.statistics.simulated_sums import power_sums
+from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families.multivariate_normal import FAMILY, simulate
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.priors.record_count import Uniform
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.math.priors.record_count import Uniform
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.joint import plan_of, spec_of
 from support.noisy import noisy_statistic
 

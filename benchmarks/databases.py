@@ -17,7 +17,7 @@ import duckdb
 from measuring import Comparison, compare, print_comparison, versions
 from workloads import n_threads
 
-from suffice.pipeline import sources
+from suffice.pipeline.rows import sources
 from suffice.pipeline.spec.spec import load_spec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.postgres import connect, execute, running_server
 
 if TYPE_CHECKING:
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
 
 N_ROWS = 2_000_000

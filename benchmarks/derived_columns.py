@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.derived_columns import with_derived
-from suffice.pipeline.chunk.partition import chunk, chunk_job
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.derived_columns import with_derived
+from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.spec.spec import Spec, load_spec
 
 GOAL = 1.5

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from measuring import versions
 from workloads import make_spec, n_threads
 
-from suffice.pipeline.mechanism.noise import discrete_laplace
+from suffice.pipeline.rows.mechanism.noise import discrete_laplace
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger

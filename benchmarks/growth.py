@@ -19,10 +19,10 @@ from generate import divided_data, reference_data
 from measuring import peak_megabytes, processor_seconds, versions
 from workloads import decode, duckdb_queries, make_spec, n_threads, ours, reference_spec, run_duckdb
 
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce.links import open_cluster_for_sums
-from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,12 +16,12 @@ import numpy as np
 from measuring import peak_megabytes, processor_seconds, versions
 from workloads import make_spec, n_threads
 
-from suffice.pipeline.chunk.exact_totals import ExactTotals
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.mechanism.mechanism import privatize
-from suffice.pipeline.mechanism.noise import discrete_laplace
-from suffice.pipeline.mechanism.sampling import CellSampler
-from suffice.pipeline.reduce.tree import zero_sums
+from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.mechanism.mechanism import privatize
+from suffice.pipeline.rows.mechanism.noise import discrete_laplace
+from suffice.pipeline.rows.mechanism.sampling import CellSampler
+from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.releases.release_parquet import encode_statistic
 

@@ -55,7 +55,7 @@ def main() -> None:
 
 def _questions(families: list[str], cells: int) -> Any:
     from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
-    from suffice.pipeline.statistics.simulated_sums import discrete_laplace  # noqa: PLC0415
+    from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace  # noqa: PLC0415
     from support.entries import entry_of  # noqa: PLC0415 - workers have another version's
     from support.honest_coverage import Setting, cells_of, generator_of, groups_of  # noqa: PLC0415
     from support.honest_populations import MODEL, populations  # noqa: PLC0415
@@ -105,11 +105,11 @@ def _asked(worker: subprocess.Popen[str], question: dict[str, Any]) -> float:
 
 def _answer() -> None:
     """Answer each question on standard input with the seconds that it takes."""
-    from suffice.pipeline.posterior.infer import posterior_of  # noqa: PLC0415
-    from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.infer import posterior_of  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.posterior import summarise  # noqa: PLC0415
     from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic  # noqa: PLC0415
 
     warnings.simplefilter("ignore")
     for line in sys.stdin:

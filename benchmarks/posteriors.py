@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.posterior import summarise
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.calibration.simulated_release import GenerativeModel
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 EPSILONS = ("0.01", "0.1", "1", "5")
 PUBLIC_N, LARGEST_N, CALIBRATION_N = 1000, 10**6, 10**4

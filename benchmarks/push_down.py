@@ -15,13 +15,13 @@ import duckdb
 from measuring import Comparison, compare, print_comparison, versions
 from workloads import n_threads
 
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.chunk.sql_sums import sum_queries
-from suffice.pipeline.reduce.links import open_cluster_for_sums
-from suffice.pipeline.reduce.push_down import pushed_sums
-from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.chunk.sql_sums import sum_queries
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.push_down import pushed_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.spec import load_spec
 
 if TYPE_CHECKING:

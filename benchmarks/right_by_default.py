@@ -28,14 +28,14 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from suffice.errors import SufficeError
+from suffice.pipeline.ask.pooling.roll_up import roll_up
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.pooling.roll_up import roll_up
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.priors.density import Density
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ def _of_this_checkout(path: str) -> Any:
     return module
 
 
-RECORD_SUMS = _of_this_checkout("pipeline/calibration/record_sums.py")
+RECORD_SUMS = _of_this_checkout("pipeline/ask/calibration/record_sums.py")
 
 
 def released_and_exact(

@@ -22,10 +22,10 @@ from measuring import versions
 from small_files import spec_of, write
 from workloads import reference_spec
 
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import combine
-from suffice.pipeline.chunk.partition import chunk, chunk_job
-from suffice.pipeline.reduce.tree import (
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import combine
+from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
+from suffice.pipeline.rows.reduce.tree import (
     MOST_TASKS,
     SPLIT_EVERY,
     TASKS_PER_THREAD,
@@ -33,13 +33,13 @@ from suffice.pipeline.reduce.tree import (
     sums_bytes,
     zero_sums,
 )
-from suffice.pipeline.sources.exact_data import pack
+from suffice.pipeline.rows.sources.exact_data import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
 
 FEW_ROWS, MANY_ROWS = 10**6, 2 * 10**6

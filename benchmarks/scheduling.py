@@ -19,21 +19,21 @@ from generate import divided_data
 from measuring import versions
 from workloads import counted, make_spec
 
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce import tree
-from suffice.pipeline.reduce.links import open_cluster_for_sums
-from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources import contract
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.reduce import tree
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.sources import contract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import distributed
 
-    from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.cluster.connection import DistributedCluster
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.rows.sources.contract import Split
 
 GOAL_SHARE, GOAL_TASKS = 0.05, 4
 REPETITIONS = 3

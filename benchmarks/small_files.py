@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import combine
-from suffice.pipeline.chunk.partition import chunk, chunk_job
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import combine
+from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.spec.spec import Spec, load_spec
 
 if TYPE_CHECKING:

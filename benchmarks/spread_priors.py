@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 BOUND, EPSILON, MASS = 10, "0.5", 0.95

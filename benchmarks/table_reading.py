@@ -22,7 +22,7 @@ import pyarrow.csv as arrow_csv
 from deltalake import write_deltalake
 from pyiceberg.catalog import load_catalog
 
-from suffice.pipeline import sources
+from suffice.pipeline.rows import sources
 from suffice.pipeline.spec.spec import load_spec
 
 GOAL = 1.1

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.statistics.moment_columns import rotated_map, two_column_map
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.moment_columns import rotated_map, two_column_map
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.moment_columns import Map
+    from suffice.pipeline.terms.statistics.moment_columns import Map
 
     Floats = NDArray[np.float64]
 

@@ -26,14 +26,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import suffice
-from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.storage.ledger.opening import create_ledger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
     Floats = NDArray[np.float64]
 

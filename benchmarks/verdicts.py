@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.calibration.calibrate import simulate
-from suffice.pipeline.calibration.ranks import DRAWS, LEFT_OUT, Ranks
-from suffice.pipeline.calibration.verdict import (
+from suffice.pipeline.ask.calibration.calibrate import simulate
+from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
+from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
     CANNOT_TELL,
     NOT_CALIBRATED,
@@ -30,11 +30,11 @@ from suffice.pipeline.calibration.verdict import (
     judge,
     passing_chance,
 )
-from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from support.generative_models import generative_model_for
 
 if TYPE_CHECKING:
-    from suffice.pipeline.calibration.calibrate import Simulated
+    from suffice.pipeline.ask.calibration.calibrate import Simulated
 
 SIMULATIONS = (1, 20, 1000, 5000)
 HALF_N = 500

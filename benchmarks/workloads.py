@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from generate import CATEGORIES, MONTHS, REGIONS
 
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.mechanism.mechanism import privatize
-from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.mechanism.mechanism import privatize
+from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 

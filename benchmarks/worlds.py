@@ -13,12 +13,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from suffice.pipeline.calibration.record_worlds import WORLDS
-from suffice.pipeline.calibration.simulated_release import generative_model_of
-from suffice.pipeline.calibration.world_coverage import WorldCoverage, world_coverages
-from suffice.pipeline.declaration.fields import canonical
+from suffice.pipeline.ask.calibration.record_worlds import WORLDS
+from suffice.pipeline.ask.calibration.simulated_release import generative_model_of
+from suffice.pipeline.ask.calibration.world_coverage import WorldCoverage, world_coverages
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.math.priors.record_count import Uniform
+from suffice.pipeline.terms.declaration.fields import canonical
 from support.honest_coverage import groups_of, is_slow, planned
 from support.honest_populations import MODEL, populations
 from support.noisy import noisy_statistic

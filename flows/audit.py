@@ -11,7 +11,7 @@ from suffice.flows.parameters import AuditParameters
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
 from suffice.monitoring.counting import note_audit
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.verify_ledger import compare_with_store

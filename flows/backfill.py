@@ -14,10 +14,10 @@ from suffice.flows.release import show_account
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out, read_again, scheduled_time
 from suffice.monitoring.charges import newest_charge
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import first_window, moment, windows_between
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.backfill import FAILED, LEFT, STOPPED, carry_out_backfill, is_anything_left
 from suffice.releasing.run import ALREADY_PUBLISHED, PUBLISHED

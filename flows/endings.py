@@ -20,7 +20,7 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.monitoring.counting import refusal_kind
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
 
 if TYPE_CHECKING:

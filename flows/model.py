@@ -11,8 +11,8 @@ from suffice.flows.declaring import flow
 from suffice.flows.parameters import PublicUrl, Reference, refuse_passwords
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
-from suffice.pipeline.models.hidden_markov import hidden_markov
-from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.pipeline.ask.models.hidden_markov import hidden_markov
+from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.profile.pins import output_folder, released_reference
 from suffice.profile.settings import pinned_profile, public_keys, setting
 from suffice.publishing.model_files import check_folder, write_model
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from suffice.flows.reporting import Reporter
     from suffice.flows.running import Run
-    from suffice.pipeline.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.models.state_comparison import StateComparison
 
 _UNREAD = Subject(kind="model")
 

@@ -24,7 +24,7 @@ from suffice.storage.releases.release_store import open_release
 if TYPE_CHECKING:
     from suffice.flows.reporting import Reporter
     from suffice.flows.running import Run
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.publishing.publish import Published
 
 _UNREAD = Subject(kind="publication")

@@ -10,7 +10,7 @@ from suffice.flows.declaring import flow
 from suffice.flows.parameters import RecoverParameters
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.recovery import Action, recover

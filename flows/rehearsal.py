@@ -11,9 +11,9 @@ from suffice.flows.declaring import flow
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out, scheduled_time
-from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.rehearsal import rehearse
 from suffice.storage.ledger.charge import label

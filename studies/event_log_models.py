@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from studies.mechanisms.ops_hmm import ops_hmm
-from suffice.pipeline.models.count_table import CountTable
-from suffice.pipeline.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.models.plug_in_states import plug_in_draws
-from suffice.pipeline.models.state_draws import StatePriors
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.ask.models.count_table import CountTable
+from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
+from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
+from suffice.pipeline.ask.models.state_draws import StatePriors
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from studies.mechanisms.not_a_release import Relation
-    from suffice.pipeline.models.state_draws import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.typing import Counts, Mask
 
 EXACT, CLIPPED, AWARE = "non-private", "Laplace, clipped", "Laplace, noise-aware"

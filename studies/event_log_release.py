@@ -6,14 +6,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import suffice
-from suffice.pipeline.models.chain_tables import chain_table
+from suffice.pipeline.ask.models.chain_tables import chain_table
 from suffice.storage.ledger.opening import create_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from studies.event_logs import EventLog
-    from suffice.pipeline.models.count_table import CountTable
+    from suffice.pipeline.ask.models.count_table import CountTable
 
 
 def released_table(log: EventLog, name: str, epsilon: int, folder: Path) -> CountTable:

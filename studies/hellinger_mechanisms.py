@@ -26,7 +26,7 @@ from studies.mechanisms.candidates import (
 from studies.mechanisms.count_simplex import count_simplex
 from studies.notes_boxes import DELTA, distance_to, draw_boxes, rows_of_boxes
 from studies.result import Claim, Result, Row, Verdict, conclude, near, tight
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from pathlib import Path

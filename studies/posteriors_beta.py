@@ -15,7 +15,7 @@ from studies.mechanisms.posterior_sampling import range_of_change
 from studies.plotting import picture
 from studies.result import Claim, Result, Row, Verdict, conclude
 from studies.truncated_beta import log_density
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from suffice.plots.style import COLOURS
 
 if TYPE_CHECKING:

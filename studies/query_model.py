@@ -20,7 +20,7 @@ from studies.plotting import draw_line, logarithmic, picture
 from studies.result import Result, Row, Verdict, conclude
 from studies.robustness import lipschitz, privacy_of_posterior_sampling
 from suffice.errors import SchemaError
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from studies.result import Size

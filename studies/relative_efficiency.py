@@ -19,7 +19,7 @@ from studies.mechanisms.posterior_sampling import (
 )
 from studies.plotting import draw_limit, draw_line, logarithmic, picture
 from studies.result import Claim, Result, Row, Verdict, conclude, near
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,9 @@ import pytest
 
 from suffice.cli import app
 from suffice.errors import GuaranteeError, LedgerCorruptError, SchemaError, StageFailedError, UsageError
-from suffice.pipeline.declaration.data_contract import parse_contract
-from suffice.pipeline.sources import schema_check
+from suffice.pipeline.rows.sources import schema_check
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.witness import make_witness
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 FAMILIES = {
     "carrier": "text",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from suffice.pipeline.sources.exact_data import pack
+from suffice.pipeline.rows.sources.exact_data import pack
 from suffice.pipeline.spec.spec import load_spec
 from support.source_makers import MAKERS
 from support.splits import splits_of
@@ -41,13 +41,13 @@ statistics:
 
 CONSUMER_MODULES = (
     "suffice.models",
-    "suffice.pipeline.calibration.calibrate",
-    "suffice.pipeline.posterior.contrasts",
-    "suffice.pipeline.posterior.posterior",
-    "suffice.pipeline.priors.parsing",
-    "suffice.pipeline.pooling.release",
-    "suffice.pipeline.planning.beside_sample",
-    "suffice.pipeline.planning.smallest_epsilon",
+    "suffice.pipeline.ask.calibration.calibrate",
+    "suffice.pipeline.ask.posterior.contrasts",
+    "suffice.pipeline.ask.posterior.posterior",
+    "suffice.pipeline.math.priors.parsing",
+    "suffice.pipeline.ask.pooling.release",
+    "suffice.pipeline.ask.planning.beside_sample",
+    "suffice.pipeline.ask.planning.smallest_epsilon",
     "suffice.storage.releases.manifest",
     "suffice.storage.releases.release_parquet",
     "suffice.storage.releases.release_store",
@@ -129,12 +129,12 @@ statistics:
 READING = """
 import json
 from pathlib import Path
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.reduce.links import open_cluster_for_sums
-from suffice.pipeline.reduce.tree import exact_sums
-from suffice.pipeline.sources.exact_data import unpack
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.sources.exact_data import unpack
 from suffice.pipeline.spec.spec import load_spec
 for directory in (Path(kind) for kind in ("csv", "delta", "iceberg", "duckdb")):
     spec = load_spec(json.loads((directory / "spec.json").read_text()))

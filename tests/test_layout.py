@@ -92,9 +92,10 @@ def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Pa
         pages = source / "src" / "suffice" / "pages"
         expected |= {f"suffice/pages/{path.relative_to(pages).as_posix()}": path for path in pages.glob(kind)}
     expected["suffice/py.typed"] = source / "src" / "suffice" / "py.typed"
-    assert {"suffice/pipeline/statistics/sensitivity.md", "suffice/pipeline/mechanism/mechanism.md"} <= set(
-        expected
-    )
+    assert {
+        "suffice/pipeline/terms/statistics/sensitivity.md",
+        "suffice/pipeline/rows/mechanism/mechanism.md",
+    } <= set(expected)
     contents = wheel_contents(distributions / "tree")
     installed = {name: data for name, data in contents.items() if ".dist-info/" not in name}
     assert sorted(installed) == sorted(expected)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice
-from suffice.pipeline.distributions.draws import from_draws
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.draws import from_draws
 from suffice.publishing.publish import publish
 from support import releases
 from support.catalogued import realistic
@@ -20,8 +20,8 @@ from support.javascript import ONE_SUM
 from support.releases import make_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.storage.publications.publication import Publication
     from suffice.typing import Floats
 

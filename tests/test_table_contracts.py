@@ -12,10 +12,10 @@ import pytest
 from deltalake import write_deltalake
 
 from suffice.errors import SchemaError
-from suffice.pipeline import sources
-from suffice.pipeline.declaration.data_contract import parse_contract
-from suffice.pipeline.sources.inspecting import inspect
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.sources.inspecting import inspect
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.postgres_tables import write_postgresql

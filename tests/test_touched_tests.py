@@ -17,8 +17,8 @@ TEST_FILES = {
     "tests/cli/test_app.py": "from support.running import Runner",
     "tests/conftest.py": "",
     "tests/flows/test_release_flow.py": "",
-    "tests/pipeline/engines/normal/test_boxes.py": "import support.making",
-    "tests/pipeline/engines/test_mixture.py": "",
+    "tests/pipeline/math/engines/normal/test_boxes.py": "import support.making",
+    "tests/pipeline/math/engines/test_mixture.py": "",
     "tests/pipeline/spec/conftest.py": "",
     "tests/pipeline/spec/test_plan.py": "from support import catalogue, making",
     "tests/pipeline/spec/test_spec.py": "",
@@ -29,7 +29,7 @@ TEST_FILES = {
     "tests/test_meta.py": "",
     "tests/releasing/test_release.py": "",
     "tests/releasing/test_failures.py": "",
-    "tests/test_structure.py": "from scripts.imports import read_modules",
+    "tests/test_structure.py": "from scripts.distributions import problems",
 }
 
 
@@ -42,10 +42,10 @@ def selected(*changed: str) -> list[str]:
     ("changed", "tests"),
     [
         ("pipeline/spec/plan.py", ["pipeline/spec/test_plan.py", "pipeline/spec/test_spec.py"]),
-        ("pipeline/engines/normal/weights.py", ["pipeline/engines/normal/test_boxes.py"]),
+        ("pipeline/math/engines/normal/weights.py", ["pipeline/math/engines/normal/test_boxes.py"]),
         (
-            "pipeline/engines/clipped/saddle_point.py",
-            ["pipeline/engines/normal/test_boxes.py", "pipeline/engines/test_mixture.py"],
+            "pipeline/math/engines/clipped/saddle_point.py",
+            ["pipeline/math/engines/normal/test_boxes.py", "pipeline/math/engines/test_mixture.py"],
         ),
         ("pipeline/__init__.py", []),
         ("storage/ledger/sql/rows.py", ["storage/ledger/test_chain.py"]),
@@ -57,7 +57,7 @@ def selected(*changed: str) -> list[str]:
         ("tests/pipeline/spec/conftest.py", ["pipeline/spec/test_plan.py", "pipeline/spec/test_spec.py"]),
         (
             "tests/support/making.py",
-            ["cli/test_app.py", "pipeline/engines/normal/test_boxes.py", "pipeline/spec/test_plan.py"],
+            ["cli/test_app.py", "pipeline/math/engines/normal/test_boxes.py", "pipeline/spec/test_plan.py"],
         ),
         ("tests/support/running.py", ["cli/test_app.py"]),
         ("docs/values.md", []),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import SufficeWarning
-from suffice.pipeline.declaration import time_zones
 from suffice.pipeline.spec import plan
+from suffice.pipeline.terms.declaration import time_zones
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
 from support.making import Workspace, make_workspace
@@ -18,7 +18,7 @@ from support.making import Workspace, make_workspace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 STATISTICS = {"cancelled": {"family": "bernoulli", "column": "cancelled"}}
 

@@ -30,7 +30,8 @@ SBOM = Path("share/suffice/sbom.cdx.json")
 
 COMPILE_KERNELS = """
 import importlib, pkgutil
-for room in ("suffice.pipeline.chunk", "suffice.pipeline.contribution", "suffice.pipeline.reduce"):
+for name in ("chunk", "contribution", "reduce"):
+    room = f"suffice.pipeline.rows.{name}"
     for module in pkgutil.walk_packages(importlib.import_module(room).__path__, room + "."):
         importlib.import_module(module.name)
 """

@@ -70,15 +70,3 @@ NO_SUMS: dict[str, str] = {
     "uniform": "the data enter through their smallest and largest value, which are not sums",
 }
 """Families that a spec may ask for and that are no exponential families, with the reason."""
-
-PUBLIC: dict[str, tuple[str, ...]] = {
-    "": ("FAMILIES", "NO_SUMS"),
-    "naive_bayes": ("NaiveBayesSpec", "estimated_tables"),
-    "shared.clipped_record": ("ClippedRecord",),
-    "shared.contract": ("Absent", "Family", "MeanAndVariance"),
-    "shared.counted_clipping": ("measure_counting",),
-    "shared.counted_tables": ("concentrations",),
-    "shared.parameter_space": ("ParameterSpace", "Support"),
-    "shared.within_unit": ("block_within", "measure_within", "most_rows", "totals_of"),
-}
-"""What other rooms may import, by module; empty: the module as a whole."""

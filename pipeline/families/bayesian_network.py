@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
-from suffice.pipeline.declaration.fields import StatisticSpec
-from suffice.pipeline.distributions.dirichlet import Dirichlet
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
@@ -30,10 +27,13 @@ from suffice.pipeline.families.shared.counted_tables import (
     written_out,
 )
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.count_table import released_tables
-from suffice.pipeline.statistics.sensitivity import Design
-from suffice.pipeline.statistics.simulated_sums import table_counts
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.terms.declaration.fields import StatisticSpec
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.count_table import released_tables
+from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.pipeline.statistics.measure import TableCounts
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.pipeline.terms.statistics.measure import TableCounts
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -148,7 +148,7 @@ def n_categories(spec: BayesianNetworkSpec) -> int:
 
 def project(statistic: NoisyStatistic) -> Floats:
     """Return possible counts (n_cells, n_probabilities): nowhere negative, and shared margins agree."""
-    from suffice.pipeline.engines.network.decomposition import project_nodes  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.network.decomposition import project_nodes  # noqa: PLC0415 - consumers only
 
     return project_nodes(
         statistic.plan.parameters.tables,
@@ -165,8 +165,8 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the posterior given the tables of each part: exact where that is one family, else by MCMC."""
-    from suffice.pipeline.engines.network.decomposition import network_distribution  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.engines.network.posterior import NoisyTables  # noqa: PLC0415
+    from suffice.pipeline.math.engines.network.decomposition import network_distribution  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.network.posterior import NoisyTables  # noqa: PLC0415
 
     nodes = statistic.plan.parameters.tables
     noisy = NoisyTables.of(nodes, counted_tables.noisy_tables(statistic), n_prior)
@@ -177,8 +177,8 @@ def disjoint(
     statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]
 ) -> Distribution:
     """Return the posterior of probabilities that data sets share, each with latent tables of its own."""
-    from suffice.pipeline.engines.network.pooled import pooled_network_distribution  # noqa: PLC0415
-    from suffice.pipeline.engines.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.network.pooled import pooled_network_distribution  # noqa: PLC0415
+    from suffice.pipeline.math.engines.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
 
     nodes = statistics[0].plan.parameters.tables
     data_sets = [
@@ -190,7 +190,7 @@ def disjoint(
 
 def by_mcmc(constants: Parameters) -> bool:
     """Tell whether tables of several families of nodes are taken together."""
-    from suffice.pipeline.engines.network.decomposition import joint_parts  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.network.decomposition import joint_parts  # noqa: PLC0415 - consumers only
 
     return bool(joint_parts(constants.tables)[0])
 
@@ -199,7 +199,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell, a sum over families of nodes."""
-    from suffice.pipeline.engines.jax.count_vectors import network  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import network  # noqa: PLC0415 - an extra
 
     nodes, noisy = statistic.plan.parameters.tables, counted_tables.tables_of(statistic)
     return network(nodes, noisy, given["probability"], statistic.plan.scale, n_prior)

@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.domains import boolean_domain
-from suffice.pipeline.declaration.fields import Nulls, NullsField
-from suffice.pipeline.declaration.sample_entry import SampledColumnSpec
-from suffice.pipeline.distributions.beta import Beta, BetaDistribution
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, UnitMoments
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
 from suffice.pipeline.families.shared.success_sums import PROBABILITY, log_odds
-from suffice.pipeline.released.noise_distribution import NoisyTotals
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
-from suffice.pipeline.statistics.sensitivity import Design, minimal_sum
-from suffice.pipeline.statistics.simulated_sums import code_counts
+from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.terms.declaration.domains import boolean_domain
+from suffice.pipeline.terms.declaration.fields import Nulls, NullsField
+from suffice.pipeline.terms.declaration.sample_entry import SampledColumnSpec
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts
+from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -135,7 +135,7 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
-    from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
 
     return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
 
@@ -144,8 +144,8 @@ def latent(
     statistic: NoisyStatistic, prior: Beta, n_prior: NPrior
 ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
     """Return the count of true, and that of false where it is released, as sums of one trial a record."""
-    from suffice.pipeline.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415
+    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415
 
     rows = [[0.0, 1.0]] if statistic.plan.design is Design.MINIMAL else [[1.0, -1.0], [0.0, 1.0]]
     sums = NoisySums(
@@ -172,7 +172,7 @@ def jax_likelihood(
     """Return the log likelihood of every cell: all counts are summed."""
     import jax.numpy as jnp  # noqa: PLC0415 - an extra
 
-    from suffice.pipeline.engines.jax.count_vectors import vector  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import vector  # noqa: PLC0415 - an extra
 
     plan = statistic.plan
     values, rates = statistic.values.astype(np.float64), np.full(2, 1.0 / plan.scale)

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.declaration.fields import Count
-from suffice.pipeline.distributions.beta import Beta
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families.shared.one_sum import (
     SumLattice,
     SumSpec,
@@ -28,14 +25,17 @@ from suffice.pipeline.families.shared.success_sums import (
     uniform_prior,
 )
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, exact_bounds
+from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.terms.declaration.fields import Count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.jax.totals import Total
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.statistics.block import Parameters
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.engines.jax.totals import Total
+    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats
 
 
@@ -62,7 +62,7 @@ def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
 
 def marginal(prior: Beta, parameters: Parameters) -> Marginal:
     """Return the beta binomial distribution of the successes among all trials."""
-    from suffice.pipeline.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
 
     return BetaBinomial(
         concentration1=prior.concentration1,
@@ -85,7 +85,7 @@ def natural(
 
 def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
     """Return the binomial distribution of the successes among all trials."""
-    from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
 
     return totals.Binomial(n * bounds(parameters)[1], probability)
 

@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.fields import Boolean, ColumnSpec, DomainField
-from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
-from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
-from suffice.pipeline.released.noise_distribution import NoisyTotals
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.measure import CodeColumn, CodeCounts
-from suffice.pipeline.statistics.sensitivity import Design, minimal_counts
-from suffice.pipeline.statistics.simulated_sums import code_counts
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.simplex import project_simplex
+from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts
+from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_counts
+from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.families.shared.counted_tables import VariableSpec
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -156,9 +156,9 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts are latent, N with its own prior."""
-    from suffice.pipeline.engines.multinomial.distribution import CountsDistribution  # noqa: PLC0415
-    from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts  # noqa: PLC0415
-    from suffice.pipeline.engines.multinomial.posterior import count_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.multinomial.distribution import CountsDistribution  # noqa: PLC0415
+    from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts  # noqa: PLC0415
+    from suffice.pipeline.math.engines.multinomial.posterior import count_posterior  # noqa: PLC0415 - consumers only
 
     counts = NoisyCounts.of(
         NoisyTotals.of(statistic), concentration=_concentration(statistic, prior), n_prior=n_prior
@@ -170,7 +170,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell: all counts are summed."""
-    from suffice.pipeline.engines.jax.count_vectors import vector  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import vector  # noqa: PLC0415 - an extra
 
     values, scale = statistic.values.astype(np.float64), statistic.plan.scale
     return vector(values, given["probability"], np.full(values.shape[1], 1.0 / scale), scale, n_prior)

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.declaration.fields import StatisticSpec
-from suffice.pipeline.distributions.dirichlet import Dirichlet
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Variables, default_prior, totals
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
-from suffice.pipeline.statistics.block import Block, Parameters
-from suffice.pipeline.statistics.simulated_sums import code_counts
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.terms.declaration.fields import StatisticSpec
+from suffice.pipeline.terms.statistics.block import Block, Parameters
+from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.pipeline.statistics.measure import TableCounts
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.pipeline.terms.statistics.measure import TableCounts
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.declaration.fields import Positive
 from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
+from suffice.pipeline.terms.declaration.fields import Positive
 
 if TYPE_CHECKING:
     import numpy as np

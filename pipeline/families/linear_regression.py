@@ -16,40 +16,43 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
-from suffice.pipeline.distributions.normal_inverse_gamma_regression import (
-    NormalInverseGammaRegression,
-    RegressionDistribution,
-)
-from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.statistics import moment_columns
-from suffice.pipeline.statistics.lattice import DEFAULT_BITS
-from suffice.pipeline.statistics.moment_columns import is_linear, lattice_of
-from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
+from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
+    NormalInverseGammaRegression,
+    RegressionDistribution,
+)
+from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
+from suffice.pipeline.terms.declaration.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.terms.statistics import moment_columns
+from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of
+from suffice.pipeline.terms.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.distributions.moment_projection import Moments
-    from suffice.pipeline.distributions.regions import Region
-    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-    from suffice.pipeline.engines.multivariate.priors_of_columns import AnyNormalPrior, AnyRegressionPrior
     from suffice.pipeline.families.shared.contract import PredictorWorld
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.block import Block, Parameters
-    from suffice.pipeline.statistics.measure import MomentSums
-    from suffice.pipeline.statistics.sensitivity import Design
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.pipeline.math.distributions.regions import Region
+    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
+        AnyNormalPrior,
+        AnyRegressionPrior,
+    )
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.block import Block, Parameters
+    from suffice.pipeline.terms.statistics.measure import MomentSums
+    from suffice.pipeline.terms.statistics.sensitivity import Design
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -118,9 +121,9 @@ def default_predictor_prior(parameters: Parameters) -> SpreadNormalInverseWishar
 
 def plug_in(statistic: NoisyStatistic, prior: AnyRegressionPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
-    from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.moment_projection import project  # noqa: PLC0415
+    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
 
     sums, parameters = project(statistic), statistic.plan.parameters
     if isinstance(prior, NormalInverseGammaRegression):
@@ -146,7 +149,7 @@ def disjoint(
     Their rows are modelled as normal, and without an intercept as normal about 0; the default prior of their
     mean and covariance is that of a multivariate normal statistic.
     """
-    from suffice.pipeline.engines.multivariate.posterior import regression_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.multivariate.posterior import regression_posterior  # noqa: PLC0415 - consumers only
 
     chosen = predictor_prior or default_predictor_prior(statistics[0].plan.parameters)
     return regression_posterior(statistics, prior, n_priors, chosen)
@@ -170,7 +173,7 @@ def jax_likelihood(
     predictors: SpreadNormalInverseWishart,
 ) -> Any:
     """Return the log weight (n_cells,) of latent numbers; the predictors have the posterior's prior."""
-    from suffice.pipeline.engines.jax.two_moments import regression  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.two_moments import regression  # noqa: PLC0415 - an extra
 
     return regression(statistic, n_prior, predictors, given, latent)
 
@@ -183,7 +186,7 @@ def n_latent(parameters: Parameters) -> int:
 
 def region(parameters: Parameters) -> Region:
     """Return where the parameters of records within their bounds lie."""
-    from suffice.pipeline.distributions.regions import RegionOfRegression  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.regions import RegionOfRegression  # noqa: PLC0415 - consumers only
 
     return RegionOfRegression.of(parameters)
 
@@ -194,7 +197,7 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     Up to a constant, worked out in half ranges; `coefficient` is (..., k), the intercept last where there is
     one, and `variance` (...), in the columns' units; leading axes broadcast against the cells.
     """
-    from suffice.pipeline.distributions.scaling import Scaling, design_of  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.scaling import Scaling, design_of  # noqa: PLC0415 - consumers only
 
     scaling = Scaling.of(parameters)
     design = design_of(sums, parameters)

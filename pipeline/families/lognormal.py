@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.fields import (
+from suffice.pipeline.families import normal
+from suffice.pipeline.families.shared.contract import Family, UnitMoments
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.math.distributions.normal_inverse_gamma import (
+    NormalInverseGamma,
+    NormalInverseGammaDistribution,
+)
+from suffice.pipeline.terms.declaration.fields import (
     ColumnSpec,
     LatticeBits,
     MomentWeight,
@@ -22,29 +29,22 @@ from suffice.pipeline.declaration.fields import (
     NullsField,
     Positive,
 )
-from suffice.pipeline.distributions.normal_inverse_gamma import (
-    NormalInverseGamma,
-    NormalInverseGammaDistribution,
-)
-from suffice.pipeline.families import normal
-from suffice.pipeline.families.shared.contract import Family, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.statistics.lattice import DEFAULT_BITS
-from suffice.pipeline.statistics.moment_columns import n_moments
-from suffice.pipeline.statistics.simulated_sums import power_sums
-from suffice.pipeline.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
+from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.terms.statistics.moment_columns import n_moments
+from suffice.pipeline.terms.statistics.simulated_sums import power_sums
+from suffice.pipeline.terms.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.priors.mixtures import Mixture
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.block import Block, Parameters
-    from suffice.pipeline.statistics.measure import PowerSums
-    from suffice.pipeline.statistics.sensitivity import Design
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.priors.mixtures import Mixture
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.block import Block, Parameters
+    from suffice.pipeline.terms.statistics.measure import PowerSums
+    from suffice.pipeline.terms.statistics.sensitivity import Design
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 

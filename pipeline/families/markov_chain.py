@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.declaration.fields import Column, Count
-from suffice.pipeline.distributions.dirichlet import Dirichlet
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.counted_tables import default_prior, totals
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.statistics.block import Block, Parameters
-from suffice.pipeline.statistics.count_table import CountTable, Variable
-from suffice.pipeline.statistics.measure import TransitionCounts
-from suffice.pipeline.statistics.simulated_sums import transition_counts
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.terms.declaration.fields import Column, Count
+from suffice.pipeline.terms.statistics.block import Block, Parameters
+from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
+from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.simulated_sums import transition_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -107,8 +107,8 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     N is the number of transitions. How often each state is left has a flat prior over the states; that a
     state is entered about as often as it is left is not used.
     """
-    from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
-    from suffice.pipeline.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
+    from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
 
     released = statistic.plan.parameters.tables
     states, _ = released[0].shape
@@ -128,7 +128,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell; the states left have a flat prior, as in the posterior."""
-    from suffice.pipeline.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
 
     noisy = counted_tables.tables_of(statistic)
     probability = entries(given["probability"], len(noisy[0]), noisy[0][0].size)

@@ -14,37 +14,37 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.fields import LatticeBits, MomentWeight, StatisticSpec
-from suffice.pipeline.distributions.normal_inverse_wishart import (
-    NormalInverseWishart,
-    NormalInverseWishartDistribution,
-)
-from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-from suffice.pipeline.statistics import moment_columns
-from suffice.pipeline.statistics.lattice import DEFAULT_BITS
-from suffice.pipeline.statistics.moment_columns import lattice_of
-from suffice.pipeline.statistics.simulated_sums import moment_sums, normal_rows
+from suffice.pipeline.math.distributions.normal_inverse_wishart import (
+    NormalInverseWishart,
+    NormalInverseWishartDistribution,
+)
+from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+from suffice.pipeline.terms.declaration.fields import LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.terms.statistics import moment_columns
+from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.terms.statistics.moment_columns import lattice_of
+from suffice.pipeline.terms.statistics.simulated_sums import moment_sums, normal_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.distributions.moment_projection import Moments
-    from suffice.pipeline.distributions.regions import Region
-    from suffice.pipeline.engines.multivariate.priors_of_columns import AnyNormalPrior
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.block import Block, ColumnBounds, Parameters
-    from suffice.pipeline.statistics.measure import MomentSums
-    from suffice.pipeline.statistics.sensitivity import Design
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.pipeline.math.distributions.regions import Region
+    from suffice.pipeline.math.engines.multivariate.priors_of_columns import AnyNormalPrior
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Parameters
+    from suffice.pipeline.terms.statistics.measure import MomentSums
+    from suffice.pipeline.terms.statistics.sensitivity import Design
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -103,9 +103,9 @@ def prior_of_columns(columns: Sequence[ColumnBounds], *, linear: bool = True) ->
 
 def plug_in(statistic: NoisyStatistic, prior: AnyNormalPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
-    from suffice.pipeline.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.moment_projection import project  # noqa: PLC0415
+    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
 
     names = tuple(column.name for column in statistic.plan.parameters.columns)
     sums = project(statistic)
@@ -125,7 +125,7 @@ def disjoint(
     statistics: Sequence[NoisyStatistic], prior: AnyNormalPrior, n_priors: Sequence[NPrior]
 ) -> Distribution:
     """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
-    from suffice.pipeline.engines.multivariate.posterior import normal_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.multivariate.posterior import normal_posterior  # noqa: PLC0415 - consumers only
 
     return normal_posterior(statistics, prior, n_priors)
 
@@ -138,14 +138,14 @@ def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
 
 def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given means and a covariance."""
-    from suffice.pipeline.engines.jax.two_moments import columns  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.two_moments import columns  # noqa: PLC0415 - an extra
 
     return columns(statistic, n_prior, given, latent)
 
 
 def region(parameters: Parameters) -> Region:
     """Return where the parameters of records within their bounds lie."""
-    from suffice.pipeline.distributions.regions import RegionOfColumns  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.regions import RegionOfColumns  # noqa: PLC0415 - consumers only
 
     return RegionOfColumns.of(parameters)
 

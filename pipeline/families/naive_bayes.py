@@ -15,10 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 from pydantic import AfterValidator, model_validator
 
-from suffice.pipeline.declaration.fields import StatisticSpec
-from suffice.pipeline.distributions.dirichlet import Dirichlet
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
-from suffice.pipeline.distributions.simplex import project_simplex
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
@@ -29,22 +25,26 @@ from suffice.pipeline.families.shared.counted_tables import (
     totals,
 )
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.count_table import CountTable
-from suffice.pipeline.statistics.sensitivity import Design
-from suffice.pipeline.statistics.simulated_sums import table_counts
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.simplex import project_simplex
+from suffice.pipeline.terms.declaration.fields import StatisticSpec
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.count_table import CountTable
+from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.families.shared.counted_tables import VariableSpec
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.measure import TableCounts
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.measure import TableCounts
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -162,8 +162,8 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
-    from suffice.pipeline.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
+    from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
 
     of_class, *of_features = counted_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
     posterior = star_posterior(
@@ -184,7 +184,7 @@ def jax_likelihood(
     """Return the log likelihood of every cell, all tables with the same class counts as a margin."""
     import jax.numpy as jnp  # noqa: PLC0415 - an extra
 
-    from suffice.pipeline.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
 
     sizes = [table.size for table in estimated_tables(statistic.plan.parameters)]
     probability = entries(given["probability"], len(statistic.values), sum(sizes))

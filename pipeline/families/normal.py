@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.fields import (
+from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance, UnitMoments
+from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
+from suffice.pipeline.math.distributions.normal_inverse_gamma import (
+    NormalInverseGamma,
+    NormalInverseGammaDistribution,
+)
+from suffice.pipeline.terms.declaration.fields import (
     Bound,
     ColumnSpec,
     LatticeBits,
@@ -23,36 +30,29 @@ from suffice.pipeline.declaration.fields import (
     Nulls,
     NullsField,
 )
-from suffice.pipeline.distributions.normal_inverse_gamma import (
-    NormalInverseGamma,
-    NormalInverseGammaDistribution,
-)
-from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.released.noise_distribution import NoisyTotals
-from suffice.pipeline.statistics.beyond_bounds import normal_outside
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity, combination
-from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
-from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.statistics.moment_columns import first_moment, n_moments
-from suffice.pipeline.statistics.normal_sums import NormalSums
-from suffice.pipeline.statistics.sensitivity import Design, minimal_moments, moments_between_ends
-from suffice.pipeline.statistics.simulated_sums import power_sums
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity, combination
+from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
+from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
+from suffice.pipeline.terms.statistics.moment_columns import first_moment, n_moments
+from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, moments_between_ends
+from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
-    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.beyond_bounds import Outside
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
-    from suffice.pipeline.statistics.transforms import Transform
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Floats
 
 
@@ -156,7 +156,7 @@ def parameters(spec: NormalSpec) -> Parameters:
 
 def default_prior(parameters: Parameters) -> ScaleMixture:
     """Return a prior centred in the interval, of any standard deviation up to about its half range."""
-    from suffice.pipeline.priors.mixtures import ScaleMixture  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.priors.mixtures import ScaleMixture  # noqa: PLC0415 - consumers only
 
     return ScaleMixture(float(parameters.lower or 0), float(parameters.upper or 0))
 
@@ -210,13 +210,13 @@ def noisy_moments(
     matters for few ``lattice_bits`` and is taken into account. Columns that vary by less than a step do not
     follow the model.
     """
-    from suffice.pipeline.engines.normal.noisy_moments import (  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.normal.noisy_moments import (  # noqa: PLC0415 - consumers only
         BERNSTEIN,
         MOMENTS,
         MomentsPrior,
         NoisyMoments,
     )
-    from suffice.pipeline.priors.mixtures import Mixture  # noqa: PLC0415 - as above
+    from suffice.pipeline.math.priors.mixtures import Mixture  # noqa: PLC0415 - as above
 
     steps = 1 << (statistic.plan.parameters.lattice_bits or DEFAULT_BITS)
     minimal = statistic.plan.design is Design.MINIMAL
@@ -263,8 +263,8 @@ def noise_aware(
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Distribution:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.engines.normal.distribution import MomentsDistribution  # noqa: PLC0415
-    from suffice.pipeline.engines.normal.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.normal.distribution import MomentsDistribution  # noqa: PLC0415
+    from suffice.pipeline.math.engines.normal.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
 
     centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))
@@ -273,7 +273,7 @@ def noise_aware(
 
 def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given a mean and a variance."""
-    from suffice.pipeline.engines.jax.two_moments import one_column  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.two_moments import one_column  # noqa: PLC0415 - an extra
 
     # Of a prior of the parameters a likelihood takes nothing: any will do.
     noisy = noisy_moments(statistic, default_prior(statistic.plan.parameters), n_prior)

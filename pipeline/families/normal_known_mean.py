@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.fields import Bound, Positive
 from suffice.pipeline.families.shared.gamma_sums import scale_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
-from suffice.pipeline.statistics.lattice import require_interval
-from suffice.pipeline.statistics.transforms import Shape, Transform
+from suffice.pipeline.terms.declaration.fields import Bound, Positive
+from suffice.pipeline.terms.statistics.lattice import require_interval
+from suffice.pipeline.terms.statistics.transforms import Shape, Transform
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

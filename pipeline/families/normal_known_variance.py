@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.declaration.fields import Bound, Positive
-from suffice.pipeline.distributions.normal import Normal, NormalDistribution
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
-from suffice.pipeline.statistics.beyond_bounds import Outside, normal_outside
-from suffice.pipeline.statistics.lattice import Quantiser, require_interval
+from suffice.pipeline.math.distributions.normal import Normal, NormalDistribution
+from suffice.pipeline.terms.declaration.fields import Bound, Positive
+from suffice.pipeline.terms.statistics.beyond_bounds import Outside, normal_outside
+from suffice.pipeline.terms.statistics.lattice import Quantiser, require_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.jax.totals import Total
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.statistics.block import Parameters
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.engines.jax.totals import Total
+    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats
 
 
@@ -79,7 +79,7 @@ def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Distribution:
 
 def marginal(prior: Normal, parameters: Parameters) -> Marginal:
     """Return the normal distribution of the total."""
-    from suffice.pipeline.engines.one_sum.marginals import NormalNormal  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.marginals import NormalNormal  # noqa: PLC0415 - consumers only
 
     variance = float(parameters.constants["variance"])
     return NormalNormal(loc=prior.loc, scale=prior.scale, variance=variance)
@@ -100,7 +100,7 @@ def natural(
 
 def in_jax(mean: Any, n: Any, parameters: Parameters) -> Total:
     """Return the normal distribution of the total."""
-    from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
 
     lower, _ = bounds(parameters)
     return totals.Normal(n * (mean - lower), n * float(parameters.constants["variance"]))

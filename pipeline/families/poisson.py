@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.declaration.fields import Count
-from suffice.pipeline.distributions.gamma import Gamma, GammaDistribution
-from suffice.pipeline.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.families.shared.clipped_record import counting
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, one_sum_family
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
-from suffice.pipeline.statistics.beyond_bounds import poisson_outside
-from suffice.pipeline.statistics.clipped_counts import clipped_poisson
+from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
+from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.terms.declaration.fields import Count
+from suffice.pipeline.terms.statistics.beyond_bounds import poisson_outside
+from suffice.pipeline.terms.statistics.clipped_counts import clipped_poisson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.jax.totals import Total
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.statistics.beyond_bounds import Outside
-    from suffice.pipeline.statistics.block import Parameters
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.engines.jax.totals import Total
+    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats
 
 
@@ -57,7 +57,7 @@ def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
 
 def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
     """Return the negative binomial distribution of the total."""
-    from suffice.pipeline.engines.one_sum.marginals import GammaPoisson  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.marginals import GammaPoisson  # noqa: PLC0415 - consumers only
 
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
 
@@ -79,7 +79,7 @@ def natural(
 
 def in_jax(rate: Any, n: Any, _parameters: Parameters) -> Total:
     """Return the Poisson distribution of the total."""
-    from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
 
     return totals.Poisson(n * rate)
 

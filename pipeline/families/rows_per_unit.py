@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.fields import Boolean, Count, StatisticSpec
-from suffice.pipeline.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared.contract import Absent, Family
 from suffice.pipeline.families.shared.example import Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
-from suffice.pipeline.released.noise_distribution import NoisyTotals
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.sensitivity import Design
-from suffice.pipeline.statistics.simulated_sums import SimulatedSums, code_counts
-from suffice.pipeline.statistics.unit_measures import RowCounts
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
+from suffice.pipeline.terms.declaration.fields import Boolean, Count, StatisticSpec
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums, code_counts
+from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 
@@ -140,7 +140,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
             )
             raise UsageError(message)
         return categorical.noise_aware(statistic, prior, n_prior)
-    from suffice.pipeline.engines.left_out_share import NoisyRowTotals, RowShares  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.left_out_share import NoisyRowTotals, RowShares  # noqa: PLC0415 - consumers only
 
     kept, left_out = _concentration(statistic, prior).tolist()
     return RowShares.of(
@@ -172,7 +172,7 @@ def simulate(
     """Draw histograms; or totals with these shares of rows, up to rounding to whole rows."""
     if spec.histogram:
         return code_counts(sizes, truth, rng)
-    from suffice.pipeline.engines.left_out_share import draw_rows  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.left_out_share import draw_rows  # noqa: PLC0415 - consumers only
 
     drawn = draw_rows(sizes.astype(np.float64), truth[:, 1], spec.max_rows, spec.upper, rng)
     sums = drawn.astype(np.int64).astype(object)

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.declaration.domains import (
+from suffice.pipeline.spec.terms import check_window
+from suffice.pipeline.terms.declaration.domains import (
     period_end,
     period_label,
     period_labels,
     period_start,
 )
-from suffice.pipeline.declaration.time_zones import UTC
-from suffice.pipeline.declaration.zone_days import day_start
-from suffice.pipeline.spec.terms import check_window
+from suffice.pipeline.terms.declaration.time_zones import UTC
+from suffice.pipeline.terms.declaration.zone_days import day_start
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.terms import Terms, Window

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import ValidationError
 
 from suffice.errors import SpecError
-from suffice.pipeline.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
-from suffice.pipeline.declaration.derived_column import DerivedColumn
-from suffice.pipeline.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
-from suffice.pipeline.declaration.domains import (
+from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
+from suffice.pipeline.spec.sampled import check_sample, refuse_sample
+from suffice.pipeline.terms.declaration.complaints import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
+from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
+from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     MOST_PERIODS,
     too_many_cells,
     too_many_periods,
 )
-from suffice.pipeline.declaration.fields import RowsOf, SpecModel, statistic_name
-from suffice.pipeline.declaration.sample_entry import sample_entry
-from suffice.pipeline.declaration.source_specs import source_model
-from suffice.pipeline.families import FAMILIES, NO_SUMS
-from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
-from suffice.pipeline.spec.sampled import check_sample, refuse_sample
-from suffice.pipeline.statistics.measure import LatticeColumn
-from suffice.pipeline.statistics.side_column import N_SIDES
+from suffice.pipeline.terms.declaration.fields import RowsOf, SpecModel, statistic_name
+from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.source_specs import source_model
+from suffice.pipeline.terms.statistics.measure import LatticeColumn
+from suffice.pipeline.terms.statistics.side_column import N_SIDES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.declaration.document import Document
-    from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.document import Document
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
 
 _MOST_TOTAL_ROWS = 10**15
 _MOST_STATISTICS = 1000

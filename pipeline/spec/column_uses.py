@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.declaration.derived_column import Input
-from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.declaration.fields import ColumnSpec
-from suffice.pipeline.declaration.type_family import ANY_FAMILY, DATES, NUMBERS, TypeFamily
-from suffice.pipeline.declaration.wording import shortened_name
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.statistics.measure import CodeColumn, orders_of
+from suffice.pipeline.terms.declaration.derived_column import Input
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.fields import ColumnSpec
+from suffice.pipeline.terms.declaration.type_family import ANY_FAMILY, DATES, NUMBERS, TypeFamily
+from suffice.pipeline.terms.declaration.wording import shortened_name
+from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.domains import Domain
 
 _BY_DOMAIN = {
     DomainKind.LIST: ANY_FAMILY,

@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import SchemaError
-from suffice.pipeline.declaration.csv_spec import ColumnType, CsvSpec
-from suffice.pipeline.declaration.data_contract import DelimitedForm
-from suffice.pipeline.declaration.fields import UnitNulls, UnitType
-from suffice.pipeline.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.declaration.type_family import ColumnFamily, TypeFamily
-from suffice.pipeline.declaration.wording import shortened_name
 from suffice.pipeline.spec.column_uses import column_uses
+from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
+from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
+from suffice.pipeline.terms.declaration.fields import UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
+from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
+from suffice.pipeline.terms.declaration.wording import shortened_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.declaration.data_contract import DataContract
-    from suffice.pipeline.declaration.derived_column import Input
-    from suffice.pipeline.declaration.hive_columns import HiveColumn
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.derived_column import Input
+    from suffice.pipeline.terms.declaration.hive_columns import HiveColumn
 
 LOOSE_KINDS = frozenset({ParquetSpec.kind, CsvSpec.kind})
 """Kinds of sources whose files alone say what they hold: no catalogue does."""

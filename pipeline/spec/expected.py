@@ -14,20 +14,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.derived_columns import read_derived
-from suffice.pipeline.declaration.domains import Domain, DomainKind, period_end, period_start
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.expectation import ROW_FITS, SUFFIX
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import Plan, compile_plan, measures
-from suffice.pipeline.statistics.measure import columns_of
+from suffice.pipeline.terms.declaration.derived_columns import read_derived
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.expectation import ROW_FITS, SUFFIX
+from suffice.pipeline.terms.statistics.measure import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 STATISTIC = "expected"
 TRUE = "true"

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.domains import Every, is_period, period_end, period_start
-from suffice.pipeline.declaration.exact_numbers import MICRO, format_epsilon
 from suffice.pipeline.spec.terms import ROW
+from suffice.pipeline.terms.declaration.domains import Every, is_period, period_end, period_start
+from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,36 +8,36 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
-from suffice.pipeline.declaration.exact_numbers import (
-    LARGEST_SCALE,
-    format_epsilon,
-    scale_rounded_up,
-)
-from suffice.pipeline.declaration.fields import RowsOf
-from suffice.pipeline.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.counted_clipping import measure_counting
 from suffice.pipeline.families.shared.within_unit import block_within, measure_within
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.sampled import compile_sample
 from suffice.pipeline.spec.spec import require_spec
-from suffice.pipeline.statistics.counted_clipping import beside_sums
-from suffice.pipeline.statistics.measure import columns_of
-from suffice.pipeline.statistics.sensitivity import Design, NeighboringRelation
-from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
+from suffice.pipeline.terms.declaration.exact_numbers import (
+    LARGEST_SCALE,
+    format_epsilon,
+    scale_rounded_up,
+)
+from suffice.pipeline.terms.declaration.fields import RowsOf
+from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
+from suffice.pipeline.terms.statistics.counted_clipping import beside_sums
+from suffice.pipeline.terms.statistics.measure import columns_of
+from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
+from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from suffice.pipeline.declaration.derived_column import DerivedColumn
-    from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.declaration.durations import Duration
-    from suffice.pipeline.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.spec.terms import Terms
-    from suffice.pipeline.statistics.block import Block
-    from suffice.pipeline.statistics.measure import Measure
-    from suffice.pipeline.statistics.within_unit import WithinUnit
+    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.declaration.durations import Duration
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
+    from suffice.pipeline.terms.statistics.block import Block
+    from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.within_unit import WithinUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
-from suffice.pipeline.released.text_table import text_table
-from suffice.pipeline.statistics.sample_plan import SCORE_BITS
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.released.text_table import text_table
+from suffice.pipeline.terms.statistics.sample_plan import SCORE_BITS
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.statistics.count_table import Label
-    from suffice.pipeline.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.count_table import Label
+    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 MANY_CANDIDATES = 10**8
 """From here on drawing takes minutes, and the plan says about how long."""

@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import SpecError
-from suffice.pipeline.declaration.document import Document, read_mapping
-from suffice.pipeline.declaration.domain_entries import domain_size
-from suffice.pipeline.declaration.domains import MOST_PERIODS
-from suffice.pipeline.declaration.exact_numbers import parse_decimal
-from suffice.pipeline.declaration.fields import LARGEST_SHARE, SMALLEST_SHARE
 from suffice.pipeline.spec.checking import (
     LARGEST_PLAN,
     MOST_COMPONENTS,
@@ -34,13 +29,18 @@ from suffice.pipeline.spec.checking import (
 from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
 from suffice.pipeline.spec.sampled import with_prior
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
+from suffice.pipeline.terms.declaration.document import Document, read_mapping
+from suffice.pipeline.terms.declaration.domain_entries import domain_size
+from suffice.pipeline.terms.declaration.domains import MOST_PERIODS
+from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
+from suffice.pipeline.terms.declaration.fields import LARGEST_SHARE, SMALLEST_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.spec.declared_order import DeclaredOrder
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 _ORIGIN = "plan"
 _MOST_CONTAINERS = 100_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import PriorError, SpecError
-from suffice.pipeline.declaration.domains import MOST_CELLS
-from suffice.pipeline.declaration.exact_numbers import format_number
-from suffice.pipeline.declaration.sample_entry import sample_entry
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.priors.on_points import canonical_prior, log_prior_on_points
-from suffice.pipeline.statistics.sample_plan import (
+from suffice.pipeline.math.priors.on_points import canonical_prior, log_prior_on_points
+from suffice.pipeline.terms.declaration.domains import MOST_CELLS
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.statistics.sample_plan import (
     LARGEST_RANGE,
     LARGEST_SAMPLE_SCALE,
     SamplePlan,
@@ -23,12 +23,12 @@ from suffice.pipeline.statistics.sample_plan import (
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from suffice.pipeline.declaration.document import Document
-    from suffice.pipeline.declaration.fields import StatisticSpec
-    from suffice.pipeline.declaration.sample_entry import SampleEntry
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.statistics.sample_scores import ScoreTables
-    from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+    from suffice.pipeline.terms.declaration.document import Document
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.declaration.sample_entry import SampleEntry
+    from suffice.pipeline.terms.statistics.sample_scores import ScoreTables
+    from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 
 def refuse_sample(document: Document, name: str, family: Family) -> None:

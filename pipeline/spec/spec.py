@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import PlainValidator, ValidationError
 
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.declaration.document import Document, read_file, read_mapping
-from suffice.pipeline.declaration.domain_entries import domain_size
-from suffice.pipeline.declaration.domains import MOST_PERIODS, too_many_periods
-from suffice.pipeline.declaration.expectation import ROW_FITS, SUFFIX, Expectation
-from suffice.pipeline.declaration.fields import LONGEST_NAME
-from suffice.pipeline.declaration.source_spec import SourceSpec
-from suffice.pipeline.declaration.source_specs import parse_source
 from suffice.pipeline.spec.checking import (
     LARGEST_PLAN,
     MOST_COMPONENTS,
@@ -31,11 +24,18 @@ from suffice.pipeline.spec.checking import (
 )
 from suffice.pipeline.spec.sampled import with_prior
 from suffice.pipeline.spec.terms import Terms
+from suffice.pipeline.terms.declaration.document import Document, read_file, read_mapping
+from suffice.pipeline.terms.declaration.domain_entries import domain_size
+from suffice.pipeline.terms.declaration.domains import MOST_PERIODS, too_many_periods
+from suffice.pipeline.terms.declaration.expectation import ROW_FITS, SUFFIX, Expectation
+from suffice.pipeline.terms.declaration.fields import LONGEST_NAME
+from suffice.pipeline.terms.declaration.source_spec import SourceSpec
+from suffice.pipeline.terms.declaration.source_specs import parse_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
 
 
 class Spec(Terms):

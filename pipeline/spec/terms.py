@@ -12,11 +12,12 @@ from typing import Annotated, Self
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from suffice.errors import SpecError
-from suffice.pipeline.declaration.derived_column import DerivedColumn
-from suffice.pipeline.declaration.domain_entries import domain_size, parse_domain
-from suffice.pipeline.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
-from suffice.pipeline.declaration.durations import Duration, DurationField, read_duration
-from suffice.pipeline.declaration.fields import (
+from suffice.pipeline.spec.editions import MOST_AMENDMENTS
+from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
+from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
+from suffice.pipeline.terms.declaration.durations import Duration, DurationField, read_duration
+from suffice.pipeline.terms.declaration.fields import (
     Column,
     ColumnUnit,
     Epsilon,
@@ -30,11 +31,10 @@ from suffice.pipeline.declaration.fields import (
     canonical,
     label_name,
 )
-from suffice.pipeline.declaration.scalars import read_choice
-from suffice.pipeline.declaration.time_zones import UTC, TimeZone
-from suffice.pipeline.declaration.zone_days import window_grid
-from suffice.pipeline.spec.editions import MOST_AMENDMENTS
-from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+from suffice.pipeline.terms.declaration.scalars import read_choice
+from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone
+from suffice.pipeline.terms.declaration.zone_days import window_grid
+from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 ALL = "all"
 """The window label of a spec without windows."""

@@ -31,10 +31,10 @@ from scripts.schemas.shapes import (
     of_model,
     or_null,
 )
-from suffice.pipeline.declaration.derived_columns import KINDS
+from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.publication.request import Request
 from suffice.pipeline.spec.terms import Privacy, Window
+from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.manifest_model import PublicationManifest
 from suffice.storage.releases.manifest_model import Stated

@@ -26,7 +26,7 @@ from scripts.schemas.shapes import (
     of_dataclass,
     or_null,
 )
-from suffice.pipeline.declaration.data_contract import DataContract
+from suffice.pipeline.terms.declaration.data_contract import DataContract
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.operations.adoption import Adoption
 from suffice.storage.operations.recovery import Action

@@ -22,7 +22,7 @@ from scripts.schemas.shapes import (
     or_null,
     rows,
 )
-from suffice.pipeline.models.fit_settings import PROJECTIONS, SAMPLERS
+from suffice.pipeline.ask.models.fit_settings import PROJECTIONS, SAMPLERS
 
 _fit: Schema = {
     "source": SOURCE,

@@ -44,7 +44,7 @@ from scripts.schemas.shapes import (
 from suffice.cataloguing.catalogue import Catalogue
 from suffice.doctor.contract import State
 from suffice.monitoring.counting import KINDS
-from suffice.pipeline.declaration.data_contract import DataContract
+from suffice.pipeline.terms.declaration.data_contract import DataContract
 from suffice.releasing.gap_report import AmendmentState, WindowState
 from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE

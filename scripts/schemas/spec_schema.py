@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from suffice.pipeline.declaration.derived_columns import KINDS
-from suffice.pipeline.declaration.fields import ColumnUnit
-from suffice.pipeline.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.spec import Spec
+from suffice.pipeline.terms.declaration.derived_columns import KINDS
+from suffice.pipeline.terms.declaration.fields import ColumnUnit
+from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
 
 if TYPE_CHECKING:
     from pydantic_core import core_schema

@@ -13,16 +13,16 @@ from scripts.vectors.reference import (
     n_prior_of,
     sum_marginals,
 )
+from suffice.pipeline.ask.posterior.cells import cells_of
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.cells import cells_of
-from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
-from suffice.pipeline.priors.mixtures import SpreadGamma
-from suffice.pipeline.released.within_unit import rows_alone
+from suffice.pipeline.math.priors.mixtures import SpreadGamma
+from suffice.pipeline.terms.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
     from scripts.vectors.specs import Asked
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
 DIGITS = 10
 """Significant digits that are written; readers are held to eight."""

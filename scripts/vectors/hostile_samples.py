@@ -21,8 +21,8 @@ from scripts.vectors.damage import (
     with_file,
     with_manifest,
 )
-from suffice.pipeline.declaration.exact_numbers import format_number
-from suffice.pipeline.statistics.sample_plan import LARGEST_RANGE, LARGEST_SAMPLE_SCALE, smallest_scale
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.statistics.sample_plan import LARGEST_RANGE, LARGEST_SAMPLE_SCALE, smallest_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import optimize, special, stats
 
-from suffice.pipeline.distributions.beta import BetaDistribution
-from suffice.pipeline.distributions.gamma import GammaDistribution
-from suffice.pipeline.distributions.inverse_gamma import InverseGammaDistribution
-from suffice.pipeline.distributions.normal import NormalDistribution
-from suffice.pipeline.distributions.within_limits import NEGLIGIBLE
-from suffice.pipeline.engines.one_sum.marginals import Support
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.priors.mixtures import Mixture
-from suffice.pipeline.priors.record_count import Fixed, Reciprocal, parse_n_prior
-from suffice.pipeline.statistics.sensitivity import Design
+from suffice.pipeline.math.distributions.beta import BetaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.normal import NormalDistribution
+from suffice.pipeline.math.distributions.within_limits import NEGLIGIBLE
+from suffice.pipeline.math.engines.one_sum.marginals import Support
+from suffice.pipeline.math.priors.mixtures import Mixture
+from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, parse_n_prior
+from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 LEVELS = (0.025, 0.5, 0.975)

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 from scripts.vectors.rows import read_rows
 from scripts.vectors.samples import drawn_points, records_and_totals
 from scripts.vectors.specs import VALID, VectorSpec
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
-from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.editions import AmendedRelease
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.declaration.sample_entry import sample_entry
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.priors.on_points import log_prior_on_points
+from suffice.pipeline.math.priors.on_points import log_prior_on_points
 from suffice.pipeline.spec.sampled import tables_of
+from suffice.pipeline.terms.declaration.sample_entry import sample_entry
 
 if TYPE_CHECKING:
     import random
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.declaration.fields import StatisticSpec
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
 def records_and_totals(

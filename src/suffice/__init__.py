@@ -15,30 +15,32 @@ if TYPE_CHECKING:
     from suffice.auditing.result import Audit
     from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
-    from suffice.pipeline.calibration.calibrate import calibrate
-    from suffice.pipeline.calibration.result import Calibration
-    from suffice.pipeline.distributions.beta import Beta
-    from suffice.pipeline.distributions.dirichlet import Dirichlet
-    from suffice.pipeline.distributions.gamma import Gamma
-    from suffice.pipeline.distributions.inverse_gamma import InverseGamma
-    from suffice.pipeline.distributions.normal import Normal
-    from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
-    from suffice.pipeline.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
-    from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
-    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-    from suffice.pipeline.distributions.spread_regression import SpreadNormalInverseGammaRegression
-    from suffice.pipeline.planning.beside_sample import beside_sample
-    from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon
-    from suffice.pipeline.pooling.comparison import compare
-    from suffice.pipeline.pooling.pool import pool
-    from suffice.pipeline.pooling.prior_comparison import compare_priors
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.pooling.roll_up import roll_up
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.priors.density import Density
-    from suffice.pipeline.priors.joint_density import Independent, JointDensity
-    from suffice.pipeline.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
-    from suffice.pipeline.priors.record_count import Reciprocal, Uniform
+    from suffice.pipeline.ask.calibration.calibrate import calibrate
+    from suffice.pipeline.ask.calibration.result import Calibration
+    from suffice.pipeline.ask.planning.beside_sample import beside_sample
+    from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
+    from suffice.pipeline.ask.pooling.comparison import compare
+    from suffice.pipeline.ask.pooling.pool import pool
+    from suffice.pipeline.ask.pooling.prior_comparison import compare_priors
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.pooling.roll_up import roll_up
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.beta import Beta
+    from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+    from suffice.pipeline.math.distributions.gamma import Gamma
+    from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+    from suffice.pipeline.math.distributions.normal import Normal
+    from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+    from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
+        NormalInverseGammaRegression,
+    )
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
+    from suffice.pipeline.math.priors.density import Density
+    from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
+    from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
+    from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
     from suffice.pipeline.spec.spec import Spec, load_spec
@@ -106,58 +108,61 @@ _HOMES = {
     "Audit": ("suffice.auditing.result", "Audit"),
     "audit": ("suffice.auditing.audit", "audit"),
     "SufficeError": ("suffice.errors", "SufficeError"),
-    "Calibration": ("suffice.pipeline.calibration.result", "Calibration"),
-    "calibrate": ("suffice.pipeline.calibration.calibrate", "calibrate"),
+    "Calibration": ("suffice.pipeline.ask.calibration.result", "Calibration"),
+    "calibrate": ("suffice.pipeline.ask.calibration.calibrate", "calibrate"),
     "catalogue": ("suffice.cataloguing.catalogue", "catalogue"),
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
-    "compare": ("suffice.pipeline.pooling.comparison", "compare"),
-    "compare_priors": ("suffice.pipeline.pooling.prior_comparison", "compare_priors"),
-    "pool": ("suffice.pipeline.pooling.pool", "pool"),
-    "roll_up": ("suffice.pipeline.pooling.roll_up", "roll_up"),
-    "Density": ("suffice.pipeline.priors.density", "Density"),
-    **{prior: ("suffice.pipeline.priors.joint_density", prior) for prior in ("Independent", "JointDensity")},
+    "compare": ("suffice.pipeline.ask.pooling.comparison", "compare"),
+    "compare_priors": ("suffice.pipeline.ask.pooling.prior_comparison", "compare_priors"),
+    "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
+    "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
+    "Density": ("suffice.pipeline.math.priors.density", "Density"),
     **{
-        prior: ("suffice.pipeline.priors.mixtures", prior)
+        prior: ("suffice.pipeline.math.priors.joint_density", prior)
+        for prior in ("Independent", "JointDensity")
+    },
+    **{
+        prior: ("suffice.pipeline.math.priors.mixtures", prior)
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
     },
-    "Posterior": ("suffice.pipeline.posterior.posterior", "Posterior"),
-    "Release": ("suffice.pipeline.pooling.release", "Release"),
+    "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
+    "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),
     "load_spec": ("suffice.pipeline.spec.spec", "load_spec"),
     "rehearse": ("suffice.releasing.rehearsal", "rehearse"),
     "release": ("suffice.releasing.release", "run_release"),
     "backfill": ("suffice.releasing.backfill", "backfill"),
     "status": ("suffice.releasing.gap_report", "status"),
-    "beside_sample": ("suffice.pipeline.planning.beside_sample", "beside_sample"),
-    "smallest_epsilon": ("suffice.pipeline.planning.smallest_epsilon", "smallest_epsilon"),
+    "beside_sample": ("suffice.pipeline.ask.planning.beside_sample", "beside_sample"),
+    "smallest_epsilon": ("suffice.pipeline.ask.planning.smallest_epsilon", "smallest_epsilon"),
     "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),
     "open_publication": ("suffice.storage.publications.publication_store", "open_publication"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),
-    "Beta": ("suffice.pipeline.distributions.beta", "Beta"),
-    "Dirichlet": ("suffice.pipeline.distributions.dirichlet", "Dirichlet"),
-    "Gamma": ("suffice.pipeline.distributions.gamma", "Gamma"),
-    "InverseGamma": ("suffice.pipeline.distributions.inverse_gamma", "InverseGamma"),
-    "Normal": ("suffice.pipeline.distributions.normal", "Normal"),
-    "NormalInverseGamma": ("suffice.pipeline.distributions.normal_inverse_gamma", "NormalInverseGamma"),
+    "Beta": ("suffice.pipeline.math.distributions.beta", "Beta"),
+    "Dirichlet": ("suffice.pipeline.math.distributions.dirichlet", "Dirichlet"),
+    "Gamma": ("suffice.pipeline.math.distributions.gamma", "Gamma"),
+    "InverseGamma": ("suffice.pipeline.math.distributions.inverse_gamma", "InverseGamma"),
+    "Normal": ("suffice.pipeline.math.distributions.normal", "Normal"),
+    "NormalInverseGamma": ("suffice.pipeline.math.distributions.normal_inverse_gamma", "NormalInverseGamma"),
     "NormalInverseGammaRegression": (
-        "suffice.pipeline.distributions.normal_inverse_gamma_regression",
+        "suffice.pipeline.math.distributions.normal_inverse_gamma_regression",
         "NormalInverseGammaRegression",
     ),
     "SpreadNormalInverseGammaRegression": (
-        "suffice.pipeline.distributions.spread_regression",
+        "suffice.pipeline.math.distributions.spread_regression",
         "SpreadNormalInverseGammaRegression",
     ),
     "SpreadNormalInverseWishart": (
-        "suffice.pipeline.distributions.spread_normal_inverse_wishart",
+        "suffice.pipeline.math.distributions.spread_normal_inverse_wishart",
         "SpreadNormalInverseWishart",
     ),
     "NormalInverseWishart": (
-        "suffice.pipeline.distributions.normal_inverse_wishart",
+        "suffice.pipeline.math.distributions.normal_inverse_wishart",
         "NormalInverseWishart",
     ),
-    **{prior: ("suffice.pipeline.priors.record_count", prior) for prior in ("Reciprocal", "Uniform")},
+    **{prior: ("suffice.pipeline.math.priors.record_count", prior) for prior in ("Reciprocal", "Uniform")},
 }
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from suffice.pipeline.models.chain import Chain, chain
-from suffice.pipeline.models.classification import Classification, Score
-from suffice.pipeline.models.classifier import Classifier, classifier
-from suffice.pipeline.models.drawn_quantity import DrawnQuantity
-from suffice.pipeline.models.hidden_markov import hidden_markov
-from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
-from suffice.pipeline.models.network import Conditional, Network, network
-from suffice.pipeline.models.regression import Prediction, Regression, regression
-from suffice.pipeline.models.state_comparison import StateComparison
+from suffice.pipeline.ask.models.chain import Chain, chain
+from suffice.pipeline.ask.models.classification import Classification, Score
+from suffice.pipeline.ask.models.classifier import Classifier, classifier
+from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
+from suffice.pipeline.ask.models.hidden_markov import hidden_markov
+from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.pipeline.ask.models.network import Conditional, Network, network
+from suffice.pipeline.ask.models.regression import Prediction, Regression, regression
+from suffice.pipeline.ask.models.state_comparison import StateComparison
 
 __all__ = [
     "Chain",

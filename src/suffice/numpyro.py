@@ -42,12 +42,12 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("suffice.numpyro", "numpyro") from None
 
-from suffice.pipeline.numpyro_likelihoods import observed
+from suffice.pipeline.ask.numpyro import observed
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
 def observe(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import GuaranteeError, UsageError
-from suffice.pipeline.declaration.zone_days import read_grid
+from suffice.pipeline.terms.declaration.zone_days import read_grid
 from suffice.storage.ledger.charge import ALL
 from suffice.storage.ledger.guards import is_guarded
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import ChargeRequest
 
 NEIGHBORING = ("add_or_remove_one", "replace_one")

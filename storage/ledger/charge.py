@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, micro_epsilon
 from suffice.pipeline.spec.editions import MOST_AMENDMENTS, AmendedRelease, edition
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, micro_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

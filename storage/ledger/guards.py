@@ -13,7 +13,7 @@ from suffice.errors import GuaranteeError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Terms
 
 UNGUARDED = (

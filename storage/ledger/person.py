@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.domains import Every
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.zone_days import window_grid
 from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
+from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.zone_days import window_grid
 from suffice.storage.ledger.account import ROW
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from suffice.errors import (
     SpecChangedError,
     WrongStoreError,
 )
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.editions import AmendedRelease
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.ledger import LEASE

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.releases.descriptions import describe
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import locate

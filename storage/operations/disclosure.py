@@ -10,9 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.domains import Every
-from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.person import of_release
+from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from suffice.errors import (
     StorageError,
     StoreError,
 )
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.operations.publishing import forget
 from suffice.storage.operations.settling import abandon, remove_orphans

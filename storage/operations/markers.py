@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.chain import EntryKind, PublicEntry, public_entry
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.export import public_fields, read_fields

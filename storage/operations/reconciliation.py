@@ -20,9 +20,9 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
-from suffice.pipeline.declaration.domains import Every, is_period
-from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.pipeline.spec.editions import MOST_AMENDMENTS, edition
+from suffice.pipeline.terms.declaration.domains import Every, is_period
+from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import ALL, ChargeState, check_name, release_id
 from suffice.storage.ledger.reconciliation import LostCharge, Reconciled

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ChargeInProgressError, ChargeLostError, SpoolError, SufficeError, WrongStoreError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.editions import edition
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import LIVE, ChargeState, label
 from suffice.storage.ledger.holder import is_held
 from suffice.storage.ledger.rerun import in_progress_error

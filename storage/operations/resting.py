@@ -17,7 +17,7 @@ from suffice.storage.signatures.keys import pinned_keys
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from suffice.pipeline.released.withdrawal import Withdrawal
+    from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.publications.manifest_model import RestsOn
     from suffice.storage.publications.publication import Publication

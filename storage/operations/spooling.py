@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.releases.spool_entry import SpoolEntry
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import PublicationCorruptError, SignatureError
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.publications.layout import MANIFEST, RECEIPT, read_path
 from suffice.storage.signatures.signing import signature_status
 

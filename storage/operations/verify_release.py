@@ -20,7 +20,7 @@ from suffice.storage.signatures.signing import check_signature, signature_status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.released.withdrawal import Withdrawal
+    from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.location import Location
     from suffice.storage.releases.manifest_model import Manifest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.objects.probe import is_left_probe
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.operations.verify_ledger import compare_with_store

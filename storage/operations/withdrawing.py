@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from suffice.pipeline.released.withdrawal import Withdrawal
+    from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.storage.signatures.signing import Signer
 
 

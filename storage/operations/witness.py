@@ -20,7 +20,7 @@ from suffice.errors import (
     SufficeWarning,
     UsageError,
 )
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.chain import Head
 from suffice.storage.objects.address import read_address
 

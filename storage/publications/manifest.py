@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import PublicationCorruptError, UsageError
-from suffice.pipeline.declaration import canonical_json
-from suffice.pipeline.publication.request import Request
+from suffice.pipeline.ask.publication.request import Request
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.publications.manifest_model import FORMAT_VERSION, PublicationManifest
 from suffice.storage.releases.manifest import checksum, software_versions
 from suffice.storage.signatures.signing import PUBLICATION

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import PublicationCorruptError, UsageError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.publications.manifest_model import PublishedEntry
 
 if TYPE_CHECKING:

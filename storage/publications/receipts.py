@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SignatureError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.publications.layout import RECEIPT
 from suffice.storage.signatures.signing import PART, check_signature, is_signature_value
 

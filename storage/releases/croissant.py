@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.citation import citation
 from suffice.storage.releases.description_texts import (
     columns_of,

@@ -10,8 +10,8 @@ import hashlib
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.storage.releases.description_texts import (
     columns_of,
     created,
@@ -24,8 +24,8 @@ from suffice.storage.releases.description_texts import (
 )
 
 if TYPE_CHECKING:
-    from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.manifest_model import Manifest
 
 MOST_LISTED = 1000

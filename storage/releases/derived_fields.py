@@ -5,17 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.domains import Domain, DomainKind
-from suffice.pipeline.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.statistics.block import ColumnBounds, Parameters, Quantity
-    from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.pipeline.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.block import ColumnBounds, Parameters, Quantity
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
 def declared_fields(plan: Plan) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.manifest_model import FileEntry, Manifest
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.releases.croissant import croissant
 from suffice.storage.releases.data_package import datapackage
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-from suffice.pipeline.released.sample import ReleasedSample
-from suffice.pipeline.statistics.sensitivity import Design
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.released.sample import ReleasedSample
+from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.release_decoder import decode_statistic
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.released.withdrawal import Withdrawal
+    from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.releases.release_store import ReleaseStore

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import ReleaseCorruptError, SpecError
-from suffice.pipeline.declaration import canonical_json
-from suffice.pipeline.declaration.safe_text import shown
 from suffice.pipeline.spec.checking import LARGEST_PLAN
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.terms import check_window
+from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.safe_text import shown
 from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
 from suffice.storage.releases.manifest_model import FORMAT_VERSION, Manifest, Stated
 from suffice.storage.releases.parquet_layout import Sizes
 
 if TYPE_CHECKING:
-    from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.recompile import CanonicalPlan
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 LARGEST_MANIFEST = 24 * 2**20
 """Readers refuse a manifest of more bytes, and plans whose manifest would have more are not released."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.releases.thrift import ThriftReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.thrift import Value
 
 ROW_GROUP = 2**20

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from suffice.arrays import bytes_array, number_array
 from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.releases.parquet_layout import row_groups
 from suffice.storage.releases.release_parquet import estimates_of
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.parquet_layout import Content, Span
 
 

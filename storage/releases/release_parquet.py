@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.arrays import decimal_array, number_array, text_array
-from suffice.pipeline.declaration.domains import DomainKind
-from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.releases.parquet_layout import ROW_GROUP
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.declaration.domains import Domain
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 _EXACT_IN_FLOAT64 = 2**53
 

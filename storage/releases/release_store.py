@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreError, UsageError
-from suffice.pipeline.pooling.release import Release
+from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.spec.editions import edition, read_edition
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.probe import check_create_only

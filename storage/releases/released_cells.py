@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-from suffice.pipeline.statistics.sensitivity import Design
-from suffice.pipeline.statistics.statistic_plan import INT64
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.releases.parquet_layout import row_groups
 from suffice.storage.releases.release_decoder import decode_row_group
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.releases.parquet_layout import Content, Span
     from suffice.storage.releases.selection import Selection

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.released.where import no_such_key, wanted_keys
+from suffice.pipeline.terms.released.where import no_such_key, wanted_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.declaration.domains import Domain
+    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.typing import Cells
 
 

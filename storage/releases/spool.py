@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import SpoolError, UsageError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.charge import SpoolName
 from suffice.storage.objects.mounts import network_file_system
 from suffice.storage.releases.spool_entry import SpoolEntry, spool_errors, synchronise

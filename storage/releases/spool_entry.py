@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from suffice.errors import ReleaseCorruptError, SpoolError, StorageError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.reasons import of_system_error
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest

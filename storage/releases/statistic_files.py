@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import ReleaseCorruptError, StoreError
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-from suffice.pipeline.released.sample import ReleasedSample
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.released.sample import ReleasedSample
 from suffice.storage.releases.release_decoder import check_statistic, decode_statistic
 from suffice.storage.releases.release_parquet import expand_groups
 from suffice.storage.releases.released_cells import ReleasedCells

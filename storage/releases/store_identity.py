@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError, WrongStoreError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.probe import check_create_only
 from suffice.storage.releases.layout import marker_sequence, read_place
 from suffice.storage.releases.manifest_model import FORMAT_VERSION

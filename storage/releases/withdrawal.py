@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from suffice.errors import ReleaseCorruptError, SignatureError, UsageError
-from suffice.pipeline.declaration import canonical_json
-from suffice.pipeline.released.withdrawal import Withdrawal
+from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.released.withdrawal import Withdrawal
 from suffice.storage.releases.manifest_model import (  # noqa: TC001 - pydantic reads them
     Hex16,
     Hex64,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import SignatureError, UsageError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.signatures.keys import (
     PUBLIC_KEYS,
     PUBLICATION_KEYS,

@@ -19,7 +19,7 @@ from support.releases import make_plan, publish
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 TWO = "Independent(mean=Normal(15, 5), sd=LogNormal(3.4, 0.3))"
 MIXED = "Mixture(0.5, NormalInverseGamma(15, 1, 9, 9000), 0.5, NormalInverseGamma(0, 4, 9, 9000))"

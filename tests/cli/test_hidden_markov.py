@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 from suffice.cli import hidden_markov
-from suffice.pipeline.models import fit_settings
+from suffice.pipeline.ask.models import fit_settings
 from support.hidden_states import publish_crashes, publish_series
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ import yaml
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.measure import MomentSums
+from suffice.pipeline.terms.statistics.measure import MomentSums
 from support.releases import publish
 from support.several import lattice_sums
 from support.tables import simulate_counts, true_probabilities
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from support.running import Runner
 
 N_ROWS = 3000

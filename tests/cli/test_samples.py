@@ -15,7 +15,7 @@ import suffice
 from suffice import models
 from suffice.cli import app
 from suffice.errors import UsageError
-from suffice.pipeline.numpyro_likelihoods.observed import require_statistic
+from suffice.pipeline.ask.numpyro.observed import require_statistic
 from support.bad_inputs import walk
 from support.releases import RELEASE_ID, compose, data_files, make_plan, make_store
 from support.samples import drawn
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.spec.plan import Plan
     from support.running import Runner
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from suffice.cli.monitor import OVERDUE
-from suffice.pipeline.reduce import tree
+from suffice.pipeline.rows.reduce import tree
 from suffice.releasing import backfill as backfilling
 from suffice.releasing.release import carry_out
 from support.making import Workspace, make_workspace

@@ -317,9 +317,9 @@ def machine_code_is_loaded_not_compiled(prefix: Path) -> bool:
         "NUMBA_CPU_FEATURES": "",
         "NUMBA_DEBUG_CACHE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_CACHE_LOCATOR_CLASSES": "suffice.pipeline.chunk.shipped_machine_code.ShippedMachineCode",
+        "NUMBA_CACHE_LOCATOR_CLASSES": "suffice.pipeline.rows.chunk.shipped_machine_code.ShippedMachineCode",
     }
-    program = "import suffice.pipeline.chunk.kernels, suffice.pipeline.contribution.unit_ids"
+    program = "import suffice.pipeline.rows.chunk.kernels, suffice.pipeline.rows.contribution.unit_ids"
     ran = subprocess.run(
         [prefix / "bin/python", "-c", program], env=environment, capture_output=True, text=True, check=True
     )

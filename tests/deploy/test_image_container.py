@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.audit, pytest.mark.timeout(300)]
 
 USER = 10001
 HOME = "/var/lib/suffice"
-KERNELS = "import suffice.pipeline.chunk.kernels, suffice.pipeline.contribution.unit_ids"
+KERNELS = "import suffice.pipeline.rows.chunk.kernels, suffice.pipeline.rows.contribution.unit_ids"
 PAGES = """
 import subprocess, sys, time, urllib.request
 quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -182,7 +182,7 @@ def test_a_lost_session_that_may_still_commit_leaves_the_outcome_unknown(
 def test_a_whole_release_survives_a_lost_answer(
     proxy: CuttingProxy, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    from suffice.pipeline.mechanism import mechanism
+    from suffice.pipeline.rows.mechanism import mechanism
 
     with open_ledger(postgres_url) as ledger:
         ledger.grant("passengers", epsilon=Fraction(10), reason="x")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import LedgerCorruptError, ReleaseCorruptError, SignatureError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.chain import Entry, Head, check_chain, public_entry
 from suffice.storage.ledger.opening import create_ledger, open_ledger

@@ -16,10 +16,10 @@ import pytest
 
 import suffice
 from suffice.errors import LedgerError, StageFailedError, SufficeError
-from suffice.pipeline import sources
-from suffice.pipeline.mechanism.noise import Sampler
-from suffice.pipeline.mechanism.selection import Selector
-from suffice.pipeline.reduce import links, tree
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.mechanism.noise import Sampler
+from suffice.pipeline.rows.mechanism.selection import Selector
+from suffice.pipeline.rows.reduce import links, tree
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore

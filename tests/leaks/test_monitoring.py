@@ -19,7 +19,7 @@ from suffice.monitoring import log_lines, textfile
 from suffice.monitoring.log_lines import FIELDS
 from suffice.monitoring.standing import standing
 from suffice.monitoring.textfile import rendered
-from suffice.pipeline.reduce import tree
+from suffice.pipeline.rows.reduce import tree
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore

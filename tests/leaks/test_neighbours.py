@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.declaration import canonical_json
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.releasing import run as release_run
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger

@@ -14,9 +14,9 @@ import pytest
 
 import suffice
 from suffice.errors import SufficeError, UsageError
-from suffice.pipeline import sources
-from suffice.pipeline.mechanism.noise import Sampler
-from suffice.pipeline.reduce import push_down, tree
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.mechanism.noise import Sampler
+from suffice.pipeline.rows.reduce import push_down, tree
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from support.hostile import bernoulli, categorical, normal, poisson
@@ -90,7 +90,7 @@ def fail(patch: pytest.MonkeyPatch, owner: Any, name: str, error: BaseException)
 
 def fail_in_a_query(patch: pytest.MonkeyPatch, error: BaseException) -> None:
     """When the first query was answered and is written."""
-    from suffice.pipeline.chunk.sql_sums import SumQuery
+    from suffice.pipeline.rows.chunk.sql_sums import SumQuery
 
     fail(patch, SumQuery, "write", error)
 
@@ -158,11 +158,11 @@ WITHOUT_FILES = """
 import resource, signal, sys
 sys.path[:0] = {path!r}
 import suffice
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.chunk.sql_sums import sum_queries
-from suffice.pipeline.reduce.push_down import pushed_sums
-from suffice.pipeline.sources import duckdb_file, duckdb_tables
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.chunk.sql_sums import sum_queries
+from suffice.pipeline.rows.reduce.push_down import pushed_sums
+from suffice.pipeline.rows.sources import duckdb_file, duckdb_tables
 
 {change}
 spec = suffice.load_spec({spec!r})
@@ -188,7 +188,7 @@ def test_a_write_to_a_file_would_be_seen(place: Workspace) -> None:
     """The control: the same process writes to a file while a query is answered."""
     content = {"name": "test", "dataset": "test", **terms(place)}
     change = (
-        "from suffice.pipeline.chunk import sql_sums\n"
+        "from suffice.pipeline.rows.chunk import sql_sums\n"
         "write = sql_sums.SumQuery.write\n"
         f"sql_sums.SumQuery.write = lambda *all: (write(*all), open({str(place.directory / 'f')!r}, 'w')"
         ".write('x' * 10**6))"

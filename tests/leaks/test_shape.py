@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
+from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
 from suffice.storage.releases.release_parquet import encode_statistic
 from support.making import mapping
 from support.releases import Values, make_plan, public_n_plan, publish

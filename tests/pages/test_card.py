@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
 HOSTILE = [
     "<script>document.title = 'owned'</script>",

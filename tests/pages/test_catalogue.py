@@ -25,7 +25,7 @@ from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.numbers import number
 from suffice.pages.publication_page import _heading, _statistic, _what_is
 from suffice.pages.site_pages import Entry
-from suffice.pipeline.publication.request import Request
+from suffice.pipeline.ask.publication.request import Request
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
 from support.catalogued import (

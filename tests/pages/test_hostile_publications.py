@@ -16,7 +16,7 @@ from suffice.errors import PublicationCorruptError
 from suffice.pages.numbers import number
 from suffice.pages.publication_page import is_inert
 from suffice.pages.rendering import asset, content_policy
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.publishing.publish import publish
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.manifest import publication_id_of

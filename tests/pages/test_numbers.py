@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from suffice.pages.numbers import number
 from suffice.pages.scale import Scale
-from suffice.pipeline.released.noise_interval import noise_half_width
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.block import Quantity
+from suffice.pipeline.terms.released.noise_interval import noise_half_width
+from suffice.pipeline.terms.statistics.block import Quantity
 from support.making import mapping
 
 FINITE = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False)

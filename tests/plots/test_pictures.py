@@ -10,9 +10,9 @@ import pytest
 import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source, table_source
 from suffice.errors import UsageError
-from suffice.pipeline.pooling.comparison import compare
-from suffice.pipeline.pooling.prior_comparison import compare_priors
-from suffice.pipeline.released.noise_interval import noise_half_width
+from suffice.pipeline.ask.pooling.comparison import compare
+from suffice.pipeline.ask.pooling.prior_comparison import compare_priors
+from suffice.pipeline.terms.released.noise_interval import noise_half_width
 from suffice.plots import comparisons, posteriors, prior_comparisons, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool
 from suffice.plots.posteriors import plot_posterior
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 HOSTILE = ["$\\alpha$", "<b>x</b>", "plain"]
 TERMS: dict[str, Any] = {"title": "title\u202e", "footer": "Source: here.", "draws": 200}
@@ -177,8 +177,8 @@ def test_comparisons_and_pools(
         monkeypatch.setattr(releases, "RELEASE_ID", f"{number:016x}")
         pair.append(released(tmp_path / str(number), {"o": ["x", "y"]}, statistics, f"name{number}"))
     first, second = pair
-    monkeypatch.setattr("suffice.pipeline.pooling.comparison.relation_of", lambda *_: (None, ""))
-    monkeypatch.setattr("suffice.pipeline.pooling.comparison.require", lambda *_, **__: None)
+    monkeypatch.setattr("suffice.pipeline.ask.pooling.comparison.relation_of", lambda *_: (None, ""))
+    monkeypatch.setattr("suffice.pipeline.ask.pooling.comparison.require", lambda *_, **__: None)
     found = compare(first, second, "flag", draws=400, rng=1)
     plot_comparison(found, tmp_path / "c.svg", title="t", footer="f")
     left, right = figures[0].axes

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.reduce.links import open_cluster_for_sums
-from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
 from support.catalogue import ANY_STATISTIC
 from support.hostile import hostile_table, make_spec
 from support.pandas_files import as_pandas_writes, within_doubles

@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.chunk.derived_columns import with_derived
-from suffice.pipeline.chunk.partition import ChunkJob
-from suffice.pipeline.declaration.derived_columns import read_derived
-from suffice.pipeline.declaration.time_zones import zone_offsets
+from suffice.pipeline.rows.chunk.derived_columns import with_derived
+from suffice.pipeline.rows.chunk.partition import ChunkJob
+from suffice.pipeline.terms.declaration.derived_columns import read_derived
+from suffice.pipeline.terms.declaration.time_zones import zone_offsets
 from support.derived_reference import derived_value
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.pipeline.declaration.domains import Every, period_end, period_label, period_start
+from suffice.pipeline.terms.declaration.domains import Every, period_end, period_label, period_start
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.ledger.person import PersonView, person_view

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.chunk import clip_and_round
-from suffice.pipeline.statistics.lattice import Quantiser
-from suffice.pipeline.statistics.transforms import Shape, Transform
+from suffice.pipeline.rows.chunk import clip_and_round
+from suffice.pipeline.terms.statistics.lattice import Quantiser
+from suffice.pipeline.terms.statistics.transforms import Shape, Transform
 
 UNITS = st.floats(1e-150, 1e150)
 TRANSFORMS = st.one_of(

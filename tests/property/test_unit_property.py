@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.reduce import shuffle
-from suffice.pipeline.reduce.links import open_cluster_for_sums
-from suffice.pipeline.reduce.shuffle import bounded_sums
-from suffice.pipeline.statistics.unit_measures import UnitMeasure
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
+from suffice.pipeline.rows.reduce import shuffle
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.shuffle import bounded_sums
+from suffice.pipeline.terms.statistics.unit_measures import UnitMeasure
 from support.catalogue import ANY_STATISTIC, ENTRIES
 from support.hostile import hostile_table, make_spec
 from support.pandas_files import as_pandas_writes, enters, within_doubles
@@ -27,9 +27,9 @@ from support.units import KEY, partitions_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.statistics.measure import Measure
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
+    from suffice.pipeline.terms.statistics.measure import Measure
 
 N_ROWS = 600
 LARGE_BOUND = 10**9 - 1

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import ClusterError, UsageError
+from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.publication.streams import Streams
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.posterior.posterior import summarise
-from suffice.pipeline.publication.streams import Streams
 from suffice.publishing import in_parts as publishing_in_parts
 from suffice.publishing import parts as publication_parts
 from suffice.publishing.publish import publish

@@ -17,7 +17,7 @@ import pytest
 import suffice
 from suffice import models
 from suffice.errors import PinnedError, PriorError, ReleaseWithdrawnError, StoreError, UsageError
-from suffice.pipeline.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.publishing import publish as publishing
 from suffice.publishing.asking import question_of
 from suffice.publishing.publish import carry_out, publications_of, publish
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice import Publication
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 _SPAWN = multiprocessing.get_context("spawn")
 EVERY_FORMAT = ("parquet", "csv", "json", "netcdf", "card")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.data_files.tables import parquet_bytes
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.publishing.publish import publish
 from suffice.storage.publications.layout import file_path
 from suffice.storage.publications.manifest import compose_publication

@@ -13,15 +13,15 @@ import pytest
 
 import suffice
 from suffice.errors import SpecError
-from suffice.pipeline.pooling.pool import observed_again
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.released.within_unit import rows_alone
+from suffice.pipeline.ask.pooling.pool import observed_again
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.released.within_unit import rows_alone
 from support.making import Workspace, make_workspace
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 EPSILON, ROWS, UPPER = 4, 11_000, 40.0
 """So many rows that in a half, of whose skewed numbers 8 % are above the bound, their count behind noise of

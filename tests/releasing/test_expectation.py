@@ -10,7 +10,7 @@ import pytest
 import suffice
 from suffice.errors import BudgetExceededError, ChargeSpentError, ExpectationNotMetError, SpecChangedError
 from suffice.flows import endings
-from suffice.pipeline import sources
+from suffice.pipeline.rows import sources
 from suffice.releasing import backfill as backfilling
 from suffice.releasing import release as releasing
 from suffice.releasing.expectation import Expected

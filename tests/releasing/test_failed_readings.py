@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import ChargeSpentError, StageFailedError
-from suffice.pipeline.reduce import tree
+from suffice.pipeline.rows.reduce import tree
 from suffice.releasing import release as releasing
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.verify_store import verify_store

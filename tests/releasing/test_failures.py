@@ -72,7 +72,7 @@ def test_a_source_that_changed_after_it_was_read_returns_the_epsilon(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole snapshot is checked once more when all is read, before noise is drawn."""
-    from suffice.pipeline.reduce import tree
+    from suffice.pipeline.rows.reduce import tree
 
     original = tree.exact_sums
     changed = min(workspace.data.iterdir())
@@ -104,7 +104,7 @@ def test_a_failure_after_drawing_began_is_spent_and_fenced(
         raise RuntimeError("secret 4242")
 
     if stage == "drawing":
-        monkeypatch.setattr("suffice.pipeline.mechanism.mechanism.privatize", fail)
+        monkeypatch.setattr("suffice.pipeline.rows.mechanism.mechanism.privatize", fail)
     else:
         monkeypatch.setattr("suffice.releasing.run.compose_manifest", fail)
     with pytest.raises(StageFailedError) as caught:
@@ -195,7 +195,7 @@ def test_an_interrupt_while_reading_returns_the_epsilon(workspace: Workspace) ->
     script = f"""
 import os, signal, sys
 from suffice.cli import app as cli
-import suffice.pipeline.reduce.tree as reduce
+import suffice.pipeline.rows.reduce.tree as reduce
 original = reduce.exact_sums
 def interrupted(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGTERM)

@@ -14,8 +14,8 @@ import pytest
 
 import suffice
 from suffice.errors import ReleaseMissingError, SpecError, StageFailedError, SufficeError
-from suffice.pipeline import sources
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.rows import sources
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_release import verify_release
@@ -30,7 +30,7 @@ from support.running import Runner, spec_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.rows.sources.contract import Split
 
 STAGES = [
     "ledger",

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import ReleaseCorruptError, UsageError
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases import location
@@ -22,7 +22,7 @@ from support.releases import make_plan, publish
 from support.samples import drawn
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.spec.plan import Plan
 
 STATISTICS = {
@@ -172,7 +172,7 @@ def test_an_index_that_is_no_point_of_the_grid_is_corrupt(tmp_path: Path, index:
 def test_a_manifest_that_says_otherwise_of_a_sample_is_corrupt(
     tmp_path: Path, field: str, value: object
 ) -> None:
-    from suffice.pipeline.declaration import canonical_json
+    from suffice.pipeline.terms.declaration import canonical_json
     from suffice.storage.releases.manifest import checksum
 
     plan = sampled_plan()

@@ -11,8 +11,8 @@ import pytest
 
 import suffice
 from suffice.errors import StageFailedError
-from suffice.pipeline.reduce import tree
-from suffice.pipeline.sources import SOURCES
+from suffice.pipeline.rows.reduce import tree
+from suffice.pipeline.rows.sources import SOURCES
 from suffice.storage.ledger.opening import open_ledger
 from support.hostile import bernoulli, normal
 from support.making import Workspace, make_workspace

@@ -15,15 +15,15 @@ import suffice
 from suffice.cli.app import app
 from suffice.errors import UsageError
 from suffice.pages import card as cards
-from suffice.pipeline.reduce import links
+from suffice.pipeline.rows.reduce import links
 from suffice.releasing.release import carry_out
 from support.making import make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.pooling.release import Release
 
 MAX_ROWS, UPPER, UNITS, CELLS = 2, 6, 600, 3
 EPSILON = "700"

@@ -22,13 +22,13 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.monitoring.standing import standing
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.declaration.domains import Every, period_labels
-from suffice.pipeline.reduce import tree
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
+from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.spec.calendar import first_window
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.domains import Every, period_labels
 from suffice.releasing import backfill as backfilling
 from suffice.releasing import release as releasing
 from suffice.releasing.gap_report import WindowState
@@ -180,7 +180,7 @@ def test_a_window_that_is_spent_holds_up_no_other(tmp_path: Path, monkeypatch: p
         raise RuntimeError
 
     with monkeypatch.context() as patch:
-        patch.setattr("suffice.pipeline.mechanism.mechanism.privatize", fail)
+        patch.setattr("suffice.pipeline.rows.mechanism.mechanism.privatize", fail)
         with pytest.raises(StageFailedError):
             suffice.backfill(spec, "2013-01", "2013-02", **where(workspace))
     done = backfilling.carry_out_backfill(spec, "2013-01", "2013-03", **where(workspace))

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from suffice.pipeline.ask.posterior.bounded_records import IGNORED, MODELLED
+from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.bounded_records import IGNORED, MODELLED
-from suffice.pipeline.posterior.infer import noise_aware_posterior
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic
 

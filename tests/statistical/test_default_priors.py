@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.priors.record_count import Uniform
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.record_count import Uniform
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
-    from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.prior import Prior
     from suffice.typing import Floats, Rows
 
 ENTRY = {"column": "x", "lower": "-10", "upper": "10"}

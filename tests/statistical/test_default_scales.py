@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.typing import Floats
 
 CASES: dict[str, tuple[dict[str, str], float, str]] = {

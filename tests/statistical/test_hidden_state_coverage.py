@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.models.count_table import CountTable
-from suffice.pipeline.models.noise_aware_states import draws_of_tables
-from suffice.pipeline.models.plug_in_states import plug_in_draws
-from suffice.pipeline.models.state_draws import StatePriors
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.ask.models.count_table import CountTable
+from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
+from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
+from suffice.pipeline.ask.models.state_draws import StatePriors
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from suffice.pipeline.models.state_draws import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.typing import Floats
 
 PRIORS = StatePriors(transitions=1.0, emissions=1.0, rate=1.0 / 35.0)

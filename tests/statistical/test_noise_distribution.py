@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from suffice.pipeline.declaration.exact_numbers import scale_rounded_up
-from suffice.pipeline.mechanism.noise import CHUNK, Sampler, discrete_laplace
+from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
+from suffice.pipeline.terms.declaration.exact_numbers import scale_rounded_up
 from support.noise_distribution import (
     FALSE_ALARM,
     acceptance,
@@ -96,7 +96,7 @@ def test_no_chunk_is_left_out_or_drawn_twice() -> None:
 
 def test_chunks_of_threads_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signs at the same place of chunks near each other balance within 5.5 standard errors (4e-8 each)."""
-    monkeypatch.setattr("suffice.pipeline.mechanism.noise.CHUNK", 50)
+    monkeypatch.setattr("suffice.pipeline.rows.mechanism.noise.CHUNK", 50)
     signs = np.sign(draw(40_000, 1, Fraction(1, 1000))).reshape(-1, 50)
     for distance in (1, 2, 3, 4):
         products = signs[distance:] * signs[:-distance]
@@ -112,7 +112,7 @@ def test_the_distribution_holds_across_the_borders_of_chunks(monkeypatch: pytest
     """The first and the last draws of chunks alone, the last and short chunk's too."""
     scale = scale_rounded_up(1, Fraction(1, 10))
     chunk, n_chunks = 16, -(-sample_size(scale, FACTOR) // 2)
-    monkeypatch.setattr("suffice.pipeline.mechanism.noise.CHUNK", chunk)
+    monkeypatch.setattr("suffice.pipeline.rows.mechanism.noise.CHUNK", chunk)
     size = chunk * n_chunks + 3
     noise = draw(size, 1, Fraction(1, 10))
     borders = np.r_[noise[0:size:chunk], noise[chunk - 1 : size : chunk], noise[-1]]

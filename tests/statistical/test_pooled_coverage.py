@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.ask.pooling.pool import observed_again
+from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import FAMILIES as FAMILIES_BY_NAME
-from suffice.pipeline.pooling.pool import observed_again
-from suffice.pipeline.posterior.infer import plug_in_posterior
-from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 from support.unrestricted import noise_aware_posterior, pooled
 
 if TYPE_CHECKING:
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats, Ranks
 
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats, Ranks
 
 

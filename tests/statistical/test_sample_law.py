@@ -14,17 +14,17 @@ import opendp.prelude as dp
 import pytest
 from scipy import stats
 
-from suffice.pipeline.chunk.exact_sums import Table
-from suffice.pipeline.chunk.exact_totals import ExactTotals
-from suffice.pipeline.mechanism.mechanism import privatize
-from suffice.pipeline.mechanism.sampling import CellSampler
-from suffice.pipeline.mechanism.selection import Selector
+from suffice.pipeline.rows.chunk.exact_sums import Table
+from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.mechanism.mechanism import privatize
+from suffice.pipeline.rows.mechanism.sampling import CellSampler
+from suffice.pipeline.rows.mechanism.selection import Selector
 from suffice.pipeline.spec.plan import compile_plan
 from support.exact import collected
 from support.samples import drawn, log_law, permute_and_flip, sample_of, sampled_spec
 
 if TYPE_CHECKING:
-    from suffice.pipeline.statistics.sample_plan import SamplePlan
+    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
     from suffice.typing import Cells, Floats
 
 FALSE_ALARM, MISSED = 1e-6, 1e-7

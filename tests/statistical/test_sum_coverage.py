@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.distributions.beta import Beta
-from suffice.pipeline.distributions.gamma import Gamma
-from suffice.pipeline.distributions.inverse_gamma import InverseGamma
-from suffice.pipeline.distributions.normal import Normal
-from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.normal import Normal
+from suffice.pipeline.math.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 from support.unrestricted import posterior_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.prior import Prior
     from suffice.typing import Floats
 
     Draw: TypeAlias = Callable[[Floats, Floats, np.random.Generator], NDArray[np.float64 | np.int64]]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from support.dependent_units import (
     BERNOULLI,
     MAX_ROWS,
@@ -23,7 +23,7 @@ from support.dependent_units import (
 )
 
 if TYPE_CHECKING:
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 FALSE_ALARM = 1e-6

@@ -38,7 +38,7 @@ from studies.robustness_checks import (
     worst_share_of_theorem,
 )
 from suffice.errors import UsageError
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.page_blocks import read_page
 
 if TYPE_CHECKING:

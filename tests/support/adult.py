@@ -19,7 +19,7 @@ from support.releases import publish
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.typing import Codes, Counts
 
 TEXTS = ("workclass", "education", "marital-status", "occupation", "relationship", "race", "sex")

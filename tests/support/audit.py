@@ -17,18 +17,18 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from suffice.pipeline.calibration.calibrate import simulate
-from suffice.pipeline.calibration.ranks import LEFT_OUT
-from suffice.pipeline.calibration.verdict import TOLERANCE
+from suffice.pipeline.ask.calibration.calibrate import simulate
+from suffice.pipeline.ask.calibration.ranks import LEFT_OUT
+from suffice.pipeline.ask.calibration.verdict import TOLERANCE
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.posterior import NOISE_AWARE
-from suffice.pipeline.priors.record_count import Fixed
+from suffice.pipeline.math.priors.record_count import Fixed
 from support.generative_models import generative_model_for, most_clipped, noise_aware_families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.calibration.ranks import Ranks
+    from suffice.pipeline.ask.calibration.ranks import Ranks
 
 SIMULATIONS = 4000
 ROWS = (20, 100, 1000, 10_000)

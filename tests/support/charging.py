@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:
     from fractions import Fraction

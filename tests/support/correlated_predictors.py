@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.linear_regression import LinearRegressionSpec, simulate
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.joint import plan_of, spec_of
 from support.noisy import noisy_statistic
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 COEFFICIENTS = (1.0, -0.5, 0.5)

@@ -13,8 +13,8 @@ from support.noisy import discrete_laplace, noisy_statistic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
 BERNOULLI = {"family": "bernoulli", "column": "x"}

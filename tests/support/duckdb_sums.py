@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from suffice.pipeline.declaration.domains import Domain, DomainKind, Every, period_start
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.statistics.measure import (
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, Every, period_start
+from suffice.pipeline.terms.statistics.measure import (
     CodeColumn,
     CodeCounts,
     CountedPowers,
@@ -21,9 +21,9 @@ from suffice.pipeline.statistics.measure import (
     TableCounts,
     TransitionCounts,
 )
-from suffice.pipeline.statistics.side_column import SideColumn
-from suffice.pipeline.statistics.transforms import Shape
-from suffice.pipeline.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
+from suffice.pipeline.terms.statistics.side_column import SideColumn
+from suffice.pipeline.terms.statistics.transforms import Shape
+from suffice.pipeline.terms.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.statistics.transforms import Transform
+    from suffice.pipeline.terms.statistics.transforms import Transform
 
 
 def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dict[str, NDArray[Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.mechanism.mechanism import Blocks
+    from suffice.pipeline.rows.mechanism.mechanism import Blocks
 
 
 def collected(blocks: Blocks) -> dict[str, NDArray[Any]]:

@@ -62,7 +62,7 @@ def missing_from(family: Family, repository: Path) -> Iterator[str]:
         if stated is not None:
             yield from _wrong_with(family, what, stated.entry)
     documentation = sys.modules[family.spec.__module__].__doc__ or ""
-    proofs = repository / "pipeline" / "statistics" / "sensitivity.md"
+    proofs = repository / "pipeline" / "terms" / "statistics" / "sensitivity.md"
     sections = set(re.findall(r"^## ([a-z-]+)$", proofs.read_text(encoding="utf-8"), re.MULTILINE))
     _, _, after = documentation.partition("`sensitivity.md`")
     if not sections & set(re.findall(r"[a-z]+(?:-[a-z]+)+", after)):

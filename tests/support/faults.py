@@ -96,20 +96,20 @@ def warm_up() -> None:
         "opendp._data",
         "scipy.stats",
         "sqlalchemy.dialects.sqlite",
-        "suffice.pipeline.chunk.sql_sums",
-        "suffice.pipeline.mechanism.mechanism",
-        "suffice.pipeline.reduce.links",
-        "suffice.pipeline.reduce.push_down",
-        "suffice.pipeline.reduce.survey",
-        "suffice.pipeline.reduce.tree",
-        "suffice.pipeline.sources.schema_check",
+        "suffice.pipeline.rows.chunk.sql_sums",
+        "suffice.pipeline.rows.mechanism.mechanism",
+        "suffice.pipeline.rows.reduce.links",
+        "suffice.pipeline.rows.reduce.push_down",
+        "suffice.pipeline.rows.reduce.survey",
+        "suffice.pipeline.rows.reduce.tree",
+        "suffice.pipeline.rows.sources.schema_check",
         "suffice.releasing.release",
         "suffice.storage.ledger.sql.postgres",
         "suffice.storage.ledger.sql.sqlite",
         "support.small_disk",
     ):
         importlib.import_module(module)
-    from suffice.pipeline.chunk.partition import chunk_job, sum_batches
+    from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
     from suffice.pipeline.spec.spec import load_spec
     from support.making import flights, mapping
 
@@ -151,7 +151,7 @@ def perform(
         The name of a naive implementation to run in place of ours.
     """
     from suffice.errors import SufficeError
-    from suffice.pipeline.mechanism import mechanism
+    from suffice.pipeline.rows.mechanism import mechanism
     from suffice.pipeline.spec.spec import load_spec
     from suffice.releasing import release as releasing
     from suffice.storage.ledger.opening import open_ledger
@@ -204,8 +204,8 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
 
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
-    from suffice.pipeline.mechanism import mechanism, noise, selection
-    from suffice.pipeline.mechanism.held_noise import HeldNoise
+    from suffice.pipeline.rows.mechanism import mechanism, noise, selection
+    from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.storage.ledger.sql import entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from suffice.storage.objects import local_files

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.measure import MomentSums
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.measure import MomentSums
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from suffice.storage.releases.release_store import open_release
 from support.making import mapping
 from support.real_data import real_data
@@ -20,7 +20,7 @@ from support.releases import publish
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.typing import Floats
 
 BOUNDS = {"dep_delay": (-60, 180), "distance": (0, 5000), "arr_delay": (-60, 180)}

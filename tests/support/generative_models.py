@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.calibration.simulated_release import GenerativeModel, generative_model_of
-from suffice.pipeline.declaration.fields import canonical
+from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel, generative_model_of
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
-from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.block import Parameters
-from suffice.pipeline.statistics.measure import MomentSums
-from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+from suffice.pipeline.terms.declaration.fields import canonical
+from suffice.pipeline.terms.statistics.block import Parameters
+from suffice.pipeline.terms.statistics.measure import MomentSums
+from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
 from support.entries import counting_nulls, entry_of, privacy_of
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.statistics.measure import Measure
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.statistics.measure import Measure
 
 MOST_CLIPPED, FEW_CLIPPED = 1e-5, 10
 """The share of records, and the number of them in a data set of a rare variance, that decide nothing.

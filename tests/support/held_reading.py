@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline import sources
+from suffice.pipeline.rows import sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.calibration.record_sums import python_integers, sums_of_each
+from suffice.pipeline.ask.calibration.record_sums import python_integers, sums_of_each
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.measure import TransitionCounts
-from suffice.pipeline.statistics.simulated_sums import discrete_laplace
-from suffice.pipeline.statistics.unit_measures import RowCounts
+from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 from support.entries import entry_of
 from support.honest_populations import WORLDS, Populations, populations, worlds_of
 from support.noisy import noisy_statistic
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.measure import Measure
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Counts, Floats
 
 MASSES = (0.5, 0.8, 0.95)

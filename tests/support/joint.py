@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from suffice.pipeline.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.linear_regression import default_predictor_prior
+from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
     Floats = NDArray[np.float64]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc, gammaln
 
-from suffice.pipeline.engines.multinomial.noisy_counts import NoisyCounts
-from suffice.pipeline.released.noise_distribution import NoisyTotals
+from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
-    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats
 
 

@@ -24,15 +24,15 @@ import pyarrow as pa
 
 import suffice
 from suffice import flows, pipeline, storage
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
-from suffice.pipeline.mechanism.noise import Sampler
-from suffice.pipeline.mechanism.selection import Selector
-from suffice.pipeline.reduce.links import open_cluster_for_sums
-from suffice.pipeline.reduce.tree import exact_sums
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.mechanism.noise import Sampler
+from suffice.pipeline.rows.mechanism.selection import Selector
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.plan import compile_plan
 
 if TYPE_CHECKING:

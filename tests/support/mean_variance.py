@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.families.normal import noisy_moments
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.statistics.measure import MomentSums
+from suffice.pipeline.terms.statistics.measure import MomentSums
 from support.making import mapping
 from support.releases import publish
 from support.several import lattice_sums

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from support.entries import counting_nulls, entry_of, privacy_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
 def statistic_plan(statistic: dict[str, Any], *, epsilon: str, public_n: bool) -> StatisticPlan:

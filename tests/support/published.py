@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
     from pathlib import Path
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 KEYS = ["=1+1", "<script>x", 'a"b']
 STATISTICS = {

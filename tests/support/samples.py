@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.declaration.sample_entry import sample_entry
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.sampled import tables_of
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.terms.declaration.sample_entry import sample_entry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.statistics.sample_scores import ScoreTables
+    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
+    from suffice.pipeline.terms.statistics.sample_scores import ScoreTables
     from suffice.typing import Floats
 
 WITHIN = {"probability": ["0.2", "0.8"], "mean": ["-1", "4"]}

@@ -9,12 +9,12 @@ import numpy as np
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.measure import MomentSums
+from suffice.pipeline.terms.statistics.measure import MomentSums
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 X = {"lower": 2, "upper": 12}
 W = {"lower": "-0.5", "upper": 4}

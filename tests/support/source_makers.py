@@ -1,4 +1,4 @@
-"""How tests make a source of each kind: what `tests/pipeline/sources/test_contract.py` runs over."""
+"""How tests make a source of each kind: what `tests/pipeline/rows/sources/test_contract.py` runs over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from obstore import delete, get, put
 from obstore import list as list_objects
 
 from suffice.buckets import connect
-from suffice.pipeline.declaration.hive_columns import NULL_FOLDER
+from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER
 from support.buckets import BUCKET, SECRET, variables
 from support.postgres_tables import change_postgresql, lose_postgresql, write_postgresql
 from support.table_makers import (

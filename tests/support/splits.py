@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.pipeline import sources
-from suffice.pipeline.sources import contract
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.sources import contract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.sources.contract import Pin, Split
+    from suffice.pipeline.rows.sources.contract import Pin, Split
     from suffice.pipeline.spec.spec import Spec
 
 

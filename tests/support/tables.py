@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families.naive_bayes import estimated_tables
-from suffice.pipeline.statistics.count_table import released_tables
+from suffice.pipeline.terms.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from suffice.pipeline.chunk.exact_sums import combine, to_python
-from suffice.pipeline.chunk.partition import chunk_job
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from support.units import KEY, by_customer, partitions_of, sum_tasks, write_row_groups
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.contribution.unit_key import UnitKey
+    from suffice.pipeline.rows.contribution.unit_key import UnitKey
 
 
 Record = tuple[Any, ...]

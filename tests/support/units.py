@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline.chunk.exact_sums import combine
-from suffice.pipeline.contribution.unit_key import UnitKey
-from suffice.pipeline.reduce.shuffle import Round, divide_rows, sum_bucket
-from suffice.pipeline.reduce.tree import zero_sums
+from suffice.pipeline.rows.chunk.exact_sums import combine
+from suffice.pipeline.rows.contribution.unit_key import UnitKey
+from suffice.pipeline.rows.reduce.shuffle import Round, divide_rows, sum_bucket
+from suffice.pipeline.rows.reduce.tree import zero_sums
 from support.splits import splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from suffice.pipeline.chunk.exact_sums import Sums
-    from suffice.pipeline.chunk.partition import ChunkJob
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
 
 KEY = UnitKey.of(bytes(range(48)))

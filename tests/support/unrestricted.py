@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.distributions.within_limits import unrestricted
-from suffice.pipeline.pooling import pool
-from suffice.pipeline.posterior import infer
+from suffice.pipeline.ask.pooling import pool
+from suffice.pipeline.ask.posterior import infer
+from suffice.pipeline.math.distributions.within_limits import unrestricted
 
 if TYPE_CHECKING:
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
 
 def free(posterior: Posterior) -> Posterior:

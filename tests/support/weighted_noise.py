@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import logsumexp
 
-from suffice.pipeline.engines.multivariate.posterior import noisy_moments
-from suffice.pipeline.posterior.chosen_priors import n_prior_for
+from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for
+from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments
 
 if TYPE_CHECKING:
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells, Floats
 
 DECADES = 8.0 * np.log(10.0)

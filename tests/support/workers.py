@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from suffice.pipeline.chunk.partition import ChunkJob
+from suffice.pipeline.rows.chunk.partition import ChunkJob
 
 
 @dataclass(frozen=True, kw_only=True)

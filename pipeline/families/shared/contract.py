@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.distributions.shortest_intervals import CENTRAL
-from suffice.pipeline.statistics.unit_measures import FirstRow, UnitMean
+from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.terms.statistics.unit_measures import FirstRow, UnitMean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.declaration.fields import StatisticSpec
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.distributions.regions import Region
-    from suffice.pipeline.engines.normal.noisy_moments import NoisyMoments
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.beyond_bounds import Outside
-    from suffice.pipeline.statistics.block import Block, Parameters
-    from suffice.pipeline.statistics.count_table import CountTable
-    from suffice.pipeline.statistics.measure import Measure
-    from suffice.pipeline.statistics.normal_sums import NormalSums
-    from suffice.pipeline.statistics.sensitivity import (
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.regions import Region
+    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.terms.statistics.block import Block, Parameters
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+    from suffice.pipeline.terms.statistics.sensitivity import (
         Design,
     )
-    from suffice.pipeline.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
 
 
 PredictorWorld: TypeAlias = (

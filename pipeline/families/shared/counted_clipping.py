@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.statistics.measure import CountedPowers, PowerSums
-from suffice.pipeline.statistics.side_column import SideColumn
+from suffice.pipeline.terms.statistics.measure import CountedPowers, PowerSums
+from suffice.pipeline.terms.statistics.side_column import SideColumn
 
 if TYPE_CHECKING:
-    from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
 
 
 def measure_counting(family: Family, entry: StatisticSpec) -> CountedPowers:

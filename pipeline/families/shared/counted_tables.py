@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from suffice.pipeline.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
-from suffice.pipeline.distributions.dirichlet import Dirichlet
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared.parameter_space import probabilities
-from suffice.pipeline.released.noise_distribution import NoisyTotals
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.count_table import (
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.terms.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.count_table import (
     CountTable,
     Variable,
     label_columns,
     released_tables,
 )
-from suffice.pipeline.statistics.measure import TableCounts
-from suffice.pipeline.statistics.sensitivity import Design, minimal_tables
+from suffice.pipeline.terms.statistics.measure import TableCounts
+from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 
@@ -147,7 +147,7 @@ def labels_of(tables: Sequence[CountTable]) -> dict[str, tuple[str | None, ...]]
 
 def probabilities_of(tables: Sequence[CountTable]) -> tuple[ParameterSpace]:
     """Return the space of each table's probabilities of its last variable given the others."""
-    from suffice.pipeline.distributions.dirichlet_blocks import block_starts  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.dirichlet_blocks import block_starts  # noqa: PLC0415 - consumers only
 
     starts = block_starts(tables).tolist()
     return probabilities(sum(table.size for table in tables), tuple(starts))
@@ -178,7 +178,7 @@ def noisy_tables(statistic: NoisyStatistic) -> list[NoisyTotals]:
 
 def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of each table's last variable given the others, (size, n_probabilities)."""
-    from suffice.pipeline.distributions.dirichlet_blocks import block_starts, sample_blocks  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.dirichlet_blocks import block_starts, sample_blocks  # noqa: PLC0415 - consumers only
 
     entries = sum(table.size for table in tables)
     concentration = np.broadcast_to(np.array(prior.concentration, dtype=np.float64), (size, entries))
@@ -187,7 +187,7 @@ def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.ran
 
 def plug_in_distribution(tables: Sequence[CountTable], prior: Dirichlet, counts: Floats) -> Distribution:
     r"""Update every distribution's prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
-    from suffice.pipeline.distributions.dirichlet_blocks import BlockDirichlet, block_starts  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.dirichlet_blocks import BlockDirichlet, block_starts  # noqa: PLC0415 - consumers only
 
     return BlockDirichlet(
         concentration=np.array(prior.concentration, dtype=np.float64) + counts, starts=block_starts(tables)

@@ -14,34 +14,34 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from suffice.pipeline.declaration.fields import LatticeBits, Nulls, NullsField
-from suffice.pipeline.declaration.sample_entry import SampledColumnSpec
 from suffice.pipeline.families.shared.contract import Family, OfUnits
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
 from suffice.pipeline.families.shared.sum_model import OneSum, bounds
-from suffice.pipeline.priors.mixtures import SpreadScale
-from suffice.pipeline.released.noise_distribution import NoisyTotals
-from suffice.pipeline.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.statistics.lattice import DEFAULT_BITS, Quantiser
-from suffice.pipeline.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.statistics.sensitivity import Design, minimal_sum
-from suffice.pipeline.statistics.simulated_sums import power_sums
+from suffice.pipeline.math.priors.mixtures import SpreadScale
+from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField
+from suffice.pipeline.terms.declaration.sample_entry import SampledColumnSpec
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser
+from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
+from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.families.shared.sum_model import SumModel
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
-    from suffice.pipeline.statistics.transforms import Transform
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Floats
 
 
@@ -152,14 +152,14 @@ def one_sum_family(
         )
 
     def noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> Distribution:
-        from suffice.pipeline.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
+        from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
 
         return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
 
     def jax_likelihood(
         statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
     ) -> Any:
-        from suffice.pipeline.engines.jax.one_sum import one_sum  # noqa: PLC0415 - an extra
+        from suffice.pipeline.math.engines.jax.one_sum import one_sum  # noqa: PLC0415 - an extra
 
         known = statistic.plan.parameters
         parameter = given[model.parameter.name]
@@ -261,7 +261,7 @@ def project(statistic: NoisyStatistic) -> OneSum:
 
 def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -> NoisySums:
     """Return the raw noisy components, counted from the lowest lattice value, and their distribution."""
-    from suffice.pipeline.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415 - consumers only
 
     plan = statistic.plan
     lower, upper = bounds(plan.parameters)

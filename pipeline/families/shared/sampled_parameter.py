@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.statistics.sample_scores import ScoreTables, logarithm
+from suffice.pipeline.terms.statistics.sample_scores import ScoreTables, logarithm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Parameters
 
 Natural: TypeAlias = (
     "Callable[[Fraction, Callable[[Fraction], Fraction], Parameters], tuple[Fraction, Fraction]]"

@@ -14,19 +14,19 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.declaration.fields import Column
 from suffice.pipeline.families.normal import DEFAULT_WEIGHT
-from suffice.pipeline.statistics.block import Block, ColumnBounds, Parameters, Quantity, combination
-from suffice.pipeline.statistics.lattice import Quantiser
-from suffice.pipeline.statistics.measure import LatticeColumn, MomentSums
-from suffice.pipeline.statistics.moment_columns import (
+from suffice.pipeline.terms.declaration.fields import Column
+from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Parameters, Quantity, combination
+from suffice.pipeline.terms.statistics.lattice import Quantiser
+from suffice.pipeline.terms.statistics.measure import LatticeColumn, MomentSums
+from suffice.pipeline.terms.statistics.moment_columns import (
     BoundedColumn,
     Map,
     lattice_of,
     moment_map,
     pair_name,
 )
-from suffice.pipeline.statistics.sensitivity import Design, minimal_moments, minimal_products
+from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, minimal_products
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.families.shared.clipped_record import counting
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
-from suffice.pipeline.statistics.beyond_bounds import failures_outside
-from suffice.pipeline.statistics.clipped_counts import clipped_failures
+from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
+from suffice.pipeline.terms.statistics.beyond_bounds import failures_outside
+from suffice.pipeline.terms.statistics.clipped_counts import clipped_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.engines.jax.totals import Total
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.statistics.block import Parameters
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.engines.jax.totals import Total
+    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats
 
 PROBABILITY = ParameterSpace(name="probability", support=Support.PROBABILITY)
@@ -45,7 +45,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
         return beta_distribution(prior, known(successes, parameters) * sums.n, sums.total)
 
     def marginal(prior: Beta, parameters: Parameters) -> Marginal:
-        from suffice.pipeline.engines.one_sum.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
+        from suffice.pipeline.math.engines.one_sum.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
 
         return BetaNegativeBinomial(
             concentration1=prior.concentration1,
@@ -62,7 +62,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
         return log(1 - probability), -known_exactly(successes, parameters) * log(probability)
 
     def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
-        from suffice.pipeline.engines.jax import totals  # noqa: PLC0415 - an extra
+        from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
 
         return totals.NegativeBinomial(n * known(successes, parameters), probability)
 

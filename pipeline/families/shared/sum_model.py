@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.distributions.distribution import Distribution
-    from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.engines.jax.totals import Total
-    from suffice.pipeline.engines.one_sum.marginals import Marginal
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.families.shared.sampled_parameter import Natural
-    from suffice.pipeline.statistics.beyond_bounds import Outside
-    from suffice.pipeline.statistics.block import Parameters
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.engines.jax.totals import Total
+    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats
 
 

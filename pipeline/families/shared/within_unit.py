@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.statistics.measure import CodeCounts, PowerSums
-from suffice.pipeline.statistics.side_column import N_SIDES
-from suffice.pipeline.statistics.unit_measures import LARGEST_UNIT_SUM, N_PRODUCTS, UnitProducts
-from suffice.pipeline.statistics.within_unit import beside_rows
+from suffice.pipeline.terms.statistics.measure import CodeCounts, PowerSums
+from suffice.pipeline.terms.statistics.side_column import N_SIDES
+from suffice.pipeline.terms.statistics.unit_measures import LARGEST_UNIT_SUM, N_PRODUCTS, UnitProducts
+from suffice.pipeline.terms.statistics.within_unit import beside_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.declaration.fields import StatisticSpec
     from suffice.pipeline.families.shared.contract import Family, UnitMoments
-    from suffice.pipeline.statistics.block import Block
-    from suffice.pipeline.statistics.measure import Measure
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
-    from suffice.pipeline.statistics.within_unit import WithinUnit
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.statistics.block import Block
+    from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.within_unit import WithinUnit
 
 
 def measure_within(rows: Measure) -> UnitProducts:

@@ -10,7 +10,7 @@ from suffice.auditing.result import Finding
 from suffice.auditing.running import patched
 from suffice.auditing.scratch_sources import LOOSE, kind_tried
 from suffice.auditing.typed_files import ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY
-from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.releasing import run as release_run
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.auditing.hostile_rows import Maker
     from suffice.auditing.running import Observed, Runner
-    from suffice.pipeline.declaration.type_family import TypeFamily
+    from suffice.pipeline.terms.declaration.type_family import TypeFamily
 
     Pair = tuple[str, DataSet, DataSet]
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from suffice.auditing.scratch_sources import kind_tried
-from suffice.pipeline.declaration.csv_spec import CsvSpec
-from suffice.pipeline.declaration.data_contract import SourceForm
-from suffice.pipeline.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.declaration.type_family import ColumnFamily, TypeFamily
-from suffice.pipeline.sources.inspecting import columns_of_texts, proposed_contract
+from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
+from suffice.pipeline.terms.declaration.csv_spec import CsvSpec
+from suffice.pipeline.terms.declaration.data_contract import SourceForm
+from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
+from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.auditing.implied_schema import ImpliedColumn
-    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 _FAMILIES = {
     TypeFamily.TEXT: ColumnFamily.TEXT,

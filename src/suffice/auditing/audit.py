@@ -14,15 +14,15 @@ from suffice.auditing.result import AssumedContract, Audit, Finding, Level, Muta
 from suffice.auditing.scratch import root, scratch_directory
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.declaration.data_contract import read_contract
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import require_spec
+from suffice.pipeline.terms.declaration.data_contract import read_contract
 from suffice.storage.releases.manifest import software_versions
 
 if TYPE_CHECKING:
-    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 SECONDS = 180.0
 PAIRS = 160

@@ -12,16 +12,16 @@ from scipy import special
 
 from suffice.auditing.result import Finding, Level
 from suffice.auditing.running import added_to
-from suffice.pipeline.chunk.exact_sums import Table, combine
-from suffice.pipeline.chunk.exact_totals import ExactTotals
-from suffice.pipeline.mechanism import mechanism
+from suffice.pipeline.rows.chunk.exact_sums import Table, combine
+from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.mechanism import mechanism
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.auditing.hostile_rows import DataSet
     from suffice.auditing.running import Runner, Totals
-    from suffice.pipeline.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.spec.plan import Plan
 
 BLACK_BOX = "black box"

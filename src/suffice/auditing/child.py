@@ -28,16 +28,16 @@ from suffice.auditing.noise_level import DRAWS, NOISE, try_noise
 from suffice.auditing.result import Finding, Level, MutantResult
 from suffice.auditing.running import Runner
 from suffice.auditing.scratch_sources import LOOSE, ScratchDatabase, bucket_not_tried, kind_tried
-from suffice.pipeline.declaration.domains import Domain
-from suffice.pipeline.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.domains import Domain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from suffice.auditing.mutants import Mutant
-    from suffice.pipeline.declaration.data_contract import DataContract
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 MOST_VALUES = 400
 """Values of a release that is audited: domains of groups are cut to that."""

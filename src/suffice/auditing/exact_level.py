@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from suffice.auditing.hostile_rows import DataSet
     from suffice.auditing.running import Runner, Totals
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 EXACT = "exact"
 

@@ -10,10 +10,10 @@ import datetime as dt
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.domains import period_end, period_label, period_start
-from suffice.pipeline.declaration.type_family import TypeFamily
 from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.statistics.sensitivity import NeighboringRelation
+from suffice.pipeline.terms.declaration.domains import period_end, period_label, period_start
+from suffice.pipeline.terms.declaration.type_family import TypeFamily
+from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.declaration.derived_conditions import Combination, Comparison, Membership
-from suffice.pipeline.declaration.derived_values import PublicMap
-from suffice.pipeline.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.declaration.fields import UnitType
-from suffice.pipeline.declaration.type_family import (
+from suffice.pipeline.rows.sources.contract import spec_columns
+from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
+from suffice.pipeline.terms.declaration.derived_values import PublicMap
+from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
+from suffice.pipeline.terms.declaration.fields import UnitType
+from suffice.pipeline.terms.declaration.type_family import (
     ANY_FAMILY,
     DATES,
     NUMBERS,
@@ -25,19 +27,17 @@ from suffice.pipeline.declaration.type_family import (
     ColumnFamily,
     TypeFamily,
 )
-from suffice.pipeline.sources.contract import spec_columns
-from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.statistics.measure import CodeColumn, orders_of
-from suffice.pipeline.statistics.side_column import SideColumn
+from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
+from suffice.pipeline.terms.statistics.side_column import SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from suffice.pipeline.declaration.data_contract import DataContract
-    from suffice.pipeline.declaration.derived_column import DerivedColumn
-    from suffice.pipeline.declaration.domains import Domain
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.statistics.measure import ReadColumn
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.measure import ReadColumn
 
 _MOST_STATED = 12
 """Values of a column that are taken from the spec: both ends of a domain of millions, say."""

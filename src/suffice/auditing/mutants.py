@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.errors import StageFailedError
-from suffice.pipeline.chunk.exact_sums import normalise, zeros
-from suffice.pipeline.chunk.exact_totals import ExactTotals
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.contribution import bounding, unit_ids
-from suffice.pipeline.mechanism import held_noise, mechanism, noise, selection
+from suffice.pipeline.rows.chunk.exact_sums import normalise, zeros
+from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.contribution import bounding, unit_ids
+from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise, selection
 from suffice.pipeline.spec import plan as plan_module
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from suffice.pipeline.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.spec.plan import Plan
 
     Patch = Callable[[], AbstractContextManager[None]]
@@ -228,7 +228,7 @@ def _scaled(divisor: float) -> Iterator[None]:
     def selector(*, scale: int, range_sensitivity: int, epsilon: Any) -> Any:  # noqa: ARG001
         return selection.Selector(selection._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
 
-    from suffice.pipeline.mechanism import sampling  # noqa: PLC0415
+    from suffice.pipeline.rows.mechanism import sampling  # noqa: PLC0415
 
     with (
         patched(held_noise, "discrete_laplace", sampler),

@@ -25,17 +25,17 @@ import pyarrow.parquet as pq
 
 from suffice.auditing.scratch_sources import write_source
 from suffice.errors import ReleaseMissingError, SufficeError
-from suffice.pipeline import sources
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job
-from suffice.pipeline.chunk.sql_sums import sum_queries
-from suffice.pipeline.contribution.unit_key import UnitKey
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.within_unit import totals_of
-from suffice.pipeline.mechanism import mechanism
-from suffice.pipeline.mechanism.sampling import CellSampler
-from suffice.pipeline.reduce import push_down, tree
-from suffice.pipeline.sources import contract, schema_check
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.chunk.sql_sums import sum_queries
+from suffice.pipeline.rows.contribution.unit_key import UnitKey
+from suffice.pipeline.rows.mechanism import mechanism
+from suffice.pipeline.rows.mechanism.sampling import CellSampler
+from suffice.pipeline.rows.reduce import push_down, tree
+from suffice.pipeline.rows.sources import contract, schema_check
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.profile import finding
 from suffice.profile.settings import Settings
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
     from suffice.auditing.hostile_rows import DataSet
     from suffice.auditing.implied_schema import ImpliedColumn
-    from suffice.pipeline.chunk.exact_sums import Sums
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.ledger import Ledger
 
     Totals = dict[str, NDArray[Any]]

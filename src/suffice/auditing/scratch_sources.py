@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from suffice.auditing.hostile_rows import DataSet, Part
 from suffice.auditing.typed_files import stored_rows, table_of, write_parquet
-from suffice.pipeline.declaration.hive_columns import NULL_FOLDER
+from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ def write_source(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> 
 
 
 def _parquet(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
-    from suffice.pipeline.declaration.parquet_spec import ParquetSpec  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec  # noqa: PLC0415
 
     hive = getattr(spec.source, "hive", {})
     root = directory / "rows"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.pipeline.declaration.type_family import TypeFamily
+from suffice.pipeline.terms.declaration.type_family import TypeFamily
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,9 +12,9 @@ from suffice.pages.drawing import fitted
 from suffice.pages.publication_page import is_inert, publication_page
 from suffice.pages.published_tables import published_tables
 from suffice.pages.release_page import Link
-from suffice.pipeline.publication.model_terms import model_text
-from suffice.pipeline.publication.request import Request
-from suffice.pipeline.released.withdrawal import Withdrawal
+from suffice.pipeline.ask.publication.model_terms import model_text
+from suffice.pipeline.ask.publication.request import Request
+from suffice.pipeline.terms.released.withdrawal import Withdrawal
 from suffice.storage.publications.layout import MANIFEST
 from suffice.storage.publications.publication_store import PublicationStore
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from suffice.pages.site_run import SiteRun
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.storage.releases.release_store import ListedRelease, ReleaseStore
     from suffice.storage.signatures.keys import KeyReference
 

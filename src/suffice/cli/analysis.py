@@ -31,15 +31,15 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.notes import conflict_lines, default_lines, model_lines
+from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
     Statement: TypeAlias = tuple[str, str, float | None, float | None]
 
@@ -79,7 +79,7 @@ def check_one_side(versus: Sequence[str] | None, files: Mapping[str, object]) ->
 
 def parse_statements(statements: Sequence[str], *, is_contrast: bool) -> list[Statement]:
     """Read every --probability; beside --versus each is about the difference or the ratio."""
-    from suffice.pipeline.posterior.contrasts import DIFFERENCE, RATIO, parse_statement  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, RATIO, parse_statement  # noqa: PLC0415
 
     read = [(statement, *parse_statement(statement)) for statement in statements]
     for statement, parameter, _, _ in read:
@@ -107,7 +107,7 @@ def comparison(
     rng: np.random.Generator,
 ) -> dict[str, list[dict[str, Any]]]:
     """Return rows of every parameter's difference, and of probabilities of it and of the ratio."""
-    from suffice.pipeline.posterior.contrasts import DIFFERENCE, contrast_between, tidy_rows  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, contrast_between, tidy_rows  # noqa: PLC0415
 
     keys = parse_pairs("--versus", versus)
     if dict(first.groups) == dict(second.groups):
@@ -142,7 +142,7 @@ def probability(
     posterior: Posterior, statements: Sequence[Statement], draws: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
     """Return one row a statement, cell and category with the probability that the statement holds."""
-    from suffice.pipeline.posterior.contrasts import tidy_rows  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.contrasts import tidy_rows  # noqa: PLC0415
 
     answers = []
     for statement, parameter, above, below in statements:
@@ -189,7 +189,7 @@ def compare(
     """Say how a statistic changed from release A to release B, and what noise alone would do."""
     check_draws(draws, seed)
     output.check_picture(plot, overwrite=overwrite)
-    from suffice.pipeline.pooling.comparison import compare as compare_releases  # noqa: PLC0415
+    from suffice.pipeline.ask.pooling.comparison import compare as compare_releases  # noqa: PLC0415
 
     one, other = (
         open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
@@ -276,7 +276,7 @@ def compare(
     say(f"prior of N: {', '.join(n_priors)}")
     if found.before.predictor_prior is not None:
         say(f"prior of predictors: {found.before.predictor_prior}")
-    from suffice.pipeline.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
 
     say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)

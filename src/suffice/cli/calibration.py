@@ -80,7 +80,7 @@ def calibrate(
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
-    from suffice.pipeline.calibration.calibrate import calibrate  # noqa: PLC0415
+    from suffice.pipeline.ask.calibration.calibrate import calibrate  # noqa: PLC0415
 
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     found = calibrate(

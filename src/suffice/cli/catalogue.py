@@ -12,7 +12,7 @@ from suffice.cli import output
 from suffice.cli.options import JsonOption, PublicationKeyOption, PublicKeyOption  # noqa: TC001 - Typer reads them
 from suffice.cli.terminal import say
 from suffice.errors import StorageError
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 
 def catalogue(

@@ -28,12 +28,12 @@ from suffice.cli.options import (
     parse_prior_of_n,
 )
 from suffice.cli.terminal import say
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.pipeline.models.classification import Classification, Score
+    from suffice.pipeline.ask.models.classification import Classification, Score
 
 MOST_SHOWN, MOST_CLASSES = 200, 4
 """Rows in a terminal; with more classes they have the largest chance alone."""
@@ -62,7 +62,7 @@ def classify(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.pipeline.models.classifier import classifier  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.ask.models.classifier import classifier  # noqa: PLC0415 - each command imports what it needs
 
     found = classifier(
         opened,

@@ -21,10 +21,10 @@ from suffice.cli import output, terminal
 from suffice.data_files.source import SUMMARIES, posterior_source
 from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, parse_epsilon
-from suffice.pipeline.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 from suffice.plots.posteriors import plot_posterior
 from suffice.plots.style import footer_of
 from suffice.profile.settings import settings
@@ -35,7 +35,7 @@ from suffice.storage.releases.release_store import open_release
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.storage.ledger.account import Account
 
     Say = Callable[..., None]

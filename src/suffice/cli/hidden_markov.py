@@ -27,15 +27,15 @@ from suffice.cli.options import (
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.data_files.source import Source
-    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
-    from suffice.pipeline.models.state_comparison import StateComparison
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.pooling.release import Release
 
 
 def hidden_markov(
@@ -118,7 +118,7 @@ def hidden_markov(
         open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
     ]
     if publish_to is not None:
-        from suffice.pipeline.models.chain_tables import feature_names  # noqa: PLC0415
+        from suffice.pipeline.ask.models.chain_tables import feature_names  # noqa: PLC0415
 
         publish_model(
             opened,
@@ -148,9 +148,9 @@ def hidden_markov(
             seed=seed,
         )
         return
-    from suffice.pipeline.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
-    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
-    from suffice.pipeline.posterior.parameter_posterior import ends_of  # noqa: PLC0415
+    from suffice.pipeline.ask.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.parameter_posterior import ends_of  # noqa: PLC0415
 
     ends_of(mass)
     number: Any = states[0] if len(states) == 1 else states
@@ -267,7 +267,7 @@ def _show_comparison(
         source = fit_source("held-out scores of numbers of states", opened, found, seed=seed)
         output.print_json({"source": source.document(), **found.to_dict(), "seed": seed})
         return
-    from suffice.pipeline.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
+    from suffice.pipeline.ask.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
 
     output.print_rows(found.rows(), digits=model_output.DIGITS)
     say("\nscore: mean log likelihood of a held-out cell's noisy counts")

@@ -13,10 +13,10 @@ from suffice.cli.files import check_file
 from suffice.cli.options import JsonOption, SpecArgument  # noqa: TC001 - Typer reads them
 from suffice.cli.terminal import say, shows_output
 from suffice.errors import SchemaError, UsageError
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from suffice.pipeline.sources.inspecting import Inspection
+    from suffice.pipeline.rows.sources.inspecting import Inspection
 
 _EXACT = (
     "these numbers are exact and no release: they are for the owner of the data, and for nobody else's eyes, "
@@ -51,10 +51,10 @@ def inspect(
         message = "--out writes the contract that is proposed: leave --contract out"
         raise UsageError(message)
     check_file("--out", out, overwrite=None)
-    from suffice.pipeline.declaration.data_contract import read_contract  # noqa: PLC0415 - as everywhere
-    from suffice.pipeline.sources.inspecting import inspect as look  # noqa: PLC0415
+    from suffice.pipeline.rows.sources.inspecting import inspect as look  # noqa: PLC0415
     from suffice.pipeline.spec.contract_fit import check_contract  # noqa: PLC0415
     from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.data_contract import read_contract  # noqa: PLC0415 - as everywhere
 
     loaded = load_spec(spec)
     found = look(loaded, None if contract is None else read_contract(str(contract)))

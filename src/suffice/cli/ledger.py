@@ -17,7 +17,7 @@ from suffice.errors import LedgerError, UsageError
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.operations.audits import FittingAudit
@@ -292,7 +292,7 @@ def abandon_command(
     as_json: JsonOption = False,
 ) -> None:
     """Spend a charge whose drawn files are lost: no release of it can follow."""
-    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
     from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
     from suffice.storage.operations.settling import abandon_lost  # noqa: PLC0415
     from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
@@ -355,7 +355,7 @@ def source_prefix(text: str) -> str:
     A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
     path: absolute, links resolved.
     """
-    from suffice.pipeline.declaration.source_spec import is_url, source_path  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.source_spec import is_url, source_path  # noqa: PLC0415
 
     if not is_url(text):
         return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
@@ -373,7 +373,7 @@ def _checksums(path: Path | None, *, none: bool) -> str | None:
     if none:
         message = "--checksums and --no-checksums exclude each other"
         raise UsageError(message)
-    from suffice.pipeline.sources.checksums import read_checksums  # noqa: PLC0415
+    from suffice.pipeline.rows.sources.checksums import read_checksums  # noqa: PLC0415
 
     try:
         read_checksums(str(path))
@@ -393,7 +393,7 @@ def _audit(path: Path, dataset: str) -> FittingAudit:
 def _contract(path: Path | None) -> DataContract | None:
     if path is None:
         return None
-    from suffice.pipeline.declaration.data_contract import read_contract  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.data_contract import read_contract  # noqa: PLC0415
 
     try:
         return read_contract(str(path))
@@ -404,8 +404,8 @@ def _contract(path: Path | None) -> DataContract | None:
 
 def _total(epsilon: str | None, per_year: str | None, grid: str | None, max_windows: int | None) -> Fraction:
     """Return what is granted: as stated, or as much of each window as leaves a unit no more in a year."""
-    from suffice.pipeline.declaration.domains import Every  # noqa: PLC0415
     from suffice.pipeline.spec.person import epsilon_for_a_year  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.domains import Every  # noqa: PLC0415
 
     if (epsilon is None) == (per_year is None):
         message = "state --epsilon, or --per-year beside --per-window"
@@ -420,7 +420,7 @@ def _total(epsilon: str | None, per_year: str | None, grid: str | None, max_wind
 
 
 def _epsilon(option: str, text: str) -> Fraction:
-    from suffice.pipeline.declaration.exact_numbers import parse_epsilon  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon  # noqa: PLC0415
 
     try:
         return parse_epsilon(text)
@@ -430,7 +430,7 @@ def _epsilon(option: str, text: str) -> Fraction:
 
 
 def _grid(text: str) -> str:
-    from suffice.pipeline.declaration.zone_days import read_grid  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.zone_days import read_grid  # noqa: PLC0415
 
     try:
         return read_grid(text)

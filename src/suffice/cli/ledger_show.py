@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
 from suffice.cli.terminal import say
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import counts_by_window
 from suffice.storage.ledger.person import person_view
 

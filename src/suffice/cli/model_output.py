@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
 from suffice.cli.terminal import in_line, say
-from suffice.pipeline.posterior.notes import conflict_lines, plug_in_lines
+from suffice.pipeline.ask.posterior.notes import conflict_lines, plug_in_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.data_files.source import Source
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
 DIGITS = 4
 """Of drawn numbers in a terminal: more of them would be chance."""
@@ -70,7 +70,7 @@ def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence
     groups : mapping of str to sequence
         The keys of all cells by group column.
     """
-    from suffice.pipeline.posterior.contrasts import in_words  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.posterior.contrasts import in_words  # noqa: PLC0415 - numpy is slow to import
 
     shared = {column: keys[0] for column, keys in groups.items() if len(set(keys)) == 1}
     if shared:

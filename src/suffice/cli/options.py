@@ -13,8 +13,8 @@ from suffice.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.priors.record_count import NPrior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.math.priors.record_count import NPrior
 
 _MOST_DRAWS = 10_000_000
 _MOST_SIMULATIONS = 1_000_000
@@ -177,7 +177,7 @@ def parse_prior_of_n(text: str | None) -> NPrior | None:
     """Read --n-prior, where there is one."""
     if text is None:
         return None
-    from suffice.pipeline.priors.record_count import parse_n_prior  # noqa: PLC0415
+    from suffice.pipeline.math.priors.record_count import parse_n_prior  # noqa: PLC0415
 
     return parse_n_prior(text)
 

@@ -12,14 +12,14 @@ from suffice.cli.terminal import in_line, say, say_json, say_progress
 from suffice.cli.withdrawn import withdrawn_releases
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.notes import (
+from suffice.pipeline.ask.posterior.notes import (
     conflict_lines,
     default_lines,
     diagnostics_text,
     model_lines,
     unsettled_warning,
 )
-from suffice.pipeline.released.text_table import text_table
+from suffice.pipeline.terms.released.text_table import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from suffice.data_files.source import Source
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
 def print_json(document: object) -> None:
@@ -198,7 +198,7 @@ def write_draws(
     if path.suffix == ".nc":
         write_netcdf(posterior.to_arviz(draws, rng), path, source, overwrite=overwrite)
         return
-    from suffice.pipeline.publication.draw_columns import draw_columns  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.publication.draw_columns import draw_columns  # noqa: PLC0415 - numpy is slow to import
 
     write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite)
 

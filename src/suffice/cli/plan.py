@@ -201,7 +201,7 @@ def _find_epsilon(
     *,
     as_json: bool,
 ) -> None:
-    from suffice.pipeline.planning.smallest_epsilon import smallest_epsilon  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon  # noqa: PLC0415 - as above
 
     needed = smallest_epsilon(
         read,
@@ -231,7 +231,7 @@ def _compare(
     *,
     as_json: bool,
 ) -> None:
-    from suffice.pipeline.planning.beside_sample import beside_sample  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.planning.beside_sample import beside_sample  # noqa: PLC0415 - as above
 
     found = beside_sample(
         read,
@@ -324,8 +324,8 @@ def _warn_of_units(spec: Spec) -> None:
     """Warn of files whose units cannot be told to be equal: from schemas, where the source is in sight."""
     if spec.privacy.column_unit is None:
         return
-    from suffice.pipeline import sources  # noqa: PLC0415
-    from suffice.pipeline.sources.schema_check import unit_warnings  # noqa: PLC0415
+    from suffice.pipeline.rows import sources  # noqa: PLC0415
+    from suffice.pipeline.rows.sources.schema_check import unit_warnings  # noqa: PLC0415
 
     try:
         texts = unit_warnings(spec, sources.schema(sources.pin(spec)))

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, parse_epsilon
 from suffice.pipeline.spec.person import epsilon_for_a_year, windows_in_a_year
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 
 if TYPE_CHECKING:
-    from suffice.pipeline.declaration.domains import Every
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.domains import Every
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,10 +32,10 @@ from suffice.cli.options import (
     parse_prior_of_n,
 )
 from suffice.cli.terminal import say
-from suffice.pipeline.posterior.notes import conflict_lines, default_lines
+from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 _REFERENCE = "RELEASE"
 
@@ -77,9 +77,9 @@ def pool(
     check_draws(draws, seed)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
-    from suffice.pipeline.pooling.pool import pool as pool_releases  # noqa: PLC0415
-    from suffice.pipeline.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415
-    from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
+    from suffice.pipeline.ask.pooling.pool import pool as pool_releases  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.posterior import summarise  # noqa: PLC0415
 
     def opened(references: list[str] | None) -> list[Release] | None:
         if not references:

@@ -38,11 +38,11 @@ from suffice.cli.options import (
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.notes import conflict_lines, default_lines, draws_text, plug_in_lines
+from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, draws_text, plug_in_lines
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
 
 def posterior(  # noqa: PLR0915 - a command and its files, in order
@@ -98,7 +98,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     import numpy as np  # noqa: PLC0415 - each command imports what it needs
 
-    from suffice.pipeline.posterior.posterior import summarise  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.posterior import summarise  # noqa: PLC0415
 
     keys = parse_pairs("--where", where)
     analysis.check_versus(keys, versus)
@@ -185,7 +185,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
             }
         )
         return
-    from suffice.pipeline.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
 
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))

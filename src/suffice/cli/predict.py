@@ -30,10 +30,10 @@ from suffice.cli.options import (
     parse_prior_of_n,
 )
 from suffice.cli.terminal import say
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from suffice.pipeline.models.regression import Prediction, Regression
+    from suffice.pipeline.ask.models.regression import Prediction, Regression
 
 MOST_SHOWN = 200
 
@@ -63,7 +63,7 @@ def predict(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.pipeline.models.regression import regression  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.ask.models.regression import regression  # noqa: PLC0415 - each command imports what it needs
 
     found = regression(
         opened,

@@ -52,7 +52,7 @@ def compare_priors(
         raise UsageError(message)
     output.check_picture(plot, overwrite=overwrite)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.pipeline.pooling.prior_comparison import compare_priors as compared  # noqa: PLC0415
+    from suffice.pipeline.ask.pooling.prior_comparison import compare_priors as compared  # noqa: PLC0415
 
     found = compared(
         opened,

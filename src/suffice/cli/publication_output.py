@@ -14,7 +14,7 @@ from suffice.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.publishing.publish import Published
     from suffice.storage.publications.publication import Publication
 
@@ -134,8 +134,8 @@ def print_publication(document: dict[str, Any]) -> None:
 
 def _told_besides(request: dict[str, Any]) -> dict[str, str]:
     """Return what of a request is not always there: its model, its cells, what was combined."""
-    from suffice.pipeline.publication.model_terms import model_text  # noqa: PLC0415 - pydantic is slow to import
-    from suffice.pipeline.publication.request import Request  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.publication.model_terms import model_text  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.pipeline.ask.publication.request import Request  # noqa: PLC0415 - as above
 
     model = Request.read(request).model
     pooled = {None: "", "disjoint": "as of separate data", "same_data": "as of the same data"}

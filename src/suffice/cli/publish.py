@@ -41,7 +41,7 @@ from suffice.errors import UsageError
 from suffice.profile.settings import pinned_profile, setting
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 
 def publish(

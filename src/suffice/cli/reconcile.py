@@ -9,7 +9,7 @@ import typer
 from suffice.cli import output
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, WitnessOption
 from suffice.cli.terminal import say
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge
@@ -57,7 +57,7 @@ def reconcile_ledger(
 
 
 def _document(charge: Charge) -> dict[str, object]:
-    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
 
     return {
         "charge_id": charge.charge_id,

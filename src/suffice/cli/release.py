@@ -33,7 +33,7 @@ from suffice.monitoring.counting import counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 _UNIT_BOUND = ("max_rows", "unit_nulls")
 
@@ -120,7 +120,7 @@ def show(
 
 
 def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
-    from suffice.pipeline.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
 
     return {
         "name": release.name,

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.data_files.source import Source
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.released.sample import ReleasedSample
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.sample import ReleasedSample
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
 def table(
@@ -120,7 +120,7 @@ def _estimates(release: Release, chosen: NoisyStatistic) -> _Table:
 
 def _sample(release: Release, chosen: ReleasedSample) -> _Table:
     from suffice.data_files.source import sample_source  # noqa: PLC0415 - as above
-    from suffice.pipeline.declaration.exact_numbers import format_number  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import format_number  # noqa: PLC0415
 
     source, drawn = sample_source(release, chosen), chosen.sample
 

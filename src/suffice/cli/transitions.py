@@ -93,7 +93,7 @@ def transitions(
             seed=seed,
         )
         return
-    from suffice.pipeline.models.chain import chain  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.ask.models.chain import chain  # noqa: PLC0415 - each command imports what it needs
 
     found = chain(
         opened,

@@ -27,7 +27,7 @@ from suffice.cli.terminal import in_line, say, say_line
 from suffice.cli.withdrawn import note_resting
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 from suffice.monitoring.counting import note_audit
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -32,7 +32,7 @@ from suffice.monitoring.counting import count_end, counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.releasing.backfill import Backfill
     from suffice.releasing.gap_report import GapReport
 

@@ -11,8 +11,8 @@ from suffice.errors import SufficeWarning
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.released.withdrawal import Withdrawal
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.storage.operations.resting import RestingRelease
 
 _OPENED: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("opened withdrawn releases", default=())

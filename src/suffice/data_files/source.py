@@ -8,21 +8,21 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.exact_numbers import format_number
-from suffice.pipeline.distributions.shortest_intervals import CENTRAL
-from suffice.pipeline.posterior.method_text import method_text
-from suffice.pipeline.publication.releases import manifest_sha256
+from suffice.pipeline.ask.posterior.method_text import method_text
+from suffice.pipeline.ask.publication.releases import manifest_sha256
+from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from suffice.pipeline.calibration.result import Calibration
-    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
-    from suffice.pipeline.models.state_comparison import StateComparison
-    from suffice.pipeline.pooling.prior_comparison import PriorComparison
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.released.sample import ReleasedSample
+    from suffice.pipeline.ask.calibration.result import Calibration
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.pooling.prior_comparison import PriorComparison
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.sample import ReleasedSample
 
 ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
 SUMMARIES = "posterior summaries"
@@ -163,7 +163,7 @@ def posterior_source(
     seed: int | None = None,
 ) -> Source:
     """Return the source of numbers that follow from one posterior; intervals are central if not said."""
-    from suffice.pipeline.publication.answer import notes_of  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.publication.answer import notes_of  # noqa: PLC0415 - numpy is slow to import
 
     return Source(
         what=what,
@@ -189,7 +189,7 @@ def fit_source(
     seed: int | None,
 ) -> Source:
     """Return the source of numbers of a hidden Markov model, or of a comparison of numbers of states."""
-    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415 - numpy is slow to import
 
     if isinstance(found, HiddenMarkovFit):
         settings, lines = found.settings, found.diagnostics.lines

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok
 from suffice.pipeline.cluster.connection import LOCAL, THREADS, check_cluster, check_workers, require_dask
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError, SufficeError
 from suffice.monitoring.counting import Counted, read_counts
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.storage.ledger.charge import ChargeState

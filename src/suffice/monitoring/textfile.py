@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

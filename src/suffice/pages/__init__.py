@@ -4,6 +4,3 @@ In: releases, posteriors, publications.
 Out: HTML without any reference to elsewhere.
 May import: data_files and below.
 """
-
-PUBLIC: dict[str, tuple[str, ...]] = {}
-"""What other rooms may import, by module; empty: the module as a whole."""

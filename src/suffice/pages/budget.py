@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.charts import steps
-from suffice.pipeline.declaration.domains import Every
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.person import loss_of, windows_in_a_year
 from suffice.pipeline.spec.terms import ALL, ROW
+from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,16 +13,16 @@ from suffice.errors import UsageError
 from suffice.pages.card_texts import does_not_say, posterior_facts, release_facts, says, warnings_of
 from suffice.pages.posterior_figures import parameter_figure
 from suffice.pages.rendering import markup, render
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
 MOST_ROWS = 400
 """Rows of intervals on one card; a page with more is not read."""

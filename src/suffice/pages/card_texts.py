@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.exact_numbers import format_epsilon, format_number
-from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.pooling.union import UnionPosterior
-from suffice.pipeline.posterior.notes import (
+from suffice.pipeline.ask.pooling.union import UnionPosterior
+from suffice.pipeline.ask.posterior.notes import (
     clipping_warnings,
     conflict_lines,
     default_lines,
@@ -15,15 +13,17 @@ from suffice.pipeline.posterior.notes import (
     diagnostics_text,
     unsettled_warning,
 )
-from suffice.pipeline.posterior.parameter_posterior import interval_in_words
-from suffice.pipeline.posterior.posterior import PLUG_IN
+from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
+from suffice.pipeline.ask.posterior.posterior import PLUG_IN
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
 def posterior_facts(

@@ -8,9 +8,9 @@ from suffice.data_files.source import ESTIMATES, ReleaseSource, Source, sample_s
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.released.sample import ReleasedSample
-    from suffice.pipeline.statistics.block import Quantity
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.released.sample import ReleasedSample
+    from suffice.pipeline.terms.statistics.block import Quantity
 
 MOST_COLUMNS = 200
 """Columns of a table that people read; a statistic with more has a file of its components alone."""

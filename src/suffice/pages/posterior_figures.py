@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pages.figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row, densities, forest, ranked
-from suffice.pipeline.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
+from suffice.pipeline.ask.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
 
 if TYPE_CHECKING:
-    from suffice.pipeline.posterior.posterior import Posterior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.typing import Floats
 
 MOST_DENSITIES = 12

@@ -6,16 +6,16 @@ import datetime as dt
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import window_times
 from suffice.pipeline.spec.editions import edition
 from suffice.pipeline.spec.terms import Window
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pages.statistic_view import StatisticView
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 MOST_FOLLOWED = 24
 """Intervals of a statistic that the page of a series follows from window to window."""

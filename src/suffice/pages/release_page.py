@@ -14,14 +14,14 @@ from suffice.pages.release_facts import ordered_groups
 from suffice.pages.release_texts import lead, limits, lines, protects, sentence
 from suffice.pages.rendering import render
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.citation import citation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from suffice.pages.statistic_view import StatisticView
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 MOST_TABLE_ROWS = 720
 LARGEST_EMBEDDED = 18 * 2**20

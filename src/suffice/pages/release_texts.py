@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from suffice.pages.statistic_view import StatisticView
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
 
 def lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pages.statistic_view import SAMPLE, StatisticView
-from suffice.pipeline.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
 if TYPE_CHECKING:
-    from suffice.pipeline.released.sample import ReleasedSample
+    from suffice.pipeline.terms.released.sample import ReleasedSample
 
 MOST_CELLS, MOST_DRAWS = 60, 40
 """Of a picture: more cells are evenly spaced in declared order, and of more draws the first are shown."""

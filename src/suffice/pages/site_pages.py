@@ -14,8 +14,8 @@ from suffice.pages.pictures import panels_of
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render
 from suffice.pages.statistic_view import SAMPLE
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,17 +10,17 @@ import numpy as np
 from suffice.errors import SufficeError
 from suffice.pages.charts import Interval
 from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
+from suffice.pipeline.ask.posterior.cells import cells_of
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
+from suffice.pipeline.ask.posterior.posterior import PLUG_IN, summarise
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.posterior.cells import cells_of
-from suffice.pipeline.posterior.infer import posterior_of
-from suffice.pipeline.posterior.notes import clipping_warnings, default_lines
-from suffice.pipeline.posterior.posterior import PLUG_IN, summarise
-from suffice.pipeline.released.noise_interval import noise_half_width
+from suffice.pipeline.terms.released.noise_interval import noise_half_width
 
 if TYPE_CHECKING:
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.posterior import Posterior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 MASS = 0.95
 DRAWS = 4000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.posterior.contrasts import in_words
-from suffice.pipeline.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.ask.posterior.contrasts import in_words
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.plots.rows import Intervals, draw_intervals
 from suffice.plots.style import POSTERIOR, check_plot, finish, new_figure, save, styled
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from suffice.pipeline.models.chain import Chain
+    from suffice.pipeline.ask.models.chain import Chain
     from suffice.typing import Floats
 
 _MOST_CELLS = 8

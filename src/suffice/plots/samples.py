@@ -12,7 +12,7 @@ from suffice.plots.style import check_plot, finish, new_figure, save, styled
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.released.sample import ReleasedSample
+    from suffice.pipeline.terms.released.sample import ReleasedSample
 
 _MOST_ROWS = 200
 

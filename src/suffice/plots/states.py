@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import shortened
-from suffice.pipeline.declaration.wording import counted
-from suffice.pipeline.posterior.draws import MASS
-from suffice.pipeline.posterior.parameter_posterior import ends_of
+from suffice.pipeline.ask.posterior.draws import MASS
+from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.plots.style import COLOURS, finish, new_figure, require_matplotlib, styled
 from suffice.plots.transition_graph import LEAST_ARROW, draw_transitions
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from suffice.pipeline.models.chain_tables import Keys
-    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.models.chain_tables import Keys
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.typing import Floats, Rows
 
     Colours = list[tuple[float, float, float, float]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.released.noise_interval import noise_half_width
+from suffice.pipeline.terms.released.noise_interval import noise_half_width
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_ranked, draw_series
 from suffice.plots.style import COLOURS, check_plot, finish, new_figure, save, styled
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
 MASS = 0.95

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.typing import Floats
 
     Colours = list[tuple[float, float, float, float]]

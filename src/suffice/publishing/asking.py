@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
-from suffice.pipeline.posterior.draws import DRAWS
-from suffice.pipeline.publication.model_terms import model_text
-from suffice.pipeline.publication.question import ask, intervals_of
+from suffice.pipeline.ask.posterior.draws import DRAWS
+from suffice.pipeline.ask.publication.model_terms import model_text
+from suffice.pipeline.ask.publication.question import ask, intervals_of
 from suffice.publishing.parts import FORMATS as PART_FORMATS
 from suffice.publishing.parts import cells_of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.posterior.chosen_priors import AnyPrior
-    from suffice.pipeline.publication.question import Question
-    from suffice.pipeline.publication.request import Kind, StatisticRequest
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.publication.question import Question
+    from suffice.pipeline.ask.publication.request import Kind, StatisticRequest
 
 
 def question_of(

@@ -17,15 +17,15 @@ from suffice.data_files.tables import (
     parquet_bytes,
     table_of,
 )
-from suffice.pipeline.posterior.method_text import method_text
-from suffice.pipeline.publication.model_terms import model_text
+from suffice.pipeline.ask.posterior.method_text import method_text
+from suffice.pipeline.ask.publication.model_terms import model_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from suffice.pipeline.publication.answer import Answer
-    from suffice.pipeline.publication.question import Question
+    from suffice.pipeline.ask.publication.answer import Answer
+    from suffice.pipeline.ask.publication.question import Question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ def _netcdf_bytes(drawn: Any, source: Source) -> bytes:
 
 def _card(question: Question, answer: Answer) -> str:
     from suffice.pages.card import card  # noqa: PLC0415 - only where a card is asked for
-    from suffice.pipeline.publication.streams import quantile_draws  # noqa: PLC0415
+    from suffice.pipeline.ask.publication.streams import quantile_draws  # noqa: PLC0415
 
     request = question.request
     if answer.posterior is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.batches.freed_memory import return_freed_memory
+from suffice.pipeline.ask.batches.freed_memory import return_freed_memory
+from suffice.pipeline.ask.posterior.notes import described
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
-from suffice.pipeline.distributions.piecewise import worst_diagnostics
-from suffice.pipeline.posterior.notes import described
+from suffice.pipeline.math.distributions.piecewise import worst_diagnostics
 from suffice.profile.settings import pinned_certificates
 from suffice.publishing.parts import PartFiles, StatisticParts, part_files
 from suffice.storage.publications.manifest_model import MOST_FILES
@@ -18,9 +18,9 @@ from suffice.storage.publications.receipts import put_receipt, with_receipts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from suffice.pipeline.batches.parts import Part
-    from suffice.pipeline.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.publication.question import Question
+    from suffice.pipeline.ask.batches.parts import Part
+    from suffice.pipeline.ask.publication.question import Question
+    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication_store import PublicationStore
     from suffice.storage.signatures.signing import Signer

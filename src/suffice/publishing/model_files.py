@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.tables import columns_of, parquet_bytes, table_of
 from suffice.errors import UsageError
-from suffice.pipeline.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.storage.publications.presence import holds_store
 from suffice.storage.releases.location import MANIFEST
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.data_files.source import Source
-    from suffice.pipeline.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.models.state_comparison import StateComparison
 
 SUMMARY = "summary.json"
 

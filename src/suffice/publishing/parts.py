@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
-from suffice.pipeline.batches.freed_memory import return_freed_memory
-from suffice.pipeline.batches.part_answer import PartTerms, answer_part
-from suffice.pipeline.batches.parts import cells_per_part, parts_of
-from suffice.pipeline.posterior.method_text import method_text
-from suffice.pipeline.publication.question import cells_asked, given_n_prior
+from suffice.pipeline.ask.batches.freed_memory import return_freed_memory
+from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part
+from suffice.pipeline.ask.batches.parts import cells_per_part, parts_of
+from suffice.pipeline.ask.posterior.method_text import method_text
+from suffice.pipeline.ask.publication.question import cells_asked, given_n_prior
 from suffice.storage.publications.manifest_model import LONGEST_DIAGNOSTIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from suffice.pipeline.batches.parts import Part
-    from suffice.pipeline.pooling.release import Release
-    from suffice.pipeline.publication.question import Question
-    from suffice.pipeline.released.cells import Cells
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.ask.batches.parts import Part
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.publication.question import Question
+    from suffice.pipeline.terms.released.cells import Cells
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import PublishedFile
     from suffice.storage.publications.publication_store import PublicationStore

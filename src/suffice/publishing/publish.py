@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SignatureError, SufficeWarning, UsageError
+from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.ask.publication.answering import answers
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.pooling.release import Release
-from suffice.pipeline.publication.answering import answers
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.pins import publication_store
 from suffice.profile.settings import pinned_profile, setting
 from suffice.publishing.asking import question_of, title_of
@@ -43,10 +43,10 @@ from suffice.storage.signatures.signing import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from suffice.pipeline.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.posterior.chosen_priors import AnyPrior
-    from suffice.pipeline.priors.record_count import NPrior
-    from suffice.pipeline.publication.question import Question
+    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.publication.question import Question
+    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
@@ -140,7 +140,7 @@ def publish(
         Of a hidden Markov model: further windows, which are time.
     model : mapping, optional
         A model and its choices, as ``{"name": "transitions", "steps": [3]}``; see
-        ``suffice.pipeline.publication.model_terms``.
+        ``suffice.pipeline.ask.publication.model_terms``.
     vouched : bool
         The caller knows that releases are related as said, although their manifests do not show it.
     mass : float

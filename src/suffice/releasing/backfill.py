@@ -19,8 +19,6 @@ from suffice.errors import (
     StorageError,
     SufficeError,
 )
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import (
     LATEST_COMPLETE,
     amendment_due,
@@ -31,6 +29,8 @@ from suffice.pipeline.spec.calendar import (
 from suffice.pipeline.spec.editions import edition
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.release import PUBLISH_TIMEOUT, carry_out
 from suffice.releasing.run import ALREADY_PUBLISHED, PUBLISHED

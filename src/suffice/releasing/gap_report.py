@@ -12,8 +12,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.expectation import SUFFIX
 from suffice.pipeline.spec.calendar import (
     amendment_due,
     last_ended,
@@ -24,6 +22,8 @@ from suffice.pipeline.spec.calendar import (
     windows_between,
 )
 from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.expectation import SUFFIX
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import stopped_windows
 from suffice.storage.ledger.charge import ChargeState, newest_published

@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.declaration.wording import counted
 from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
 from suffice.releasing.guarding import contained
@@ -44,10 +44,10 @@ from suffice.storage.signatures.signing import signer_from_environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from suffice.pipeline.chunk.exact_totals import ExactTotals
-    from suffice.pipeline.declaration.data_contract import DataContract
-    from suffice.pipeline.sources.contract import Split
+    from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.profile.settings import Settings
     from suffice.storage.ledger.charge import Charge, ChargeRequest
     from suffice.storage.ledger.ledger import Ledger
@@ -223,10 +223,10 @@ class _Run:
 
     def carry_out(self) -> None:
         """Try all stages, and leave nothing behind, whatever happens."""
-        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415 - the engine is an extra
-        from suffice.pipeline.reduce.links import open_cluster_for_sums  # noqa: PLC0415
-        from suffice.pipeline.reduce.push_down import require_threads  # noqa: PLC0415
-        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
+        from suffice.pipeline.rows.chunk.partition import chunk_job  # noqa: PLC0415 - the engine is an extra
+        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums  # noqa: PLC0415
+        from suffice.pipeline.rows.reduce.push_down import require_threads  # noqa: PLC0415
+        from suffice.pipeline.rows.reduce.tree import exact_sums  # noqa: PLC0415
 
         with contextlib.ExitStack() as opened:
             with self._stage("ledger") as stage:
@@ -340,11 +340,11 @@ class _Run:
 
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""
-        from suffice.pipeline import sources  # noqa: PLC0415
-        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
-        from suffice.pipeline.chunk.sql_sums import sum_queries  # noqa: PLC0415
-        from suffice.pipeline.sources.generated import generated_splits  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_columns  # noqa: PLC0415
+        from suffice.pipeline.rows import sources  # noqa: PLC0415
+        from suffice.pipeline.rows.chunk.partition import chunk_job  # noqa: PLC0415
+        from suffice.pipeline.rows.chunk.sql_sums import sum_queries  # noqa: PLC0415
+        from suffice.pipeline.rows.sources.generated import generated_splits  # noqa: PLC0415
+        from suffice.pipeline.rows.sources.schema_check import check_columns  # noqa: PLC0415
 
         with contextlib.closing(sources.pin(self.spec, self.window, contract)) as pin:
             schemas = sources.schema(pin)
@@ -364,8 +364,8 @@ class _Run:
         signer: Signer | None,
     ) -> list[DataFile]:
         """Add noise to the sums of generated rows, and keep them in the spool under a marked manifest."""
-        from suffice.pipeline.mechanism.held_noise import HeldNoise  # noqa: PLC0415
-        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.rows.mechanism.held_noise import HeldNoise  # noqa: PLC0415
+        from suffice.pipeline.rows.mechanism.mechanism import privatize  # noqa: PLC0415
 
         noise = HeldNoise(self.spec, self.plan)
         try:

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeWarning, UsageError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.spec.calendar import check_amendment, moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
 from suffice.releasing.guarding import uncharged, wait_for
@@ -35,7 +35,7 @@ from suffice.storage.signatures.signing import signer_from_environment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]

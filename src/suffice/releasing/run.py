@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from suffice.pipeline.chunk.exact_totals import ExactTotals
-    from suffice.pipeline.chunk.partition import ChunkJob
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.declaration.data_contract import DataContract
-    from suffice.pipeline.mechanism.held_noise import HeldNoise
-    from suffice.pipeline.sources.contract import Pin, Split
+    from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
+    from suffice.pipeline.rows.sources.contract import Pin, Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import NamedAudit
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.manifest import DataFile
@@ -135,12 +135,12 @@ class ReleaseRun:
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
         require_engine()
-        from suffice.pipeline import sources  # noqa: PLC0415 - reruns and refusals need no engine
-        from suffice.pipeline.chunk.partition import chunk_job  # noqa: PLC0415
-        from suffice.pipeline.reduce.links import open_cluster_for_sums  # noqa: PLC0415
-        from suffice.pipeline.reduce.push_down import require_threads  # noqa: PLC0415
-        from suffice.pipeline.reduce.survey import surveyed_on  # noqa: PLC0415
-        from suffice.pipeline.sources.schema_check import check_columns  # noqa: PLC0415
+        from suffice.pipeline.rows import sources  # noqa: PLC0415 - reruns and refusals need no engine
+        from suffice.pipeline.rows.chunk.partition import chunk_job  # noqa: PLC0415
+        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums  # noqa: PLC0415
+        from suffice.pipeline.rows.reduce.push_down import require_threads  # noqa: PLC0415
+        from suffice.pipeline.rows.reduce.survey import surveyed_on  # noqa: PLC0415
+        from suffice.pipeline.rows.sources.schema_check import check_columns  # noqa: PLC0415
 
         if self.spec.pushes_down:
             require_threads(address)
@@ -200,10 +200,10 @@ class ReleaseRun:
         SchemaError
             Where the database is to add a column of a type that it is not asked to.
         """
-        from suffice.pipeline import sources  # noqa: PLC0415
-        from suffice.pipeline.chunk.sql_sums import sum_queries  # noqa: PLC0415
-        from suffice.pipeline.reduce.push_down import pushed_sums  # noqa: PLC0415
-        from suffice.pipeline.reduce.tree import exact_sums  # noqa: PLC0415
+        from suffice.pipeline.rows import sources  # noqa: PLC0415
+        from suffice.pipeline.rows.chunk.sql_sums import sum_queries  # noqa: PLC0415
+        from suffice.pipeline.rows.reduce.push_down import pushed_sums  # noqa: PLC0415
+        from suffice.pipeline.rows.reduce.tree import exact_sums  # noqa: PLC0415
 
         if not self.spec.pushes_down:
             return partial(exact_sums, job, splits, cluster, progress=progress)
@@ -257,7 +257,7 @@ class ReleaseRun:
         add: Callable[[], ExactTotals],
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
-        from suffice.pipeline.mechanism.held_noise import HeldNoise  # noqa: PLC0415
+        from suffice.pipeline.rows.mechanism.held_noise import HeldNoise  # noqa: PLC0415
 
         failure: SufficeError | None = None
         private = contextlib.ExitStack()  # overwrites totals and noise
@@ -322,7 +322,7 @@ class ReleaseRun:
 
     def _draw(self, totals: ExactTotals, noise: HeldNoise, entry: SpoolEntry) -> list[DataFile]:
         """Add noise to the totals, once, and write the sums into the spool; neither is left."""
-        from suffice.pipeline.mechanism.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.rows.mechanism.mechanism import privatize  # noqa: PLC0415
 
         with contextlib.closing(privatize(totals, self.spec, self.plan, noise)) as blocks:
             return spool_files(entry, self.plan, blocks)
@@ -335,7 +335,7 @@ class ReleaseRun:
         int or None
             The number of records, where it is public.
         """
-        from suffice.pipeline import sources  # noqa: PLC0415
+        from suffice.pipeline.rows import sources  # noqa: PLC0415
 
         public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None
         sources.check(pin)
@@ -426,12 +426,12 @@ def require_engine() -> None:
     """
     try:
         for module in (
-            "suffice.pipeline.chunk.partition",
-            "suffice.pipeline.chunk.sql_sums",
-            "suffice.pipeline.reduce.links",
-            "suffice.pipeline.reduce.push_down",
-            "suffice.pipeline.mechanism.mechanism",
-            "suffice.pipeline.reduce.tree",
+            "suffice.pipeline.rows.chunk.partition",
+            "suffice.pipeline.rows.chunk.sql_sums",
+            "suffice.pipeline.rows.reduce.links",
+            "suffice.pipeline.rows.reduce.push_down",
+            "suffice.pipeline.rows.mechanism.mechanism",
+            "suffice.pipeline.rows.reduce.tree",
         ):
             importlib.import_module(module)
     except ModuleNotFoundError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import insert, select, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.account import ROW, NamedAudit, Terms, check_sources, counts_by_window
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.failed_readings import DEFAULT_ALLOWED
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import ChargeRequest
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
-from suffice.pipeline.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.chain import MOST_PROBLEMS, ChainCheck, Entry, Head
 from suffice.storage.ledger.examination import Examination
 from suffice.storage.ledger.replay import Books, compare, post, sha256

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select
 
 from suffice.errors import BudgetExceededError, ChargeInProgressError, LedgerCorruptError
-from suffice.pipeline.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.chain import SALT, EntryKind
 from suffice.storage.ledger.charge import LIVE, ChargeState
 from suffice.storage.ledger.reconciliation import Reconciled

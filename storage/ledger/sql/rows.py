@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select, text
 
 from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError, UsageError
-from suffice.pipeline.declaration.data_contract import parse_contract
-from suffice.pipeline.declaration.exact_numbers import MICRO
 from suffice.pipeline.spec.editions import amended_of
+from suffice.pipeline.terms.declaration.data_contract import parse_contract
+from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.account import Account, NamedAudit, Terms, WindowBalance, counts_by_window
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row, ScalarSelect, Select, Table
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 _SUMMARY = tuple(
     tables.charges.c[name]

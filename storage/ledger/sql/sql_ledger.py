@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine, Row
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Head
     from suffice.storage.ledger.charge import ChargeSummary

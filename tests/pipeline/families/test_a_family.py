@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 NAME, PRIOR = "rayleigh", "InverseGamma(9, 8)"
 SUITES = (
     "tests/pipeline/families/test_contract.py",
-    "tests/pipeline/statistics/test_sensitivity.py",
-    "tests/pipeline/statistics/test_simulated_sums.py",
+    "tests/pipeline/terms/statistics/test_sensitivity.py",
+    "tests/pipeline/terms/statistics/test_simulated_sums.py",
 )
 PLUGIN = """
 import rayleigh

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.declaration.fields import ColumnSpec
+from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent, Family
-from suffice.pipeline.posterior.infer import noise_aware_posterior, plug_in_posterior
-from suffice.pipeline.posterior.posterior import PLUG_IN
-from suffice.pipeline.priors.record_count import Uniform
+from suffice.pipeline.math.priors.record_count import Uniform
+from suffice.pipeline.terms.declaration.fields import ColumnSpec
 from support.family_contract import REQUIRED, TABLES, documented, missing_from, tables_of_families
 from support.generative_models import generative_model_for
 from support.noisy import discrete_laplace

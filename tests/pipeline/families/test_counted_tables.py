@@ -12,20 +12,20 @@ from scipy import stats
 
 from suffice.cli import output
 from suffice.errors import PriorError, SpecError
-from suffice.pipeline.distributions.dirichlet import Dirichlet
-from suffice.pipeline.engines.network import decomposition
+from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.publication.draw_columns import draw_columns
 from suffice.pipeline.families import FAMILIES, bayesian_network, naive_bayes
-from suffice.pipeline.posterior.infer import plug_in_posterior
-from suffice.pipeline.posterior.posterior import summarise
-from suffice.pipeline.publication.draw_columns import draw_columns
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.engines.network import decomposition
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.count_table import CountTable, Variable, label_rows, released_tables
+from suffice.pipeline.terms.statistics.count_table import CountTable, Variable, label_rows, released_tables
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 Floats: TypeAlias = NDArray[np.float64]
 

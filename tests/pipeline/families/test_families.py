@@ -11,30 +11,30 @@ import pytest
 from scipy import stats
 
 from suffice.errors import SpecError
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.distributions.beta import Beta
-from suffice.pipeline.distributions.gamma import Gamma
-from suffice.pipeline.distributions.inverse_gamma import InverseGamma
-from suffice.pipeline.distributions.normal import Normal
-from suffice.pipeline.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.ask.posterior.chosen_priors import default_prior
+from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import project
 from suffice.pipeline.families.shared.sum_model import OneSum
-from suffice.pipeline.posterior.chosen_priors import default_prior
-from suffice.pipeline.posterior.infer import plug_in_posterior
-from suffice.pipeline.priors.mixtures import SpreadGamma, SpreadInverseGamma, SpreadScale
+from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.normal import Normal
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma, SpreadScale
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.statistics.normal_sums import NormalSums
+from suffice.pipeline.terms.statistics.normal_sums import NormalSums
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import posterior_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.distributions.prior import Prior
-    from suffice.pipeline.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
 @dataclass(frozen=True)

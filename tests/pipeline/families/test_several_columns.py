@@ -13,8 +13,8 @@ import pytest
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.statistics.measure import MomentSums
-from suffice.pipeline.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.measure import MomentSums
+from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.several import ENTRIES, W, X, Y, lattice_sums, plan_of, spec_of, with_nulls
 
 

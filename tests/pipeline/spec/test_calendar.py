@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.declaration.domains import Every, next_period, period_label, period_start
 from suffice.pipeline.spec.calendar import (
     LATEST_COMPLETE,
     last_ended,
@@ -23,6 +22,7 @@ from suffice.pipeline.spec.calendar import (
 )
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.spec.terms import Window
+from suffice.pipeline.terms.declaration.domains import Every, next_period, period_label, period_start
 from support.making import mapping
 
 YEAR = 365 * 86_400

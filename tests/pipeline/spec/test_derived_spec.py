@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import SpecError
-from suffice.pipeline.sources.contract import spec_columns
+from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.spec import Spec, load_spec

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import SpecError
-from suffice.pipeline.chunk.exact_sums import to_python
-from suffice.pipeline.chunk.partition import chunk, chunk_job
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.spec.expected import STATISTIC, ExpectPlan, expect_spec
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.recompile import read_canonical_plan

@@ -13,8 +13,8 @@ from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.statistics.sensitivity import Design
-from suffice.pipeline.statistics.statistic_plan import discrete_laplace_sd
+from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
 
 FAMILY_ENTRIES: dict[str, dict[str, Any]] = {
     "bernoulli": {"family": "bernoulli", "column": "b"},

@@ -12,7 +12,7 @@ from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.recompile import read_canonical_plan
-from suffice.pipeline.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.making import mapping
 from support.releases import make_plan
 from support.samples import drawn, sample_of, sampled_spec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import GuaranteeError, UsageError
-from suffice.pipeline.declaration.data_contract import parse_contract
+from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.storage.ledger.account import NamedAudit
 from suffice.storage.ledger.chain import public_entry
 from suffice.storage.ledger.export import export_lines, read_export
@@ -18,7 +18,7 @@ from support.ledger_sql import REFUSALS, execute
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import ChargeRequest
     from suffice.storage.ledger.ledger import Ledger
 

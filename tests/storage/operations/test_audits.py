@@ -11,8 +11,8 @@ import pytest
 from suffice.auditing.audit import FALSE_ALARM, PACKAGES
 from suffice.auditing.result import AssumedContract, Audit, Finding, Level, MutantResult
 from suffice.errors import SignatureError, UsageError
-from suffice.pipeline.declaration import canonical_json
-from suffice.pipeline.declaration.data_contract import parse_contract
+from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.storage.operations.audits import encode_audit, fitting_audit, read_audit
 from suffice.storage.releases.manifest import software_versions
 from suffice.storage.signatures.keys import load_public_keys, new_keys
@@ -21,7 +21,7 @@ from suffice.storage.signatures.signing import load_signer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 
 CONTRACT = parse_contract('{"columns": {"day": "date"}, "unit": "row", "source": {"kind": "parquet"}}', "it")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import ReleaseMissingError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.operations.verify_release import verify_release
 from suffice.storage.releases.manifest import checksum

@@ -17,7 +17,7 @@ from suffice.errors import (
     StoreError,
     UsageError,
 )
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import parse_publication
 from suffice.storage.publications.presence import check_is_there

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import ReleaseCorruptError, StoreError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.releases.manifest import checksum, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
 from support.releases import (

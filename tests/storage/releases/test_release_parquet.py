@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
+from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, StatisticPlan
 from suffice.storage.releases import parquet_layout, release_parquet
 from suffice.storage.releases.release_decoder import decode_statistic
 from suffice.storage.releases.release_parquet import encode_statistic, expand_groups

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import ReleaseCorruptError, StoreError, UsageError
-from suffice.pipeline.released.cells import HeldCells
+from suffice.pipeline.terms.released.cells import HeldCells
 from suffice.storage.releases import location, parquet_layout, release_parquet
 from suffice.storage.releases.release_store import open_release
 from suffice.storage.releases.statistic_files import StatisticFiles
@@ -21,7 +21,7 @@ from support.releases import make_plan, public_n_plan, publish, some_values
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.pooling.release import Release
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.spec.plan import Plan
 
 GROUPS = {"origin": ["EWR", "Zürich", ""], "hour": {"range": ["-2", "3"]}, "flag": ["no", "yes"]}
@@ -143,7 +143,7 @@ def test_a_file_whose_hash_is_stated_but_not_what_it_holds(tmp_path: Path) -> No
         hashlib.sha256(good).hexdigest().encode(), hashlib.sha256(bad).hexdigest().encode()
     )
     assert changed != content
-    from suffice.pipeline.declaration import canonical_json
+    from suffice.pipeline.terms.declaration import canonical_json
     from suffice.storage.releases.manifest import checksum
 
     document: Any = canonical_json.decode(changed)

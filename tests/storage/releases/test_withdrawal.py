@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import ReleaseCorruptError, UsageError
-from suffice.pipeline.declaration import canonical_json
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.releases.withdrawal import (
     LARGEST_WITHDRAWAL,
     compose_withdrawal,

@@ -1,0 +1,319 @@
+"""The generative model of a released statistic: how its data, sums and noise come about, for simulations."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.calibration.predictor_worlds import predictor_rows
+from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, MODELLED, can_be_of_bounded
+from suffice.pipeline.ask.posterior.cells import cells_of
+from suffice.pipeline.ask.posterior.chosen_priors import predictor_prior_for
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.matching import draw
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.ask.posterior.predictive import Model
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.priors.mixtures import AnyDensity
+from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.statistics.measure import CodeCounts
+from suffice.pipeline.terms.statistics.moment_columns import is_linear
+from suffice.pipeline.terms.statistics.sensitivity import Design
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors, PredictorRows
+    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.priors.mixtures import Mixture
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Counts, Floats
+
+
+_REDRAWN = 1000
+"""Times that parameters outside of what bounded records can have are drawn again."""
+MOST_RECORDS = 10**10
+"""Records that a simulation may have to draw one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerativeModel:
+    """How data sets and their noisy sums come about, and how their posteriors are computed.
+
+    Attributes
+    ----------
+    entry : StatisticSpec
+        The statistic's entry in the spec.
+    plan : StatisticPlan
+        What the posterior believes of the components and their noise.
+    scale : float
+        Of the noise that is simulated; that of the plan but for experiments.
+    public_n : int or None
+        The number of records, where it is public.
+    max_total_rows, cells_summed : int
+        As in ``NoisyStatistic``.
+    method : str
+        Of the posterior.
+    prior : Prior, Mixture, Density, Independent or JointDensity
+        The truth is drawn from it, and the posterior starts from it.
+    n_prior : NPrior
+        The number of records is drawn from it.
+    believed_n_prior : NPrior or None
+        What the posterior believes of N; None where it has no use for a prior of N.
+    clipping : str
+        Whether the posterior models clipping, where it can.
+    predictor_prior : Prior or None
+        What the posterior believes of a regression's predictors; None of other families.
+    predictors : PredictorRows or None
+        What they are drawn from; None: from their prior.
+    """
+
+    entry: StatisticSpec
+    plan: StatisticPlan
+    scale: float
+    public_n: int | None
+    max_total_rows: int
+    method: str
+    prior: Prior | Mixture | AnyDensity
+    n_prior: NPrior
+    believed_n_prior: NPrior | None
+    clipping: str = BY_EVIDENCE
+    predictor_prior: Prior | None = None
+    predictors: PredictorRows | None = None
+    cells_summed: int = 1
+
+    @property
+    def family(self) -> Family:
+        """The statistic's family."""
+        return FAMILIES[self.plan.family]
+
+    def truth(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draw parameters from the prior, a row a data set: as far as the posterior takes them for possible.
+
+        Raises
+        ------
+        UsageError
+            Where hardly any of the prior can be of records within the bounds.
+        """
+        truth = draw(self.prior, self.family, self.plan.parameters, size, rng)
+        if not self.is_of_bounded_records:
+            return truth
+        for _ in range(_REDRAWN):
+            outside = ~can_be_of_bounded(truth.reshape(len(truth), -1).T, self.plan)
+            if not np.any(outside):
+                return truth
+            number = int(np.count_nonzero(outside))
+            truth[outside] = draw(self.prior, self.family, self.plan.parameters, number, rng)
+        message = (
+            f"prior {self.prior}: hardly any of it can be of records within the bounds of "
+            f"{self.plan.name}: give a prior closer to what is possible, or judge clipping modelled"
+        )
+        raise UsageError(message)
+
+    @property
+    def is_of_bounded_records(self) -> bool:
+        """Whether the posterior is of records as the bounds leave them, and its prior restricted to these."""
+        is_modelled = self.clipping == MODELLED and self.family.models_clipping
+        return self.method == NOISE_AWARE and not is_modelled
+
+    def judged(self, truth: Floats) -> Floats:
+        """Return what a posterior of clipped records is asked for.
+
+        The parameters themselves where clipping is modelled; else those of records as the bounds leave
+        them: what posteriors of ever more of these tend to.
+        """
+        outside = self.family.outside
+        if outside is None or not self.is_of_bounded_records:
+            return truth
+        columns = truth.reshape(len(truth), -1).T
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shifts = outside(*columns, self.plan.parameters).shifts
+        moved = columns + np.where(np.isfinite(shifts), shifts, 0.0)
+        return moved.T.reshape(truth.shape)
+
+    def sizes(self, size: int, rng: np.random.Generator) -> Counts:
+        """Draw numbers of records from their prior, as far as the posterior believes them possible."""
+        drawn = self.n_prior.sample(size, rng)
+        least = 0 if self.believed_n_prior is None else self.family.least_rows(self.plan.parameters)
+        while np.any(few := drawn < least):
+            drawn[few] = self.n_prior.sample(int(np.count_nonzero(few)), rng)
+        return drawn
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether every posterior takes a good part of a second.
+
+        By MCMC, or by quadrature: of two parameters, of a density, or of a sum of noises.
+        """
+        is_clipped = self.clipping == MODELLED and self.family.mean_and_variance is not None
+        by_quadrature = isinstance(self.prior, AnyDensity) or is_clipped or self.cells_summed > 1
+        return self.method == NOISE_AWARE and (by_quadrature or self.family.by_mcmc(self.plan.parameters))
+
+    def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:
+        """Draw data sets with these parameters and numbers of records, and sum them.
+
+        Raises
+        ------
+        UsageError
+            Where no data of the family can be simulated.
+        """
+        if self.family.simulate is None:
+            raise _not_simulated(self.plan)
+        if self.predictor_prior is None or self.family.normal_predictors is None:
+            return self.family.simulate(self.entry, truth, sizes, rng)
+        constants = self.plan.parameters
+        world = self.predictors or self.family.normal_predictors(
+            self.predictor_prior, len(constants.columns) - 1, is_linear(constants)
+        )
+        return self.family.simulate(self.entry, truth, sizes, rng, world)
+
+    def noisy(self, sums: NDArray[np.object_], noise: Counts) -> NoisyStatistic:
+        """Return exact sums with noise on their components, as a release states them."""
+        totals = self.family.totals(self.entry, self.plan.design, sums)
+        return NoisyStatistic(
+            plan=self.plan,
+            values=np.clip(totals + noise.astype(object), *self.plan.value_limits),
+            groups={},
+            public_n=self.public_n,
+            max_total_rows=self.max_total_rows,
+            cells_summed=self.cells_summed,
+        )
+
+
+def generative_model_of(
+    statistic: NoisyStatistic,
+    entry: Mapping[str, Any],
+    method: str = NOISE_AWARE,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    predictor_prior: Prior | str | None = None,
+    predictors: AnyPredictors = None,
+) -> GenerativeModel:
+    """Return the generative model of a released statistic, from its plan and its entry in the canonical plan.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where no data of the family can be simulated, or the method or a prior does not fit.
+    """
+    statistic = cells_of(
+        rows_alone(statistic), None
+    )  # records are simulated one by one, as if each were a unit
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
+    if family.simulate is None:
+        raise _not_simulated(plan)
+    spec = Model.of(statistic, entry).entry
+    if family.block(spec, plan.design is Design.MINIMAL).components != plan.components:
+        message = f"{plan.name} was released with other components by another version: it cannot be simulated"
+        raise UsageError(message)
+    if predictors is not None and family.normal_predictors is None:
+        message = f"{plan.name} is {plan.family}, which has no predictors: leave predictors out"
+        raise UsageError(message)
+    world = None if predictors is None else predictor_rows(plan, predictors)
+    drawn_from = _n_prior(statistic, n_prior)
+    believed = None if plan.design is Design.MINIMAL or method != NOISE_AWARE else drawn_from
+    cell = dataclasses.replace(
+        statistic,
+        values=statistic.values[:1],
+        groups={column: keys[:1] for column, keys in statistic.groups.items()},
+    )
+    # The posterior of a real cell: what is wrong with the method or the prior is said before any simulation.
+    posterior = posterior_of(
+        cell, method=method, prior=prior, n_prior=believed, predictor_prior=predictor_prior
+    )
+    return GenerativeModel(
+        entry=spec,
+        plan=plan,
+        scale=plan.scale,
+        public_n=statistic.public_n,
+        max_total_rows=statistic.max_total_rows,
+        cells_summed=statistic.cells_summed,
+        method=method,
+        prior=posterior.prior,
+        n_prior=drawn_from,
+        believed_n_prior=believed,
+        predictor_prior=predictor_prior_for(statistic, predictor_prior),
+        predictors=world,
+    )
+
+
+def require_drawable(generative_model: GenerativeModel, n_records: int) -> None:
+    """Refuse more than ``MOST_RECORDS`` records, unless they are drawn as counts.
+
+    Raises
+    ------
+    UsageError
+        Naming the ways out.
+    """
+    if n_records > MOST_RECORDS and not isinstance(
+        generative_model.family.measure(generative_model.entry), CodeCounts
+    ):
+        message = (
+            f"{n_records} records would have to be drawn, more than {MOST_RECORDS}: ask for fewer "
+            "simulations or fewer records each"
+        )
+        raise UsageError(message)
+
+
+def require_positive(name: str, value: object) -> None:
+    """Refuse what is no integer above 0.
+
+    Raises
+    ------
+    UsageError
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        message = f"{name} must be an integer above 0, not {value!r}"
+        raise UsageError(message)
+
+
+def default_n_prior(statistic: NoisyStatistic) -> Uniform:
+    """Return the uniform prior on ``0..2 N0``, N0 the median noisy number of records, at least 1.
+
+    Raises
+    ------
+    UsageError
+        Where the statistic does not tell the number of records.
+    """
+    plan = statistic.plan
+    maps = [quantity for quantity in plan.quantities if quantity.name == "n"]
+    if maps:
+        rows = statistic.estimates(maps[0])
+    elif plan.partition_total is not None:
+        rows = np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total
+    else:
+        message = f"{plan.name} does not tell the number of records: give a prior of N"
+        raise UsageError(message)
+    n = float(np.median(rows))
+    return Uniform(0, 2 * max(1, round(n)))
+
+
+def _not_simulated(plan: StatisticPlan) -> UsageError:
+    message = f"{plan.name} is {plan.family}, of which no data can be simulated yet"
+    return UsageError(message)
+
+
+def _n_prior(statistic: NoisyStatistic, n_prior: NPrior | int | str | None) -> NPrior:
+    if statistic.plan.design is Design.MINIMAL:
+        if n_prior is not None:
+            message = f"N is public in this release ({statistic.public_n}): leave the prior of N out"
+            raise UsageError(message)
+        return Fixed(statistic.known_n)
+    if n_prior is None:
+        return default_n_prior(statistic)
+    if isinstance(n_prior, str):
+        return parse_n_prior(n_prior)
+    return n_prior if isinstance(n_prior, Reciprocal | Uniform | Fixed) else Fixed(n_prior)

@@ -1,0 +1,273 @@
+"""The three verdicts on a calibration, each with a stated chance of error.
+
+*Calibrated* is a statement about the posterior: simultaneous 99 % intervals of all coverages lie within
+``TOLERANCE`` of nominal. Where a coverage is outside, it is made with a chance of at most ``MISS``. *Not
+calibrated* is the outcome of a test: a calibrated posterior fails it with a chance of at most
+``FALSE_ALARM``. *Cannot tell* is everything else. A difference that the test sees, but that is within the
+tolerance, leaves a posterior calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.ask.calibration.ranks import LEFT_OUT, at_least, at_most
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.ask.calibration.ranks import Ranks
+    from suffice.typing import Floats
+
+CALIBRATED = "calibrated"
+NOT_CALIBRATED = "not calibrated"
+CANNOT_TELL = "cannot tell"
+
+TOLERANCE = {0.5: 0.042, 0.8: 0.034, 0.95: 0.0184}
+"""How far from their mass the coverage of intervals may be that are called calibrated.
+
+5.3 to 5.4 standard errors of 4,000 simulations, which a calibrated parameter leaves with chance 4e-7.
+"""
+MISS = 0.01
+"""Chance that any of the simultaneous intervals misses its coverage."""
+FALSE_ALARM = 1e-3
+"""Chance that a calibrated posterior is called not calibrated."""
+PASSING = 0.99
+"""Chance with which a calibrated posterior is called so, at the number of simulations that it needs."""
+LEAST_FOR_RANKS = 200
+"""Simulations from which on the histogram decides: 10 in every bin."""
+_TESTS = len(LEFT_OUT) + 2
+"""Of a parameter, among which false alarms are shared out: one of each coverage, and the histogram as two.
+
+The chi-square distribution of a histogram is right in the limit alone: of 200 calibrated ranks p-values below
+2.5e-4 are 1.2 times, below 2.5e-5 1.5 times as frequent (1.6 million draws).
+"""
+_LEAST_ROOM = 5e-4
+"""Of a coverage beside the edge of its tolerance: to resolve less takes millions of simulations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a run of simulations says about a posterior.
+
+    Attributes
+    ----------
+    conclusion : {"calibrated", "not calibrated", "cannot tell"}
+    reason : str
+        What it rests on, in words.
+    simulations_needed : int
+        The number of simulations with which a calibrated posterior is called so with chance ``PASSING``. Of
+        more simulations that cannot tell: about how many would, if the coverages stay where they are.
+    """
+
+    conclusion: str
+    reason: str
+    simulations_needed: int
+
+
+def judge(run: tuple[Ranks, ...]) -> Verdict:
+    """Judge the ranks of all parameters of a posterior.
+
+    Parameters
+    ----------
+    run : tuple of Ranks
+        Of every parameter and category, from the same simulations.
+
+    Returns
+    -------
+    Verdict
+    """
+    simulations, needed = run[0].simulations, simulations_needed(len(run))
+    tolerance = f"{in_points(TOLERANCE.values())} points of nominal"
+    rejected = min(p_value for p_value, *_ in _adjusted(run)) <= FALSE_ALARM
+    if _is_within(run) and not _is_lopsided(run):
+        conclusion = CALIBRATED
+        seen = "; smaller differences are seen" if rejected else ""
+        reason = f"50, 80 and 95 % intervals cover within {tolerance}{seen}"
+    elif rejected:
+        conclusion, reason = NOT_CALIBRATED, _worst(run)
+        if not _is_outside(run):
+            needed = max(needed, _settling(run))
+            reason += (
+                "; truths are too often on one side"
+                if _is_lopsided(run)
+                else f"; whether that is within {tolerance}, about {needed} simulations would tell"
+            )
+    elif simulations < needed:
+        conclusion = CANNOT_TELL
+        reason = (
+            f"too few simulations; with {needed} a calibrated posterior is seen to cover within {tolerance} "
+            f"with chance {PASSING:g}"
+        )
+    else:
+        conclusion = CANNOT_TELL
+        needed = _settling(run)
+        reason = f"a coverage is too near the edge of {tolerance}; about {needed} simulations would tell"
+    return Verdict(conclusion=conclusion, reason=reason, simulations_needed=needed)
+
+
+def level_of(n_parameters: int) -> float:
+    """Return the chance with which each interval of a coverage may miss it, so that all hold together."""
+    return MISS / (n_parameters * len(LEFT_OUT))
+
+
+@cache
+def simulations_needed(n_parameters: int) -> int:
+    """Return with how many simulations a calibrated posterior is called so with chance ``PASSING``.
+
+    To the nearest hundred. Exact for one parameter; for several by the sum of their chances to fail.
+    """
+    few, many = 0, 5000
+    while _failing(many, n_parameters) > 1.0 - PASSING:
+        few, many = many, 2 * many
+    while many - few > 10:
+        middle = (few + many) // 2
+        few, many = (middle, many) if _failing(middle, n_parameters) > 1.0 - PASSING else (few, middle)
+    return round(many, -2)
+
+
+def passing_chance(
+    simulations: int, n_parameters: int = 1, coverage: Mapping[float, float] | None = None
+) -> float:
+    """Return the chance that all coverages of one parameter are found within the tolerance, exactly.
+
+    Parameters
+    ----------
+    simulations : int, > 0
+    n_parameters : int, > 0
+        Judged together.
+    coverage : mapping of float to float, optional
+        The true coverage by mass; that of a calibrated posterior otherwise.
+
+    Notes
+    -----
+    An interval holds all narrower ones, so what each covers is binomial given what the next wider one does.
+    """
+    true = coverage or {mass: mass for mass in LEFT_OUT}
+    wider, chance = None, np.ones(1)
+    within = np.array([simulations])
+    for mass in sorted(LEFT_OUT, reverse=True):
+        passing = _passing(simulations, mass, level_of(n_parameters))
+        share = true[mass] / (1.0 if wider is None else true[wider])
+        chance = chance @ _binomial(passing, within[:, None], share)
+        wider, within = mass, passing
+    return float(chance.sum())
+
+
+def in_points(values: Iterable[float]) -> str:
+    """Write shares in points or percent, as ``4.2, 3.4 and 1.84``."""
+    *first, last = (f"{100 * value:.3g}" for value in values)
+    return f"{', '.join(first)} and {last}"
+
+
+def _failing(simulations: int, n_parameters: int) -> float:
+    return n_parameters * (1.0 - passing_chance(simulations, n_parameters))
+
+
+def _passing(simulations: int, mass: float, level: float) -> NDArray[np.int64]:
+    """Return the numbers of covered truths whose Clopper-Pearson interval is within the tolerance."""
+    covered = np.arange(simulations + 1)
+    passing: NDArray[np.int64] = covered[_has_passed(covered, simulations, mass, level)]
+    return passing
+
+
+def _has_passed(covered: np.ndarray, simulations: int, mass: float, level: float) -> np.ndarray:
+    low, high = mass - TOLERANCE[mass], mass + TOLERANCE[mass]
+    passed: np.ndarray = (at_least(covered, simulations, low) <= level / 2) & (
+        at_most(covered, simulations, high) <= level / 2
+    )
+    return passed
+
+
+def _binomial(count: np.ndarray, trials: np.ndarray, probability: float) -> Floats:
+    from scipy.special import gammaln, xlog1py, xlogy  # noqa: PLC0415 - slow to import
+
+    possible = count <= trials
+    missed = np.where(possible, trials - count, 0)
+    ways = gammaln(trials + 1) - gammaln(count + 1) - gammaln(missed + 1)
+    chance: Floats = np.where(
+        possible, np.exp(ways + xlogy(count, probability) + xlog1py(missed, -probability)), 0.0
+    )
+    return chance
+
+
+def _is_within(run: tuple[Ranks, ...]) -> bool:
+    level = level_of(len(run))
+    return all(
+        bool(_has_passed(np.array(ranks.covered(mass)), ranks.simulations, mass, level))
+        for ranks in run
+        for mass in LEFT_OUT
+    )
+
+
+def _is_outside(run: tuple[Ranks, ...]) -> bool:
+    """Tell whether a coverage is outside of its tolerance for sure."""
+    level = level_of(len(run))
+    return any(
+        low > mass + TOLERANCE[mass] or high < mass - TOLERANCE[mass]
+        for ranks in run
+        for mass in LEFT_OUT
+        for low, high in (ranks.coverage_interval(mass, level),)
+    )
+
+
+def _is_lopsided(run: tuple[Ranks, ...]) -> bool:
+    """Tell whether more truths are seen on one side of an interval than its tolerance allows for.
+
+    A posterior that is shifted can cover well and still be wrong on either side.
+    """
+    level = FALSE_ALARM / (2 * len(run) * len(LEFT_OUT))
+    return any(
+        at_least(np.array(beyond), ranks.simulations, (1.0 - mass) / 2 + TOLERANCE[mass]) <= level
+        for ranks in run
+        for mass in LEFT_OUT
+        for beyond in ranks.beyond(mass)
+    )
+
+
+def _adjusted(run: tuple[Ranks, ...]) -> list[tuple[float, Ranks, float | None]]:
+    """Return p-values that hold for all tests together, with their parameter, and mass if of a coverage."""
+    tests = _TESTS * len(run)
+    coverages = [(tests * ranks.coverage_p_value(mass), ranks, mass) for ranks in run for mass in LEFT_OUT]
+    if run[0].simulations < LEAST_FOR_RANKS:
+        return [*coverages]
+    return [*coverages, *((tests * ranks.rank_p_value, ranks, None) for ranks in run)]
+
+
+def _order(test: tuple[float, Ranks, float | None]) -> tuple[bool, float, float, float]:
+    """Coverages first, then the least p-value; where several are 0, the widest and worst interval."""
+    p_value, ranks, mass = test
+    return mass is None, p_value, -(mass or 0.0), ranks.coverage(mass) if mass else 0.0
+
+
+def _worst(run: tuple[Ranks, ...]) -> str:
+    """Say which coverage is furthest off, or whose ranks are uneven where no coverage is rejected."""
+    rejected = [test for test in _adjusted(run) if test[0] <= FALSE_ALARM]
+    _, ranks, mass = min(rejected, key=_order)
+    if mass is None:
+        return f"the ranks of {ranks.name} are uneven"
+    low, high = ranks.coverage_interval(mass, level_of(len(run)))
+    return (
+        f"{100 * mass:.0f} % intervals of {ranks.name} cover {100 * ranks.coverage(mass):.1f} % "
+        f"({100 * low:.1f} to {100 * high:.1f})"
+    )
+
+
+def _settling(run: tuple[Ranks, ...]) -> int:
+    """Return about how many simulations put every coverage on one side of its tolerance's edge for sure."""
+    from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+
+    errors = float(ndtri(1.0 - level_of(len(run)) / 2))
+    needed = run[0].simulations + 1.0
+    for ranks in run:
+        for mass, tolerance in TOLERANCE.items():
+            coverage = ranks.coverage(mass)
+            room = max(abs(tolerance - abs(coverage - mass)), _LEAST_ROOM)
+            needed = max(needed, coverage * (1.0 - coverage) * (errors / room) ** 2)
+    return int(np.ceil(needed / 100)) * 100

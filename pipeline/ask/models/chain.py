@@ -1,0 +1,324 @@
+"""A Markov chain over a release: transition matrix, stationary law, expected steps, law after some steps.
+
+Every quantity is worked out for each posterior draw of the transition matrix, and so has an interval.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
+from suffice.pipeline.ask.models.families import require_family
+from suffice.pipeline.ask.models.passages import all_first_passages, first_passage, stationary_law
+from suffice.pipeline.ask.posterior.contrasts import finite
+from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, checked_draws, generator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.typing import Floats
+
+FAMILY = "markov_chain"
+MOST_STEPS = 1_000_000
+_NUMBERS = 4_000_000
+"""Draws of transition probabilities that are worked on at once."""
+TRANSITION, STATIONARY, STEPS = "transition", "stationary", "expected_steps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainQuantity:
+    """Draws of one thing that follows from transition probabilities.
+
+    Attributes
+    ----------
+    name : str
+        ``transition``, ``stationary``, ``expected_steps``, or ``after_3`` of three steps.
+    begins : tuple of str or None
+        The states that it is from; None of a law.
+    ends : tuple of str
+        The states that it is to, or of.
+    drawn : DrawnQuantity
+        Draws of shape (n_draws, n_groups, len(begins), len(ends)), without the third axis where it is one.
+    """
+
+    name: str
+    begins: tuple[str | None, ...]
+    ends: tuple[str, ...]
+    drawn: DrawnQuantity = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Markov chains, one in every selected cell; made by ``chain``.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        Of the transition probabilities.
+    states : tuple of str
+        In declared order; ``other`` last where the statistic has it.
+    transitions : DrawnQuantity
+        Probabilities of the next state (columns) given each state (rows), draws of shape
+        (n_draws, n_groups, n_states, n_states).
+    """
+
+    posterior: Posterior = field(repr=False)
+    states: tuple[str, ...]
+    transitions: DrawnQuantity = field(repr=False)
+
+    def stationary(self) -> DrawnQuantity:
+        """Return the shares of time spent in each state in the long run, (n_draws, n_groups, n_states).
+
+        Not a number in draws with several classes of states that cannot be left: there the long run depends
+        on where a chain starts. Draws under a prior without zeros have one class.
+        """
+        return DrawnQuantity(draws=stationary_law(all_first_passages(self.transitions.draws)))
+
+    def steps_to(self, state: str) -> DrawnQuantity:
+        """Return the expected number of steps until a state is entered, from each state.
+
+        From the state itself: until it is entered again. Infinite in draws in which it may never be. There
+        are medians and intervals, and no mean: where a probability may be near 0, as under any prior with a
+        concentration of at most 1, the expected number of steps has none.
+
+        Returns
+        -------
+        DrawnQuantity
+            Draws of shape (n_draws, n_groups, n_states), at least 1.
+
+        Raises
+        ------
+        UsageError
+            Where there is no such state.
+        """
+        return DrawnQuantity(
+            draws=first_passage(self.transitions.draws, self._position(state)), has_moments=False
+        )
+
+    def after(self, steps: int, start: str | Mapping[str, float] | None = None) -> DrawnQuantity:
+        """Return the law of the state after so many steps.
+
+        Parameters
+        ----------
+        steps : int, 0..1,000,000
+            How many.
+        start : str or mapping of str to float, optional
+            The state, or the probabilities of states, at first; those not named have none.
+
+        Returns
+        -------
+        DrawnQuantity
+            Draws of shape (n_draws, n_groups, n_states); without a start, one row from each state:
+            (n_draws, n_groups, n_states, n_states).
+
+        Raises
+        ------
+        UsageError
+            Where the number of steps is out of range, or a state does not exist, or the probabilities do not
+            add up to 1.
+        """
+        power = np.linalg.matrix_power(self.transitions.draws, _checked_steps(steps))
+        if start is None:
+            return DrawnQuantity(draws=power)
+        return DrawnQuantity(draws=np.einsum("s,dgst->dgt", self._law(start), power))
+
+    def rows(
+        self,
+        mass: float = MASS,
+        *,
+        steps: Sequence[int] = (),
+        to: Sequence[str] | None = None,
+        start: str | Mapping[str, float] | None = None,
+    ) -> list[dict[str, Any]]:
+        """One row a cell and number: keys, quantity, from, to, mean, sd, median, lower, upper.
+
+        Parameters
+        ----------
+        mass : float
+            Of the intervals.
+        steps : sequence of int
+            Also give the law after so many steps, as ``after_3``.
+        to : sequence of str, optional
+            Give expected steps to these states; to all otherwise.
+        start
+            As in ``after``.
+
+        Returns
+        -------
+        list of dict
+            ``from`` is None where a quantity has no start, or it is a law. Numbers that do not exist or are
+            infinite are None.
+        """
+        rows = []
+        for cells in self._blocks():
+            groups = {column: keys[cells] for column, keys in self.posterior.groups.items()}
+            found = self._of(cells).quantities(steps=steps, to=to, start=start)
+            rows += _quantity_rows(groups, found, mass)
+        return rows
+
+    def quantities(
+        self,
+        *,
+        steps: Sequence[int] = (),
+        to: Sequence[str] | None = None,
+        start: str | Mapping[str, float] | None = None,
+    ) -> tuple[ChainQuantity, ...]:
+        """Return the draws of what ``rows`` shows."""
+        targets = self.states if to is None else tuple(dict.fromkeys(to))
+        positions = [self._position(state) for state in targets]
+        begins: tuple[str | None, ...] = self.states
+        if start is not None:
+            begins = (start,) if isinstance(start, str) else (None,)
+        laws = [
+            ChainQuantity(
+                name=f"after_{number}", begins=begins, ends=self.states, drawn=self.after(number, start)
+            )
+            for number in dict.fromkeys(steps)
+        ]
+        passages = all_first_passages(self.transitions.draws)
+        in_the_long_run = DrawnQuantity(draws=stationary_law(passages))
+        expected = DrawnQuantity(draws=passages[..., positions], has_moments=False)
+        return (
+            ChainQuantity(name=TRANSITION, begins=self.states, ends=self.states, drawn=self.transitions),
+            ChainQuantity(name=STATIONARY, begins=(None,), ends=self.states, drawn=in_the_long_run),
+            ChainQuantity(name=STEPS, begins=self.states, ends=targets, drawn=expected),
+            *laws,
+        )
+
+    def draw_columns(
+        self,
+        *,
+        steps: Sequence[int] = (),
+        to: Sequence[str] | None = None,
+        start: str | Mapping[str, float] | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Return the draws of what ``rows`` shows as tidy columns: keys, from, to, draw, parameter, value."""
+        parts: list[dict[str, NDArray[Any]]] = []
+        for quantity in self.quantities(steps=steps, to=to, start=start):
+            drawn = quantity.drawn.draws
+            shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
+            draw, cell, begin, end = np.indices(shape).reshape(4, -1)
+            part = {column: np.array(keys)[cell] for column, keys in self.posterior.groups.items()}
+            part["from"] = np.array(quantity.begins, dtype=object)[begin]
+            part["to"] = np.array(quantity.ends, dtype=object)[end]
+            part["draw"] = draw
+            part["parameter"] = np.full(draw.size, quantity.name)
+            part["value"] = drawn.ravel()
+            parts.append(part)
+        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+
+    @property
+    def undefined_share(self) -> Floats:
+        """The share of draws in which a cell's chain has no one stationary law, (n_groups,)."""
+        shares = [self._of(cells).stationary().undefined_share[:, 0] for cells in self._blocks()]
+        return np.concatenate(shares)
+
+    def _blocks(self) -> list[slice]:
+        """Return cells, a block of which fits into memory several times over."""
+        step = max(1, _NUMBERS // (self.transitions.draws.size // self.posterior.n_groups))
+        return [slice(start, start + step) for start in range(0, self.posterior.n_groups, step)]
+
+    def _of(self, cells: slice) -> Chain:
+        """Return the chains of some cells."""
+        return dataclasses.replace(self, transitions=DrawnQuantity(draws=self.transitions.draws[:, cells]))
+
+    def _position(self, state: str) -> int:
+        if state not in self.states:
+            message = f"{self.posterior.statistic} has no state {state!r}: it has {', '.join(self.states)}"
+            raise UsageError(message)
+        return self.states.index(state)
+
+    def _law(self, start: str | Mapping[str, float]) -> Floats:
+        law = np.zeros(len(self.states))
+        for state, probability in ({start: 1.0} if isinstance(start, str) else dict(start)).items():
+            law[self._position(state)] = probability
+        if not (np.all(law >= 0.0) and abs(law.sum() - 1.0) <= 1e-9):
+            message = "start: probabilities of states are not negative, and add up to 1"
+            raise UsageError(message)
+        return law
+
+
+def _checked_steps(steps: object) -> int:
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_STEPS:
+        message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
+        raise UsageError(message)
+    return int(steps)
+
+
+def _quantity_rows(
+    groups: Mapping[str, list[str | int]], quantities: Sequence[ChainQuantity], mass: float
+) -> list[dict[str, Any]]:
+    """Sum quantities up, a row for each cell and pair of states; see ``Chain.rows``."""
+    rows: list[dict[str, Any]] = []
+    summaries = [quantity.drawn.summary(mass) for quantity in quantities]
+    for cell in range(len(summaries[0]["mean"])):
+        keys = {column: values[cell] for column, values in groups.items()}
+        for quantity, summary in zip(quantities, summaries, strict=True):
+            shape = len(quantity.begins), len(quantity.ends)
+            numbers = {name: values[cell].reshape(shape) for name, values in summary.items()}
+            rows += [
+                {
+                    **keys,
+                    "quantity": quantity.name,
+                    "from": begin,
+                    "to": end,
+                    **{name: finite(values[i, j]) for name, values in numbers.items()},
+                }
+                for i, begin in enumerate(quantity.begins)
+                for j, end in enumerate(quantity.ends)
+            ]
+    return rows
+
+
+def chain(
+    release: Release,
+    statistic: str,
+    *,
+    prior: Dirichlet | str | None = None,
+    where: Mapping[str, object] | None = None,
+    method: str = "noise-aware",
+    n_prior: NPrior | int | str | None = None,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+) -> Chain:
+    """Return the Markov chains of a ``markov_chain`` statistic, one a cell. Costs no privacy.
+
+    Parameters
+    ----------
+    release : Release
+        That holds the statistic.
+    statistic : str
+        Its name.
+    prior, where, method, n_prior
+        As in ``Release.posterior``.
+    draws : int, > 0
+        Posterior draws of the transition matrix.
+    rng : numpy.random.Generator or int, optional
+        A generator or the seed of one; a fresh one otherwise.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where the statistic is of another family, or a choice does not fit.
+    """
+    require_family(release, statistic, (FAMILY,), "a chain")
+    draws, source = checked_draws(draws), generator(rng)
+    posterior = release.posterior(statistic, prior, where, method, n_prior)
+    table = release.statistic(statistic).plan.parameters.tables[0]
+    drawn = posterior.sample(draws, source)["probability"]
+    return Chain(
+        posterior=posterior,
+        states=table.variables[0].categories,
+        transitions=DrawnQuantity(draws=drawn.reshape(*drawn.shape[:2], *table.shape)),
+    )

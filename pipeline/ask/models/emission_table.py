@@ -1,0 +1,153 @@
+r"""Log emissions of fixed released counts as functions of the root of the expected count, tabulated.
+
+As a function of :math:`u = \sqrt\mu` a log emission is smooth on one scale, whatever y and b are. Far below
+y its chance is all noise, far above it all shrunken counts: there it is a quadratic function of u exactly,
+but for 1e-15. In between it is a cubic on every interval of ``_WIDTH``, with its value and slope exact at the
+ends; the slope is known from the released count one below:
+
+.. math:: \frac{d}{d\mu} \log f(y; \mu) = \frac{f(y - 1; \mu)}{f(y; \mu)} - 1
+
+Little noise bends sharply near :math:`\mu = q`: behind a scale below ``_LITTLE`` the intervals are even in
+:math:`u + \operatorname{asinh}(u / \sqrt q)`. Logs above -60 are right to 2e-4, from a scale of 2 on to 1e-5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.ask.models.noisy_emissions import log_emission, log_noise_at_zero
+
+if TYPE_CHECKING:
+    from suffice.typing import Counts, Floats, Rows
+
+_WIDTH = 0.1
+_ALL = slice(None)
+_LITTLE = 0.6
+_REACH = 4.5
+"""How far from the middle of the table its ends are: the root of a Poisson number has deviation 1/2."""
+_FARTHEST = 24.0
+"""From the root of y up to the end: chances are below e^-1000 there."""
+_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmissionTable:
+    """Piecewise cubics, one for each of some released counts, all above 0, behind one noise.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_rows,), float64
+        Where the first interval of a row begins, in widths.
+    lasts, offsets : ndarray of shape (n_rows,), int64
+        The last interval of a row, and where its first one stands in `coefficients`.
+    coefficients : tuple of four ndarray of shape (n_intervals,), float64
+        Constant, linear, quadratic, cubic, of the distance from the interval's lower end in widths.
+    bend : float
+        One over the root of q where the noise is little, else 0.
+    """
+
+    starts: Floats
+    lasts: Rows
+    offsets: Rows
+    coefficients: tuple[Floats, Floats, Floats, Floats]
+    bend: float
+
+    @classmethod
+    def of(cls, released: Counts, scale: float) -> EmissionTable:
+        """Tabulate released counts above 0 behind noise of a scale above 0."""
+        half = float(np.exp(min(0.5 / scale, 300.0)))
+        bend = half if scale < _LITTLE else 0.0
+        roots = np.sqrt(released)
+        shrunken, farthest = (np.sqrt(released + 1.0) + _REACH) * half, roots + _FARTHEST
+        first = np.zeros_like(roots) if bend else np.floor(np.maximum((roots - _REACH) / half, 0.0) / _WIDTH)
+        last = np.ceil(_coordinate(np.minimum(shrunken, farthest), bend) / _WIDTH)
+        intervals = (last - first).astype(np.int64)
+        # The nodes of all rows, one row after the other; a row has an interval more at either end.
+        offsets = np.cumsum(intervals + 2) - (intervals + 2)
+        row = np.repeat(np.arange(len(released)), intervals + 1)
+        node = np.arange(len(row)) - (offsets - np.arange(len(released)))[row]
+        root = _root((first[row] + node) * _WIDTH, bend)
+        value = log_emission(released[row], root**2, scale)
+        below = log_emission(released[row] - 1, root**2, scale)
+        slope = 2.0 * _WIDTH * root * np.expm1(np.minimum(below - value, 700.0)) / _stretch(root, bend)
+        coefficients = tuple(np.zeros(int(np.sum(intervals + 2))) for _ in range(4))
+        constant, linear, quadratic, cubic = coefficients
+        lower = np.flatnonzero(node < intervals[row])
+        rise = value[lower + 1] - value[lower]
+        place = offsets[row[lower]] + 1 + node[lower]
+        constant[place], linear[place] = value[lower], slope[lower]
+        quadratic[place] = 3.0 * rise - 2.0 * slope[lower] - slope[lower + 1]
+        cubic[place] = slope[lower] + slope[lower + 1] - 2.0 * rise
+        # Below: log c - y/b + mu (1/q - 1), a quadratic about one width before the first node.
+        growth = 0.0 if bend else float(np.expm1(1.0 / scale)) * _WIDTH**2
+        before = first - 1.0
+        constant[offsets] = log_noise_at_zero(scale) - released / scale + growth * before**2
+        linear[offsets] = 2.0 * growth * before
+        quadratic[offsets] = growth
+        # Above: log c + y/b - mu (1 - q), about the last node; at the farthest end the Poisson chance's bend.
+        ends, above = np.cumsum(intervals + 1) - 1, offsets + intervals + 1
+        constant[above], linear[above] = value[ends], slope[ends]
+        bends = np.where(shrunken <= farthest, np.expm1(-1.0 / scale), -1.0 - released / farthest**2)
+        quadratic[above] = bends * _WIDTH**2
+        return cls(
+            starts=before,
+            lasts=intervals + 1,
+            offsets=offsets,
+            coefficients=(constant, linear, quadratic, cubic),
+            bend=bend,
+        )
+
+    def take(self, rows: Rows) -> EmissionTable:
+        """Return the rows in the given order, once for each time that they are asked for."""
+        return EmissionTable(
+            starts=self.starts[rows],
+            lasts=self.lasts[rows],
+            offsets=self.offsets[rows],
+            coefficients=self.coefficients,
+            bend=self.bend,
+        )
+
+    def log_emission(self, root: Floats, part: slice = _ALL) -> Floats:
+        """Return the log chance of every row in a part of the table, (n_rows,), at a root of mu each."""
+        distance = _coordinate(root, self.bend) * (1.0 / _WIDTH)
+        distance -= self.starts[part]
+        interval = distance.astype(np.int64)
+        np.minimum(interval, self.lasts[part], out=interval)
+        np.maximum(interval, 0, out=interval)
+        distance -= interval
+        interval += self.offsets[part]
+        constant, linear, quadratic, cubic = self.coefficients
+        value: Floats = cubic.take(interval)
+        value *= distance
+        value += quadratic.take(interval)
+        value *= distance
+        value += linear.take(interval)
+        value *= distance
+        value += constant.take(interval)
+        return value
+
+
+def _coordinate(root: Floats, bend: float) -> Floats:
+    return root + np.arcsinh(bend * root) if bend else root
+
+
+def _stretch(root: Floats, bend: float) -> Floats | float:
+    """Return the slope of the coordinate."""
+    return 1.0 + bend / np.hypot(1.0, bend * root) if bend else 1.0
+
+
+def _root(coordinate: Floats, bend: float) -> Floats:
+    """Return the inverse of the coordinate, by bisection of its exponential part."""
+    if not bend:
+        return coordinate
+    low, high = np.zeros_like(coordinate), coordinate.copy()
+    for _ in range(_STEPS):
+        # In x with u = sinh(x) / bend the sum is u + x, which rises by at least 1 for 1.
+        middle = 0.5 * (low + high)
+        over = middle + np.sinh(np.minimum(middle, 700.0)) / bend > coordinate
+        high, low = np.where(over, middle, high), np.where(over, low, middle)
+    found: Floats = np.sinh(np.minimum(0.5 * (low + high), 700.0)) / bend
+    return found

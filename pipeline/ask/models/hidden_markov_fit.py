@@ -1,0 +1,243 @@
+"""A fitted hidden Markov model: states of cells, and what states are."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.ask.models.most_probable_path import most_probable_path
+from suffice.pipeline.ask.posterior.draws import MASS
+from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.ask.models.chain_tables import ChainTable
+    from suffice.pipeline.ask.models.fit_settings import FitSettings
+    from suffice.pipeline.ask.models.restart_diagnostics import RestartDiagnostics
+    from suffice.pipeline.ask.models.state_draws import StateDraws
+    from suffice.typing import Floats
+
+SHARE, START, TRANSITION, EMISSION = "share", "start", "transition", "emission"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenMarkovFit:
+    """Posterior draws of a hidden Markov model; made by ``suffice.models.hidden_markov``.
+
+    States are numbered 0..K-1 in arrays and 1..K in rows, the one with most cells first; the numbering is the
+    same in all draws. Cells follow each other chain by chain.
+
+    Attributes
+    ----------
+    table : ChainTable
+        What it was fitted to: features, chains, time steps.
+    settings : FitSettings
+        Method, priors, restarts, sweeps, draws.
+    all_draws : StateDraws
+        Of every restart, those in a poorer mode too.
+    diagnostics : RestartDiagnostics
+        Whether restarts agree, and which of them count.
+    """
+
+    table: ChainTable
+    settings: FitSettings
+    all_draws: StateDraws = field(repr=False)
+    diagnostics: RestartDiagnostics
+
+    @cached_property
+    def draws(self) -> StateDraws:
+        """The draws of restarts that count: those that are in no poorer mode."""
+        kept = list(self.diagnostics.kept)
+        drawn = self.all_draws
+        rows = drawn.expected_rows
+        return dataclasses.replace(
+            drawn,
+            states=drawn.states[kept],
+            transitions=drawn.transitions[kept],
+            emissions=tuple(each[kept] for each in drawn.emissions),
+            expected_rows=None if rows is None else rows[kept],
+            log_joint=drawn.log_joint[kept],
+            trace=drawn.trace[kept],
+        )
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self.settings.n_states
+
+    @cached_property
+    def state_probability(self) -> Floats:
+        """Posterior probability of every state in every cell, (n_cells, K): the share of draws."""
+        flat = self.draws.states.reshape(-1, self.table.n_chains * self.table.n_times)
+        return np.stack([(flat == state).mean(axis=0) for state in range(self.n_states)], axis=1)
+
+    @cached_property
+    def most_probable_path(self) -> NDArray[np.int64]:
+        """The most probable sequence of states of every chain, (n_chains, n_times)."""
+        states = self.draws.states
+        return most_probable_path(states.reshape(-1, *states.shape[2:]), self.n_states)
+
+    @cached_property
+    def state_share(self) -> Floats:
+        """Share of cells in every state, draw by draw, (n_draws, K)."""
+        flat = self.draws.states.reshape(self.draws.log_joint.size, -1)
+        return np.stack([(flat == state).mean(axis=1) for state in range(self.n_states)], axis=1)
+
+    @property
+    def start(self) -> Floats:
+        """Draws of the distribution of a chain's first state, (n_draws, K)."""
+        return self._flat(self.draws.transitions)[:, 0]
+
+    @property
+    def transitions(self) -> Floats:
+        """Draws of the transition matrix, (n_draws, K, K): from the state in front."""
+        return self._flat(self.draws.transitions)[:, 1:]
+
+    @property
+    def emissions(self) -> dict[str, Floats]:
+        """Draws of the probabilities of each feature's categories, (n_draws, K, n_categories)."""
+        names = [feature.name for feature in self.table.features]
+        return dict(zip(names, map(self._flat, self.draws.emissions), strict=True))
+
+    def rows(self, mass: float = MASS) -> list[dict[str, Any]]:
+        """One row a number: of shares, start, transitions and emissions, with credible intervals.
+
+        Columns are ``parameter``, ``state``, ``to_state``, ``feature``, ``category``, ``mean``, ``sd``,
+        ``lower``, ``upper``; what has no use is None.
+
+        Parameters
+        ----------
+        mass : float
+            Of the intervals, between 0 and 1.
+
+        Raises
+        ------
+        UsageError
+            Where the mass is not between 0 and 1.
+        """
+        ends = ends_of(mass)
+        rows = []
+        for labels, sample in self._labelled():
+            numbers = np.stack(
+                [sample.mean(axis=0), sample.std(axis=0), *np.quantile(sample, ends, axis=0)], axis=1
+            )
+            for label, (mean, sd, lower, upper) in zip(labels, numbers.tolist(), strict=True):
+                rows.append({**label, "mean": mean, "sd": sd, "lower": lower, "upper": upper})
+        return rows
+
+    def cells(self) -> list[dict[str, Any]]:
+        """One row a cell: keys, whether it was observed, its state on the most probable path, probabilities.
+
+        Columns are those of chains and time, ``is_observed``, ``state`` (1..K), ``p_1`` to ``p_K``, and under
+        ``noise-aware`` ``expected_rows``: the posterior mean of how many rows the cell is expected to have.
+        """
+        columns: dict[str, list[Any]] = {
+            **self.table.cell_keys,
+            "is_observed": self.table.counts.is_observed.ravel().tolist(),
+            "state": (self.most_probable_path.ravel() + 1).tolist(),
+        }
+        for state in range(self.n_states):
+            columns[f"p_{state + 1}"] = self.state_probability[:, state].tolist()
+        if self.draws.expected_rows is not None:
+            columns["expected_rows"] = self.draws.expected_rows.mean(axis=(0, 1)).ravel().tolist()
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+    def to_dict(self, mass: float = MASS) -> dict[str, Any]:
+        """Return everything but the draws, as JSON has it."""
+        found = self.diagnostics
+        return {
+            "releases": list(self.table.releases),
+            "statistics": [feature.name for feature in self.table.features],
+            "chain": list(self.table.chain_keys),
+            "time": list(self.table.time_keys),
+            **self.settings.to_dict(),
+            "mass": mass,
+            "diagnostics": {
+                "log_joint": list(found.log_joint),
+                "poorer_restarts": [number + 1 for number in found.poorer],
+                "r_hat": dict(found.r_hat),
+                "effective_draws": dict(found.effective_draws),
+            },
+            "rows": self.rows(mass),
+            "cells": self.cells(),
+        }
+
+    def draw_columns(self) -> dict[str, NDArray[Any]]:
+        """Return draws of parameters as tidy columns: restart, draw, parameter, its labels, value."""
+        n_draws = self.draws.log_joint.size
+        kept = np.array(self.diagnostics.kept) + 1
+        per_restart = n_draws // len(kept)
+        parts: list[dict[str, NDArray[Any]]] = []
+        for labels, sample in self._labelled():
+            size = sample.shape[1]
+            part: dict[str, NDArray[Any]] = {
+                "restart": np.repeat(kept, per_restart * size),
+                "draw": np.tile(np.repeat(np.arange(per_restart), size), len(kept)),
+            }
+            for name in labels[0]:
+                values = np.array([label[name] for label in labels], dtype=object)
+                part[name] = np.tile(values, n_draws)
+            parts.append({**part, "value": sample.ravel()})
+        return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+
+    def to_arviz(self) -> Any:
+        """Return the draws of restarts that count in the container of the installed ArviZ.
+
+        ArviZ's chains are the restarts. Variables are ``start``, ``transition``, ``emission_FEATURE`` and
+        ``cell_state`` (1..K), and among the sample statistics ``lp``, the log joint.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ is not installed.
+        """
+        from suffice.pipeline.ask.models.states_in_arviz import to_arviz  # noqa: PLC0415 - few ask
+
+        return to_arviz(self)
+
+    def to_netcdf(self, path: str | os.PathLike[str]) -> None:
+        """Write what ``to_arviz`` returns to a netCDF file.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ, or what it writes netCDF with, is not installed.
+        UsageError
+            Where the file cannot be written.
+        """
+        from suffice.pipeline.ask.models.states_in_arviz import write_netcdf  # noqa: PLC0415 - as above
+
+        write_netcdf(self, path)
+
+    def _labelled(self) -> Iterator[tuple[list[dict[str, Any]], Floats]]:
+        """Give the labels and the draws (n_draws, n_entries) of each kind of parameter."""
+        states = range(1, self.n_states + 1)
+        yield [_label(SHARE, state=state) for state in states], self.state_share
+        yield [_label(START, to_state=state) for state in states], self.start
+        pairs = [_label(TRANSITION, state=state, to_state=other) for state in states for other in states]
+        yield pairs, self.transitions.reshape(-1, self.n_states**2)
+        for feature in self.table.features:
+            labels = [
+                _label(EMISSION, state=state, feature=feature.name, category=category)
+                for state in states
+                for category in feature.categories
+            ]
+            yield labels, self.emissions[feature.name].reshape(-1, len(labels))
+
+    @staticmethod
+    def _flat(values: Floats) -> Floats:
+        """Join restarts and draws."""
+        return values.reshape(-1, *values.shape[2:])
+
+
+def _label(parameter: str, **known: object) -> dict[str, Any]:
+    empty = dict.fromkeys(("state", "to_state", "feature", "category"))
+    return {"parameter": parameter, **empty, **known}

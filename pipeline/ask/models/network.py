@@ -1,0 +1,300 @@
+r"""Conditional distributions of a joint model of categories: what is probable, given or set what.
+
+.. math:: p(t \mid g, \mathrm{do}(s), \theta) \propto \sum_u \prod_{v \notin s} \theta_{v, \mathrm{pa}_v, v}
+
+over the variables u that are neither asked for, given nor set, by variable elimination in each posterior draw
+of the probabilities. Variables that are no ancestors of others asked for or given sum to 1, and are left out.
+To set a variable cuts it from its parents: the tables of all other nodes stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
+from suffice.pipeline.ask.models.drawn_tables import drawn_tables, tables_of
+from suffice.pipeline.ask.models.elimination import Factor, marginal
+from suffice.pipeline.ask.models.families import require_family
+from suffice.pipeline.ask.posterior.contrasts import tidy_rows
+from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.priors.mixtures import Mixture
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.statistics.count_table import Variable
+    from suffice.typing import Floats
+
+GRAPHS = ("bayesian_network", "naive_bayes")
+"""Families whose tables are conditional, by a declared graph."""
+FAMILIES_OF_NETWORKS = (*GRAPHS, "contingency")
+_NAMED = 10
+"""How many categories the refusal of an unknown one names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditional:
+    """A conditional distribution in every cell, and how sure it is; made by :meth:`Network.query`.
+
+    Attributes
+    ----------
+    target : tuple of str
+        The variables that it is of.
+    given, do : dict of str to str
+        What was observed, and what was set.
+    mass : float
+        Of the intervals.
+    groups : dict of str to list
+        The key of every cell, by group column.
+    label_columns : dict of str to tuple
+        The categories of each entry, by variable.
+    probability : DrawnQuantity
+        Of each entry, (n_cells, n_entries); the entries' sum to 1 in each draw and cell.
+    """
+
+    target: tuple[str, ...]
+    given: Mapping[str, str]
+    do: Mapping[str, str]
+    mass: float
+    groups: Mapping[str, list[str | int]] = field(repr=False)
+    label_columns: Mapping[str, tuple[str | None, ...]] = field(repr=False)
+    probability: DrawnQuantity = field(repr=False)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a cell and entry: keys, parameter, a category of each target, and numbers.
+
+        These are mean, sd, median, lower and upper.
+        """
+        return tidy_rows(
+            self.groups, self.label_columns, {"probability": self.probability.summary(self.mass)}
+        )
+
+    def draw_columns(self) -> dict[str, NDArray[Any]]:
+        """Return draws as tidy columns: group columns, targets, draw, parameter, value."""
+        values = self.probability.draws
+        draw, cell, entry = np.indices(values.shape).reshape(3, -1)
+        return {
+            **{column: np.array(keys)[cell] for column, keys in self.groups.items()},
+            **{name: np.array(labels, dtype=object)[entry] for name, labels in self.label_columns.items()},
+            "draw": draw,
+            "parameter": np.full(draw.size, "probability"),
+            "value": values.ravel(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Posterior draws of the tables of a joint model of categories; made by :func:`network`.
+
+    All queries of one network rest on the same draws, and agree with each other.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        What was drawn from.
+    variables : dict of str to Variable
+        In declared order, with their categories.
+    tables : tuple of CountTable
+        Of which there are draws.
+    """
+
+    posterior: Posterior = field(repr=False)
+    variables: Mapping[str, Variable]
+    tables: tuple[CountTable, ...] = field(repr=False)
+    _drawn: tuple[Floats, ...] = field(repr=False)
+
+    @property
+    def n_draws(self) -> int:
+        """The number of posterior draws."""
+        return len(self._drawn[0])
+
+    def query(
+        self,
+        target: str | Sequence[str],
+        given: Mapping[str, object] | None = None,
+        do: Mapping[str, object] | None = None,
+        mass: float = MASS,
+    ) -> Conditional:
+        """Return the distribution of a variable, or of several together, given or set others.
+
+        Parameters
+        ----------
+        target : str or sequence of str
+            What is asked for.
+        given : mapping of str to str, optional
+            Categories observed, as ``{"sex": "Male"}``.
+        do : mapping of str to str, optional
+            Categories set from outside, whatever the parents: the distribution is that of the network without
+            the edges into these variables. That it holds in the world rests on the declared graph alone.
+        mass : float
+            Of the credible intervals, between 0 and 1.
+
+        Returns
+        -------
+        Conditional
+            Draws of the distribution in every cell.
+
+        Raises
+        ------
+        UsageError
+            Where a variable or a category does not exist or stands twice, a contingency table is asked for
+            ``do``, or the tables on the way would be too large.
+        """
+        targets = _names(target)
+        ends_of(mass)
+        observed, chosen = self._categories("given", given), self._categories("do", do)
+        self._check(targets, observed, chosen)
+        fixed = {
+            name: self.variables[name].categories.index(category)
+            for name, category in {**observed, **chosen}.items()
+        }
+        factors = [
+            _reduced(table, values, fixed)
+            for table, values in self._needed({*targets, *observed}, set(chosen))
+        ]
+        found = marginal(factors, targets)
+        shape = CountTable(name="", variables=tuple(self.variables[name] for name in targets))
+        labels = label_columns([label[1:] for label in shape.labels()])
+        return Conditional(
+            target=targets,
+            given=observed,
+            do=chosen,
+            mass=mass,
+            groups=self.posterior.groups,
+            label_columns=labels,
+            probability=DrawnQuantity(draws=found.reshape(*found.shape[:2], -1)),
+        )
+
+    def _needed(self, wanted: set[str], cut: set[str]) -> list[tuple[CountTable, Floats]]:
+        """Return the tables of what is wanted and of all its ancestors, but for what is set."""
+        if self.posterior.family not in GRAPHS:
+            return [(self.tables[0], self._drawn[0])]
+        parents = {
+            table.variables[-1].name: [variable.name for variable in table.variables[:-1]]
+            for table in self.tables
+        }
+        ancestors, waiting = set(), sorted(wanted - cut)
+        while waiting:
+            name = waiting.pop()
+            if name not in ancestors:
+                ancestors.add(name)
+                waiting += [parent for parent in parents[name] if parent not in cut]
+        return [
+            (table, values)
+            for table, values in zip(self.tables, self._drawn, strict=True)
+            if table.variables[-1].name in ancestors
+        ]
+
+    def _categories(self, argument: str, stated: Mapping[str, object] | None) -> dict[str, str]:
+        if stated is None:
+            return {}
+        if not isinstance(stated, Mapping):
+            message = f"{argument} maps variables to categories, as {{'sex': 'Male'}}, not {stated!r}"
+            raise UsageError(message)
+        found = {}
+        for name, value in stated.items():
+            category = str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+            known = self._variable(name).categories
+            if category not in known:
+                more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+                message = (
+                    f"{argument} {name}: the variable has no category {category!r}: it has "
+                    f"{', '.join(known[:_NAMED])}{more}"
+                )
+                raise UsageError(message)
+            found[name] = category
+        return found
+
+    def _check(self, targets: tuple[str, ...], given: Mapping[str, str], do: Mapping[str, str]) -> None:
+        if not targets:
+            message = f"target names a variable: one of {', '.join(self.variables)}"
+            raise UsageError(message)
+        for name in targets:
+            self._variable(name)
+        every = [*targets, *given, *do]
+        for name in every:
+            if every.count(name) > 1:
+                message = f"{name} stands twice: a variable is a target, given, or set by do"
+                raise UsageError(message)
+        if do and self.posterior.family not in GRAPHS:
+            message = (
+                f"do sets variables of a declared graph, and {self.posterior.statistic} is "
+                f"{self.posterior.family}, which has none: use given, or a bayesian_network"
+            )
+            raise UsageError(message)
+
+    def _variable(self, name: object) -> Variable:
+        if not isinstance(name, str) or name not in self.variables:
+            known = ", ".join(self.variables)
+            message = f"{self.posterior.statistic} has no variable {name!r}: it has {known}"
+            raise UsageError(message)
+        return self.variables[name]
+
+
+def network(
+    release: Release,
+    statistic: str,
+    *,
+    prior: Prior | Mixture | str | None = None,
+    where: Mapping[str, object] | None = None,
+    method: str = "noise-aware",
+    n_prior: NPrior | int | str | None = None,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+) -> Network:
+    """Make a joint model of categories to query from a statistic of count tables. Costs no privacy.
+
+    Parameters
+    ----------
+    release : Release
+        As ``suffice.open_release`` returns it.
+    statistic : str
+        Its name in the release: ``bayesian_network``, ``naive_bayes`` or ``contingency``.
+    prior, where, method, n_prior
+        As in ``Release.posterior``.
+    draws : int, > 0
+        Posterior draws of the tables; each query is worked out in all of them.
+    rng : numpy.random.Generator or int, optional
+        A generator or the seed of one; a fresh one otherwise.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where the statistic is of another family, or the prior, the method or the keys do not fit.
+    """
+    require_family(release, statistic, FAMILIES_OF_NETWORKS, "a network")
+    draws, source = checked_draws(draws), generator(rng)
+    posterior = release.posterior(statistic, prior, where, method, n_prior)
+    tables = tables_of(posterior)
+    every = (variable for table in tables for variable in reversed(table.variables))
+    return Network(
+        posterior=posterior,
+        variables={variable.name: variable for variable in every},
+        tables=tables,
+        _drawn=tuple(drawn_tables(posterior, draws, source)),
+    )
+
+
+def _reduced(table: CountTable, values: Floats, fixed: Mapping[str, int]) -> Factor:
+    """Take the entries of a table where some variables have these categories."""
+    index = tuple(fixed.get(variable.name, slice(None)) for variable in table.variables)
+    left = tuple(variable.name for variable in table.variables if variable.name not in fixed)
+    return Factor(variables=left, values=values[(slice(None), slice(None), *index)])
+
+
+def _names(target: object) -> tuple[str, ...]:
+    """Return what is asked for as several names; none where it is neither a name nor a sequence of names."""
+    if isinstance(target, str):
+        return (target,)
+    return tuple(target) if isinstance(target, Sequence) else ()

@@ -1,0 +1,266 @@
+r"""A posterior sample beside the Laplace release, at equal epsilon: whose estimates err less, without data.
+
+Both mechanisms answer for the same simulated data sets. The one adds discrete Laplace noise to exact sums,
+and the posterior is worked out from those; the other releases draws of
+
+.. math:: P(g) \propto \pi_g \exp(\log L(\theta_g) / T)
+
+over the points of a public grid, T the temperature that the sample's range and epsilon make.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from suffice.errors import UsageError, bounded_message
+from suffice.pipeline.ask.calibration.simulated_release import (
+    MOST_RECORDS,
+    generative_model_of,
+    require_drawable,
+    require_positive,
+)
+from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, Comparison, MeanError
+from suffice.pipeline.ask.planning.sample_law import SampleLaw
+from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for
+from suffice.pipeline.ask.posterior.draws import generator
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.parameter_space import Support
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.fields import canonical
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.families.shared.parameter_space import ParameterSpace
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Floats
+
+
+SIMULATIONS = 1000
+SLOW_SIMULATIONS = 100
+"""Where the prior is a density, and a posterior takes some tenths of a second."""
+
+
+def beside_sample(
+    spec: Spec,
+    *,
+    n: Sequence[int],
+    truth: float | Mapping[str, float],
+    method: str = NOISE_AWARE,
+    n_prior: NPrior | int | str | None = None,
+    simulations: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Comparison, ...]:
+    """Compare a posterior sample with a Laplace release, for each statistic that states a sample.
+
+    Of each simulated data set: the absolute error of the Laplace posterior's mean, of one draw of it, of one
+    draw of the sample, and of the mean of the sample's draws. Both start from the prior that the sample
+    states, and each costs the statistic's whole part of epsilon. No data are read and nothing is spent.
+
+    Parameters
+    ----------
+    spec : Spec
+        With ``sample`` on one statistic or more; the others are left out.
+    n : sequence of int, each > 0
+        Records in a cell.
+    truth : float or mapping
+        The parameter that data are drawn with; by statistic where there are several.
+    method : {"noise-aware", "plug-in"}
+        Of the Laplace posterior.
+    n_prior : optional
+        What a noise-aware posterior believes of a private N; its default otherwise.
+    simulations : int, > 1, optional
+        Data sets of each size; by default ``SIMULATIONS``, or ``SLOW_SIMULATIONS`` under a density.
+    rng : numpy.random.Generator or int, optional
+        A generator or the seed of one; a fresh one otherwise.
+    progress : callable, optional
+        Told how many sizes are done, of how many.
+
+    Returns
+    -------
+    tuple of Comparison
+        In declared order.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where no statistic states a sample, or a truth is missing, unknown or impossible.
+    """
+    source = generator(rng)
+    if simulations is not None:
+        require_positive("simulations", simulations)
+        if simulations == 1:
+            message = "simulations: one alone has no standard error: ask for 2 or more"
+            raise UsageError(message)
+    for size in n:
+        require_positive("n", size)
+        if size > MOST_RECORDS:
+            message = f"n {size}: at most {MOST_RECORDS} records are simulated in a cell"
+            raise UsageError(bounded_message(message))
+    if not n:
+        message = "n: name one number of records or more"
+        raise UsageError(message)
+    compiled = compile_plan(spec).statistics
+    sampled = [(statistic, statistic.sample) for statistic in compiled if statistic.sample is not None]
+    truths = _truths([statistic for statistic, _ in sampled], truth)
+    found: list[Comparison] = []
+    total = len(n) * len(sampled)
+    for statistic, sample in sampled:
+        entry = spec.statistics[statistic.name]
+        law, own_truth, errors = SampleLaw.of(statistic, entry), truths[statistic.name], []
+        for size in n:
+            model = _laplace_release(spec, statistic.name, law.prior, size, method, n_prior)
+            repeats = simulations or (SLOW_SIMULATIONS if model.is_slow else SIMULATIONS)
+            errors.append(compared_errors(model, law, own_truth, size, repeats, source))
+            if progress is not None:
+                progress(len(found) * len(n) + len(errors), total)
+        found.append(
+            Comparison(
+                statistic=statistic.name,
+                parameter=_space(model).name,
+                truth=own_truth,
+                epsilon=model.plan.epsilon,
+                method=method,
+                prior=str(model.prior),
+                n_prior="" if model.believed_n_prior is None else str(model.believed_n_prior),
+                draws=law.draws,
+                temperature=law.temperature,
+                within=sample.within,
+                simulations=repeats,
+                errors=tuple(errors),
+            )
+        )
+    return tuple(found)
+
+
+def compared_errors(
+    model: GenerativeModel, law: SampleLaw, truth: float, n: int, repeats: int, rng: np.random.Generator
+) -> ComparedErrors:
+    """Simulate so many data sets of `n` records, and both releases of each.
+
+    Parameters
+    ----------
+    model : GenerativeModel
+        Of the statistic as it would be without its sample: sums with Laplace noise.
+    law : SampleLaw
+    truth : float
+        The parameter that records are drawn with.
+    n, repeats : int, > 0
+    rng : numpy.random.Generator
+    """
+    require_drawable(model, n * repeats)
+    sums = model.sums(np.full(repeats, truth), np.full(repeats, n, dtype=np.int64), rng).clipped
+    noise = discrete_laplace(model.scale, (repeats, len(model.plan.components)), rng)
+    posterior = posterior_of(
+        model.noisy(sums, noise),
+        method=model.method,
+        prior=model.prior,
+        n_prior=model.believed_n_prior,
+        clipping=model.clipping,
+    )
+    sample = law.sample(*_records_and_total(model, sums), rng)
+
+    def error(estimates: Floats) -> MeanError:
+        return MeanError.of(np.abs(estimates - truth))
+
+    parameter = _space(model).name
+    return ComparedErrors(
+        n=n,
+        laplace_mean=error(posterior.mean(parameter)),
+        laplace_draw=error(posterior.sample(1, rng)[parameter][0]),
+        sample_draw=error(sample[:, 0]),
+        sample_mean=error(sample.mean(axis=1)),
+    )
+
+
+def _laplace_release(
+    spec: Spec, name: str, prior: str, n: int, method: str, n_prior: NPrior | int | str | None
+) -> GenerativeModel:
+    """Return the generative model of a statistic as it would be without its sample."""
+    entry = spec.statistics[name].model_copy(update={"sample": None}).under(spec.privacy.max_rows)
+    alone = spec.model_copy(update={"statistics": {**spec.statistics, name: entry}})
+    (plan,) = (each for each in compile_plan(alone).statistics if each.name == name)
+    private = plan.design is not Design.MINIMAL
+    cell = NoisyStatistic(
+        plan=plan,
+        values=np.zeros((1, len(plan.components)), dtype=np.int64).astype(object),
+        groups={},
+        public_n=None if private else n,
+        max_total_rows=spec.max_total_rows,
+    )
+    believed = n_prior_for(cell, n_prior) if private else n_prior
+    return generative_model_of(cell, cast("dict[str, Any]", canonical(entry)), method, prior, believed)
+
+
+def _records_and_total(model: GenerativeModel, sums: NDArray[np.object_]) -> tuple[Floats, Floats]:
+    """Return the records of each data set, and their sum of T from its lower bound in lattice units."""
+    sampled = model.family.sampled
+    if sampled is None:
+        message = f"{model.plan.family} has no sample"
+        raise ValueError(message)
+    n, total = np.asarray(sampled.totals(model.entry, sums), dtype=np.float64).T
+    return n, total
+
+
+def _space(model: GenerativeModel) -> ParameterSpace:
+    (space,) = model.family.parameter_spaces(model.plan.parameters)
+    return space
+
+
+def _truths(sampled: Sequence[StatisticPlan], truth: float | Mapping[str, float]) -> dict[str, float]:
+    """Return the truth of each statistic that states a sample.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such statistic, or a truth is missing, too much or impossible.
+    """
+    names = [statistic.name for statistic in sampled]
+    if not names:
+        message = (
+            "no statistic of the spec states a sample, so there is nothing to compare: give one a sample, "
+            "as sample: {draws: 1, within: [0.005, 0.5], grid: 1025}"
+        )
+        raise UsageError(message)
+    given = dict(truth) if isinstance(truth, Mapping) else dict.fromkeys(names, truth)
+    if len(names) > 1 and not isinstance(truth, Mapping):
+        message = f"truth: several statistics state a sample, so give each its own: {', '.join(names)}"
+        raise UsageError(message)
+    if given.keys() != set(names):
+        message = (
+            f"truth: the statistics that state a sample are {', '.join(names)}: give one for each of them"
+        )
+        raise UsageError(message)
+    for statistic in sampled:
+        _require_possible(statistic, given[statistic.name])
+    return given
+
+
+_RANGES = {
+    Support.REAL: (-math.inf, math.inf, "a number"),
+    Support.POSITIVE: (0.0, math.inf, "above 0"),
+    Support.PROBABILITY: (0.0, 1.0, "between 0 and 1"),
+}
+
+
+def _require_possible(statistic: StatisticPlan, truth: float) -> None:
+    (space,) = FAMILIES[statistic.family].parameter_spaces(statistic.parameters)
+    least, most, words = _RANGES[space.support]
+    if isinstance(truth, bool) or not least < truth < most:
+        message = f"truth {truth!r}: the {space.name} of {statistic.name} is {words}"
+        raise UsageError(message)

@@ -1,0 +1,218 @@
+"""How a statistic changed between two releases, and what noise alone would do."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.pooling.pool import aligned
+from suffice.pipeline.ask.pooling.relation import Relation, relation_of, require, require_agreement
+from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE
+from suffice.pipeline.ask.posterior.cells import cells_of
+from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
+from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, generator
+from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.ask.posterior.matching import conjugate_like
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.priors.mixtures import Mixture
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
+
+
+REPLICATES = 1000
+_NUMBERS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How a statistic's parameters changed from one release to another, and what noise alone would do.
+
+    Attributes
+    ----------
+    statistic, first, second : str
+        What is compared; the releases, as ``name@window``.
+    before, after : Posterior
+        The noise-aware posteriors of the same cells.
+    differences, ratios : dict of str to Contrast
+        Second minus first and second over first, by parameter.
+    apparent : dict of str to ndarray
+        Change of the plug-in estimates, by parameter: what one sees who takes noisy numbers for exact.
+    noise_sd : dict of str to ndarray
+        Standard deviation that noise alone gives to the apparent change.
+    noise_probability : dict of str to ndarray
+        Probability that noise alone moves the estimates as far apart as they appear.
+    """
+
+    statistic: str
+    first: str
+    second: str
+    before: Posterior = field(repr=False)
+    after: Posterior = field(repr=False)
+    differences: Mapping[str, Contrast] = field(repr=False)
+    ratios: Mapping[str, Contrast] = field(repr=False)
+    apparent: Mapping[str, Floats] = field(repr=False)
+    noise_sd: Mapping[str, Floats] = field(repr=False)
+    noise_probability: Mapping[str, Floats] = field(repr=False)
+
+    def rows(self, mass: float = MASS, *, interval: str | None = None) -> list[dict[str, Any]]:
+        """One row a cell, parameter and category.
+
+        Keys, parameter, category; ``before`` and ``after`` (posterior means); ``change``, ``sd``, ``lower``,
+        ``upper`` (of the difference); ``ratio`` (its median), ``probability_above`` (that it rose);
+        ``apparent``, ``noise_sd``, ``noise_probability``. Intervals are of the kind that is asked for, or the
+        posteriors' own.
+        """
+        parameters = {}
+        for parameter, change in self.differences.items():
+            ends = change.credible_interval(mass, interval=interval)
+            parameters[parameter] = {
+                "before": self.before.mean(parameter),
+                "after": self.after.mean(parameter),
+                "change": change.mean,
+                "sd": change.sd,
+                "lower": ends[..., 0],
+                "upper": ends[..., 1],
+                "ratio": self.ratios[parameter].quantile(0.5),
+                "probability_above": change.probability(),
+                "apparent": self.apparent[parameter],
+                "noise_sd": self.noise_sd[parameter],
+                "noise_probability": self.noise_probability[parameter],
+            }
+        return tidy_rows(self.before.groups, self.before.label_columns, parameters, self.before.components)
+
+
+def compare(
+    first: Release,
+    second: Release,
+    statistic: str,
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = BY_EVIDENCE,
+    predictor_prior: Prior | str | None = None,
+    where: Mapping[str, object] | None = None,
+    vouched: bool = False,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+) -> Comparison:
+    """Compare a statistic of two releases of disjoint data, cell by cell. Costs no privacy.
+
+    Parameters
+    ----------
+    first, second : Release
+        As two windows of a series; the change is from the first to the second.
+    statistic : str
+        Its name in both.
+    prior, n_prior, clipping, predictor_prior
+        As in ``Release.posterior``: the same for both, whose parameters are independent a priori. What is
+        apparent rests, under a density, on a conjugate prior about where that is and as wide.
+    where : mapping, optional
+        Keep the cells with these group keys.
+    vouched : bool
+        The caller knows that the two hold disjoint data, although their manifests do not show it.
+    draws : int
+        Of the differences and ratios.
+    rng : numpy.random.Generator or int, optional
+        A generator or the seed of one; a fresh one otherwise.
+
+    Raises
+    ------
+    UsageError
+        Where the two are of the same or of overlapping data, or their statistics or cells differ.
+    """
+    if first.release_id == second.release_id:
+        message = (
+            f"{first.label} and {second.label} are the same release, "
+            f"{first.release_id}: there is nothing to compare; name two"
+        )
+        raise UsageError(message)
+    require_agreement(first, second, statistic)
+    found, reason = relation_of(first, second, statistic)
+    if found is Relation.SAME_DATA:
+        message = f"{reason}: whatever differs is noise; pool them with same_data instead"
+        raise UsageError(message)
+    require([first, second], statistic, Relation.DISJOINT, vouched=vouched)
+    source = generator(rng)
+    parts = aligned([cells_of(release.statistic(statistic), where) for release in (first, second)])
+    before, after = (
+        dataclasses.replace(
+            noise_aware_posterior(
+                part, prior=prior, n_prior=n_prior, clipping=clipping, predictor_prior=predictor_prior
+            ),
+            releases=(release.named,),
+        )
+        for release, part in zip((first, second), parts, strict=True)
+    )
+    differences, ratios = (
+        {
+            parameter: contrast_between(
+                kind,
+                parameter,
+                after,
+                before,
+                names=(second.label, first.label),
+                draws=draws,
+                rng=source,
+            )
+            for parameter in before.parameters
+        }
+        for kind in (DIFFERENCE, RATIO)
+    )
+    plan = parts[0].plan
+    like = conjugate_like(before.prior, FAMILIES[plan.family], plan.parameters)
+    apparent, noise_sd, noise_probability = _noise_alone(parts[0], parts[1], like, source)
+    return Comparison(
+        statistic=statistic,
+        first=first.label,
+        second=second.label,
+        before=before,
+        after=after,
+        differences=differences,
+        ratios=ratios,
+        apparent=apparent,
+        noise_sd=noise_sd,
+        noise_probability=noise_probability,
+    )
+
+
+def _noise_alone(
+    before: NoisyStatistic, after: NoisyStatistic, prior: Prior | Mixture, rng: np.random.Generator
+) -> tuple[dict[str, Floats], dict[str, Floats], dict[str, Floats]]:
+    """Change of the plug-in estimates, and how they move when the noise is drawn once more on top of it."""
+    estimates = [plug_in_posterior(part, prior=prior) for part in (before, after)]
+    replicates = max(100, min(REPLICATES, _NUMBERS // before.values.size))
+    further = [
+        plug_in_posterior(_noisy_again(part, replicates, rng), prior=prior) for part in (before, after)
+    ]
+    apparent, noise_sd, probability = {}, {}, {}
+    for parameter in estimates[0].parameters:
+        change = estimates[1].mean(parameter) - estimates[0].mean(parameter)
+        moved = further[1].mean(parameter) - further[0].mean(parameter)
+        noise = moved.reshape(replicates, *change.shape) - change
+        apparent[parameter] = change
+        noise_sd[parameter] = np.std(noise, axis=0)
+        reached = np.sum(np.abs(noise) >= np.abs(change), axis=0)
+        probability[parameter] = (reached + 1.0) / (replicates + 1.0)
+    return apparent, noise_sd, probability
+
+
+def _noisy_again(statistic: NoisyStatistic, replicates: int, rng: np.random.Generator) -> NoisyStatistic:
+    """Every cell so many times over, each with fresh noise of the release's distribution added."""
+    values = np.tile(statistic.values, (replicates, 1))
+    noise = discrete_laplace(statistic.plan.scale, values.shape, rng, statistic.cells_summed)
+    groups = {column: keys * replicates for column, keys in statistic.groups.items()}
+    return dataclasses.replace(statistic, values=values + noise.astype(object), groups=groups)

@@ -1,0 +1,308 @@
+"""One posterior from several releases: of separate data, or of the same data through several noises."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.pooling.relation import Relation, require
+from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.ask.posterior.bounded_records import (
+    BY_EVIDENCE,
+    IGNORED,
+    MODELLED,
+    cells_to_model,
+    of_bounded_records,
+    refuse_to_model,
+    require_way_of_clipping,
+)
+from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
+from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for, predictor_prior_for, read_prior
+from suffice.pipeline.ask.posterior.contrasts import matched_cells
+from suffice.pipeline.ask.posterior.draws import generator
+from suffice.pipeline.ask.posterior.infer import (
+    disjoint_moments_posterior,
+    disjoint_posterior,
+    noise_aware_posterior,
+)
+from suffice.pipeline.ask.posterior.pooled_one_parameter import pooled_grid_distribution
+from suffice.pipeline.ask.posterior.within_unit import refuse_within_unit
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
+from suffice.pipeline.math.distributions.within_limits import unrestricted
+from suffice.pipeline.math.engines.pooled.importance_sampling import products
+from suffice.pipeline.math.engines.pooled.multinomial import factors_of
+from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
+from suffice.pipeline.terms.released.within_unit import rows_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.priors.density import Density
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Rows
+
+
+MOST_BY_QUADRATURE = 128
+"""Releases times cells up to which a mean and a variance are integrated by quadrature, in minutes at most."""
+LARGEST_R_HAT = 1.1
+"""R-hat above which pooled chains have not converged."""
+
+
+def pool(
+    statistic: str,
+    *,
+    disjoint: Sequence[Release] | None = None,
+    same_data: Sequence[Release] | None = None,
+    vouched: bool = False,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = BY_EVIDENCE,
+    predictor_prior: Prior | str | None = None,
+    where: Mapping[str, object] | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Posterior:
+    """Draw one noise-aware posterior from several releases. Costs no privacy.
+
+    Parameters
+    ----------
+    statistic : str
+        Its name in every release; family, column, bounds and lattice agree, epsilon need not.
+    disjoint : sequence of Release, optional
+        Separate data with one parameter in common, as the windows of a series: a product of likelihoods. By
+        quadrature in families with one parameter, and of normal and lognormal statistics; by importance
+        sampling of counts of several categories; by MCMC of several columns and of networks whose tables are
+        taken together. ``Posterior.diagnostics`` says by which, and how many of its draws count.
+    same_data : sequence of Release, optional
+        The same exact statistics through several noises, in every family, as exact as the posterior of one.
+    vouched : bool
+        The caller knows that the releases are related so, although their manifests do not show it.
+    prior : prior object or str, optional
+        Of the parameters; it counts once. The family's default otherwise. Mixtures and densities where
+        ``Release.posterior`` takes them, but for disjoint data of count tables and of several columns.
+    n_prior : optional
+        Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
+    clipping : {"by-evidence", "modelled", "ignored"}
+        As in ``Release.posterior``. Under `same_data` clipped records of families with one sum are never
+        modelled, and are warned of where they were to be: the distribution of their sums is worked out behind
+        one noise alone.
+    predictor_prior : prior object or str, optional
+        As in ``Release.posterior``, of a regression's predictors, which differ from data set to data set.
+    where : mapping, optional
+        Keep the cells with these group keys.
+    rng : numpy.random.Generator or int, optional
+        For importance sampling and MCMC.
+
+    Returns
+    -------
+    Posterior
+        Of the cells that all releases have, in the order of the first.
+
+    Raises
+    ------
+    UsageError
+        Where the releases are not known to be related so, their statistics or cells differ, too few draws
+        count or chains disagree, or the family cannot be pooled yet.
+    """
+    if (disjoint is None) == (same_data is None):
+        message = "state the releases as disjoint=[...] or as same_data=[...]"
+        raise UsageError(message)
+    releases = _listed(disjoint if disjoint is not None else same_data)
+    claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
+    require_way_of_clipping(clipping)
+    require(releases, statistic, claimed, vouched=vouched)
+    parts = aligned([cells_of(release.statistic(statistic), where) for release in releases])
+    refuse_within_unit(parts[0], "pooling")
+    names = tuple(release.named for release in releases)
+    if claimed is Relation.DISJOINT:
+        found = pooled(
+            parts,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            predictor_prior=predictor_prior,
+            rng=generator(rng),
+        )
+        return dataclasses.replace(found, releases=names)
+    if len({part.public_n for part in parts}) > 1:
+        message = "the releases state different numbers of records, so they are not of the same data"
+        raise UsageError(message)
+    found = noise_aware_posterior(
+        observed_again(parts),
+        prior=prior,
+        n_prior=n_prior,
+        clipping=clipping,
+        predictor_prior=predictor_prior,
+    )
+    return dataclasses.replace(found, releases=names)
+
+
+def _listed(given: object) -> list[Release]:
+    """Return releases as a list, and refuse what is none."""
+    found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    releases = [release for release in found if isinstance(release, Release)]
+    if len(releases) < len(found):
+        message = "releases are given as a list of what suffice.open_release returns"
+        raise UsageError(message)
+    return releases
+
+
+def observed_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
+    """Return aligned noisy values of the same exact statistics as one, the least noisy first."""
+    first, *others = sorted(parts, key=lambda part: (part.plan.scale, part.values.tolist()))
+    return dataclasses.replace(first, further=tuple(others))
+
+
+def pooled(
+    parts: Sequence[NoisyStatistic],
+    *,
+    prior: AnyPrior,
+    n_prior: NPrior | int | str | None,
+    clipping: str = BY_EVIDENCE,
+    predictor_prior: Prior | str | None = None,
+    rng: np.random.Generator,
+) -> Posterior:
+    """Return the posterior of parameters that aligned statistics of disjoint data share, cell by cell.
+
+    Raises
+    ------
+    UsageError
+        Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
+    """
+    refuse_within_unit(parts[0], "pooling")
+    with_counts, parts = parts, [rows_alone(part) for part in parts]
+    refuse_shared(parts[0])
+    refuse_to_model(parts[0].plan, clipping)
+    family = FAMILIES[parts[0].plan.family]
+    predictor_prior_for(parts[0], predictor_prior)
+    is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)
+    posterior: Posterior | None
+    try:
+        if family.latent is not None:
+            return _of_one_parameter(with_counts, prior, n_prior, clipping)
+        if family.mean_and_variance is None:
+            posterior = disjoint_posterior(
+                parts, prior=prior, n_prior=n_prior, predictor_prior=predictor_prior
+            )
+        elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
+            posterior = None
+        else:
+            return disjoint_moments_posterior(with_counts, prior=prior, n_prior=n_prior, clipping=clipping)
+    except PriorError:
+        # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
+        if not is_conjugate:
+            raise
+        posterior = None
+    if posterior is None:
+        return _by_particles(parts, prior, n_prior, clipping, rng)
+    r_hat = posterior.diagnostics["largest_r_hat"]
+    if r_hat > LARGEST_R_HAT:
+        message = (
+            f"the chains of the pooled posterior do not agree with each other (R-hat {r_hat}): pool fewer "
+            "releases, keep cells with where, or give a stronger prior"
+        )
+        raise UsageError(message)
+    return posterior
+
+
+def _of_one_parameter(
+    parts: Sequence[NoisyStatistic], prior: AnyPrior, n_prior: NPrior | int | str | None, clipping: str
+) -> Posterior:
+    """Multiply the likelihoods of one parameter by quadrature."""
+    where = cells_to_model(parts, clipping)
+    parts = [rows_alone(part) for part in parts]
+    first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED)
+    n_priors = [n_prior_for(part, n_prior) for part in parts]
+    given = cast("Prior | Mixture | Density", first.prior)
+    distribution: Distribution
+    modelled = np.zeros(len(where), dtype=bool)
+    if where.any() and FAMILIES[first.family].clipped_record is not None:
+        from suffice.pipeline.ask.posterior.clipped_cells import pooled_with_clipping  # noqa: PLC0415
+
+        distribution, modelled = pooled_with_clipping(parts, given, n_priors, where)
+    else:
+        distribution = pooled_grid_distribution(parts, given, n_priors)
+    can_be = clipping == MODELLED and FAMILIES[first.family].models_clipping
+    return dataclasses.replace(
+        first,
+        groups=parts[0].groups,
+        distribution=distribution
+        if can_be or modelled.all()
+        else of_bounded_records(distribution, parts[0].plan),
+        observed=tuple(parts),
+        models_clipping=None if first.models_clipping is None else modelled,
+        before_clipping=clipping == MODELLED,
+    )
+
+
+def _by_particles(
+    parts: Sequence[NoisyStatistic],
+    prior: AnyPrior,
+    n_prior: NPrior | int | str | None,
+    clipping: str,
+    rng: np.random.Generator,
+) -> Posterior:
+    """Multiply mixtures of conjugate distributions by importance sampling, factor by factor."""
+
+    def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
+        return noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior, clipping=IGNORED)
+
+    def factors(rows: Rows) -> list[tuple[Any, ...]]:
+        return list(zip(*(_factors(posterior(part, rows)) for part in parts), strict=True))
+
+    first = posterior(parts[0], np.arange(1))
+    first = dataclasses.replace(first, distribution=unrestricted(first.distribution))
+    distributions = products(factors, len(parts[0].values), len(parts[0].plan.components), rng)
+    distribution: Distribution = distributions[0]
+    if isinstance(first.distribution, PiecewiseTables):
+        positions = (positions for _, _, positions in first.distribution.pieces)
+        pieces = ((own, slice(None), where) for own, where in zip(distributions, positions, strict=True))
+        distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
+    if clipping != MODELLED:
+        distribution = of_bounded_records(distribution, parts[0].plan)
+    return dataclasses.replace(
+        first,
+        groups=parts[0].groups,
+        distribution=distribution,
+        observed=tuple(parts),
+        models_clipping=None if first.models_clipping is None else np.zeros(len(parts[0].values), dtype=bool),
+        before_clipping=clipping == MODELLED,
+    )
+
+
+def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
+    """Bring the cells of every statistic into the order of the first's.
+
+    Raises
+    ------
+    UsageError
+        Where they do not have the same group columns and keys.
+    """
+    first = statistics[0]
+    result = []
+    for statistic in statistics:
+        _, rows, _ = matched_cells(
+            (first.groups, range(len(first.values))),
+            (statistic.groups, range(len(statistic.values))),
+            apart_from=(),
+        )
+        result.append(statistic.take(rows))
+    return result
+
+
+def _factors(posterior: Posterior) -> list[Any]:
+    one_component(posterior.prior, f"a pooled posterior of {posterior.family} statistics")
+    factors = factors_of(unrestricted(posterior.distribution))
+    if factors is None:
+        message = f"{posterior.statistic} is {posterior.family}, of which disjoint data cannot be pooled yet"
+        raise UsageError(message)
+    return factors

@@ -1,0 +1,275 @@
+"""A release: noisy statistics and the distribution of their noise. Everything here is post-processing."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.spec.editions import edition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.priors.density import ScipyDistribution
+    from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.cells import Cells
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.sample import ReleasedSample
+    from suffice.pipeline.terms.released.withdrawal import Withdrawal
+    from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A published release, as its manifest and its verified files tell it.
+
+    Attributes
+    ----------
+    name, dataset, window, release_id : str
+        Which release: the series, the protected population, the window label, 16 hex digits.
+    uri : str
+        Where it stands.
+    epsilon : Fraction
+        Of the whole release, in nats.
+    neighboring : NeighboringRelation
+        The neighbouring relation of the guarantee.
+    unit : str
+        The privacy unit.
+    public_n : int or None
+        The public number of records, where there is one.
+    statistics : dict of str to NoisyStatistic
+        In declared order.
+    sampled : dict of str to ReleasedSample
+        The statistics of which draws were released and no sums, in declared order.
+    manifest : dict
+        The manifest as parsed.
+    withdrawn : Withdrawal or None
+        Why it was withdrawn, where it was.
+    """
+
+    name: str
+    dataset: str
+    window: str
+    release_id: str
+    uri: str
+    epsilon: Fraction
+    neighboring: NeighboringRelation
+    unit: str
+    public_n: int | None
+    statistics: Mapping[str, NoisyStatistic] = field(repr=False)
+    sampled: Mapping[str, ReleasedSample] = field(default_factory=dict, repr=False)
+    manifest: Mapping[str, Any] = field(repr=False)
+    withdrawn: Withdrawal | None = None
+
+    @property
+    def amendment(self) -> int:
+        """The number of the amendment that it is; 0 for its window's first release."""
+        amends = self.manifest["amends"]
+        return 0 if amends is None else int(amends["number"])
+
+    @property
+    def one_unit(self) -> str:
+        """What one unit loses by this release, and by its series in a year, as far as the manifest tells."""
+        from suffice.pipeline.spec.person import of_release  # noqa: PLC0415
+        from suffice.pipeline.terms.declaration.domains import Every  # noqa: PLC0415 - only who asks needs it
+
+        window = self.manifest["plan"]["window"]
+        every = None if window is None else Every(window["every"])
+        return of_release(self.epsilon, every, self.unit, self.amendment)
+
+    @property
+    def label(self) -> str:
+        """Name and edition, as ``flights@2013-01``, or ``flights@2013-01.2`` for the second amendment."""
+        return f"{self.name}@{edition(self.window, self.amendment)}"
+
+    @property
+    def named(self) -> str:
+        """Label and id, as files of posteriors name it."""
+        return f"{self.label} {self.release_id}"
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """The data files: statistic, path beside the manifest, sha256, rows."""
+        return [
+            {field: file[field] for field in ("statistic", "path", "sha256", "rows")}
+            for file in self.manifest["files"]
+        ]
+
+    def cells(self, statistic: str, where: Mapping[str, object] | None = None) -> Cells:
+        """Return cells of a statistic to take some at a time; of very many, no more are in memory.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        where : mapping, optional
+            Keep the cells with these group keys.
+
+        Raises
+        ------
+        UsageError
+            Where the release has no such statistic, column or key.
+        """
+        from suffice.pipeline.terms.released.cells import HeldCells, StatisticsBySlices  # noqa: PLC0415 - numpy is slow to import
+
+        self._require(statistic)
+        if isinstance(self.statistics, StatisticsBySlices):
+            return self.statistics.cells(statistic, where)
+        return HeldCells(self.statistics[statistic].where(where))
+
+    def statistic(self, name: str) -> NoisyStatistic:
+        """Return one statistic.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        self._require(name)
+        return self.statistics[name]
+
+    def plan_of(self, name: str) -> StatisticPlan:
+        """Return the plan of a statistic, whichever mechanism made it.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        return self.sampled[name].plan if name in self.sampled else self.statistic(name).plan
+
+    def samples(self, name: str, where: Mapping[str, object] | None = None) -> ReleasedSample:
+        """Return the draws of a statistic that was released as a sample.
+
+        Parameters
+        ----------
+        name : str
+        where : mapping, optional
+            Keep the cells with these group keys.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name, or noisy statistics in its place, or no such cell.
+        """
+        if name in self.sampled:
+            return self.sampled[name].where(where)
+        self._require(name)
+        message = (
+            f"{name} was released as noisy statistics, not as a sample: posterior({name!r}) gives any "
+            "number of draws"
+        )
+        raise UsageError(message)
+
+    def _require(self, name: str) -> None:
+        if name in self.sampled:
+            from suffice.pipeline.terms.released.sample import no_statistics  # noqa: PLC0415 - numpy is slow to import
+
+            raise no_statistics(name)
+        if name not in self.statistics:
+            known = ", ".join([*self.statistics, *self.sampled])
+            message = f"the release has no statistic {name!r}: it has {known}"
+            raise UsageError(message)
+
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return one statistic's entry in the spec, with its columns and variables in declared order.
+
+        The canonical plan sorts them, while components, parameters and bounds follow the order declared.
+
+        Raises
+        ------
+        UsageError
+            Where the release has none of that name.
+        """
+        from suffice.pipeline.spec.declared_order import DeclaredOrder  # noqa: PLC0415 - only where rows are drawn
+
+        if name not in self.sampled:
+            self._require(name)
+        order = DeclaredOrder.read(self.manifest["declared_order"])
+        entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][name]
+        return entry
+
+    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """Return a statistic's unbiased estimates, or a sample's draws.
+
+        See :meth:`NoisyStatistic.table` and :meth:`ReleasedSample.table`.
+        """
+        if statistic in self.sampled:
+            return self.samples(statistic, where).table()
+        return self.statistic(statistic).where(where).table()
+
+    def posterior(
+        self,
+        statistic: str,
+        prior: Prior | Mixture | AnyDensity | ScipyDistribution | str | None = None,
+        where: Mapping[str, object] | None = None,
+        method: str = "noise-aware",
+        n_prior: NPrior | int | str | None = None,
+        clipping: str = "by-evidence",
+        within_unit: str = "modelled",
+        predictor_prior: Prior | str | None = None,
+        progress: CellProgress | None = None,
+    ) -> Posterior:
+        """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        prior : prior object or str, optional
+            The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``, or a mixture of
+            such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; for families with one parameter also a
+            frozen distribution of ``scipy.stats`` or a ``suffice.Density``; for a mean and a variance two
+            priors, ``suffice.Independent``, or a ``suffice.JointDensity``. The family's default otherwise.
+        where : mapping, optional
+            Keep the cells with these group keys.
+        method : {"noise-aware", "plug-in"}
+            The exact posterior given the noise, or the conjugate update that takes projected noisy
+            statistics for exact, which is not calibrated. There is never a silent fallback.
+        n_prior : optional
+            The public prior of a latent number of records; see ``suffice.pipeline.math.priors.record_count``.
+        clipping : {"by-evidence", "modelled", "ignored"}
+            What parameters are of: records as the public bounds leave them (``ignored``); records before
+            clipping, as the model extrapolates them (``modelled``, in families that have such a model); or
+            the latter where the release counts records that clipping moved, the former elsewhere.
+        within_unit : {"modelled", "ignored"}
+            Whether noise-aware posteriors of statistics with ``within_unit: true`` are widened by what rows
+            of one unit have in common, or take all rows for independent.
+        predictor_prior : prior object or str, optional
+            Of the mean and covariance of a regression's predictors, whose rows are modelled as normal:
+            ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, the default, from the bounds alone.
+        progress : callable, optional
+            Gets the number of cells that are done, and of all, after each block of them: a posterior of many
+            cells is worked out a block at a time.
+
+        Raises
+        ------
+        UsageError, PriorError
+            Where the method or the prior does not fit.
+        """
+        from suffice.pipeline.ask.posterior.cells import cells_of  # noqa: PLC0415 - scipy is slow to import
+        from suffice.pipeline.ask.posterior.infer import posterior_of  # noqa: PLC0415 - scipy is slow to import
+        from suffice.pipeline.ask.posterior.predictive import Model  # noqa: PLC0415
+        from suffice.pipeline.terms.released.within_unit import rows_alone  # noqa: PLC0415 - numpy is slow to import
+
+        chosen = cells_of(self.statistic(statistic), where)
+        posterior = posterior_of(
+            chosen,
+            method=method,
+            prior=prior,
+            n_prior=n_prior,
+            clipping=clipping,
+            within_unit=within_unit,
+            predictor_prior=predictor_prior,
+            progress=progress,
+        )
+        model = Model.of(rows_alone(chosen), self.entry(statistic))
+        return dataclasses.replace(posterior, model=model, releases=(self.named,))

@@ -1,0 +1,346 @@
+"""From a released statistic to its posterior: the method, the priors, the family's own update."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.posterior.bounded_records import (
+    BY_EVIDENCE,
+    IGNORED,
+    MODELLED,
+    cells_to_model,
+    of_bounded_records,
+    refuse_to_model,
+    require_way_of_clipping,
+)
+from suffice.pipeline.ask.posterior.cells import require_whole
+from suffice.pipeline.ask.posterior.chosen_priors import (
+    conjugate_prior_for,
+    n_prior_for,
+    predictor_prior_for,
+    prior_for,
+    require_range,
+)
+from suffice.pipeline.ask.posterior.in_blocks import in_blocks
+from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN, Posterior
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.distribution import Labelled
+from suffice.pipeline.math.distributions.within_limits import unrestricted
+from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
+from suffice.pipeline.math.priors.density import Density
+from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, SpreadScale
+from suffice.pipeline.terms.released.within_unit import noisy_products, rows_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Mask
+
+
+def posterior_of(
+    statistic: NoisyStatistic,
+    *,
+    method: str = NOISE_AWARE,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = BY_EVIDENCE,
+    within_unit: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
+    progress: CellProgress | None = None,
+) -> Posterior:
+    """Compute the posterior of a released statistic's parameters, a block of cells at a time.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        The selected cells of a release's statistic.
+    method : {"noise-aware", "plug-in"}
+        The exact posterior given the noise, or the one that takes projected statistics for exact and is not
+        calibrated.
+    prior : Prior, Mixture, Density, Independent, JointDensity, distribution of scipy.stats or str, optional
+        Of the parameters; the family's default otherwise. Densities and frozen distributions of
+        ``scipy.stats`` are for families with one parameter, ``Independent`` and ``JointDensity`` for a mean
+        and a variance.
+    n_prior : NPrior, int or str, optional
+        Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
+    clipping : {"by-evidence", "modelled", "ignored"}
+        What parameters are of. ``ignored``: of records as the public bounds leave them; the prior is then
+        restricted to what such records can have. ``modelled``: of records before clipping, as far as the
+        model is right about what lies beyond the bounds, in every cell in which that can matter (see
+        ``clipped_cells`` and ``clipped_moments``); of Poisson, geometric and negative binomial counts that is
+        exact, of exponential, gamma, Weibull, Pareto and Laplace columns and of normal ones with a known mean
+        as exact as a lattice of 64 values a record is, of normal and lognormal columns as four moments of a
+        clipped record are, and of others it is not done; of several columns it is refused. ``by-evidence``:
+        modelled in cells in which the release counts records that clipping moved, beyond what its noise does
+        alone, and ignored in all others.
+    within_unit : {"modelled", "ignored"}
+        Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
+        design effect that their units tell, which is approximate, and then take no record for clipped; or
+        rows of one unit are taken for independent, as in all other statistics and in plug-in posteriors.
+    predictor_prior : Prior or str, optional
+        Of the mean and the covariance of a regression's predictors, whose rows are modelled as normal:
+        ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, which is the default.
+    progress : callable, optional
+        Gets the number of cells that are done, and of all, after each block of them.
+
+    Raises
+    ------
+    UsageError
+        Where the method or the way of clipping does not exist, for this family or at all, or a prior of N
+        or of predictors has no use.
+    PriorError
+        Where the prior is not of the family's conjugate kind, or is an improper density.
+    """
+    if method == NOISE_AWARE:
+
+        def of_cells(cells: NoisyStatistic) -> Posterior:
+            return noise_aware_posterior(
+                cells,
+                prior=prior,
+                n_prior=n_prior,
+                clipping=clipping,
+                within_unit=within_unit,
+                predictor_prior=predictor_prior,
+            )
+
+        return in_blocks(statistic, of_cells, progress)
+    require_way_of_clipping(clipping)
+    require_way_of_units(within_unit)
+    if method != PLUG_IN:
+        message = (
+            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
+        )
+        raise UsageError(message)
+    if n_prior is not None:
+        message = f"{PLUG_IN} takes the noisy N for exact and needs no prior of N: leave it out"
+        raise UsageError(message)
+    if predictor_prior is not None:
+        message = f"{PLUG_IN} takes predictors' noisy moments for exact: leave the prior of predictors out"
+        raise UsageError(message)
+    return in_blocks(statistic, lambda cells: plug_in_posterior(cells, prior=prior), progress)
+
+
+def noise_aware_posterior(
+    statistic: NoisyStatistic,
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = BY_EVIDENCE,
+    within_unit: str = MODELLED,
+    predictor_prior: Prior | str | None = None,
+) -> Posterior:
+    """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
+    require_way_of_clipping(clipping)
+    refuse_to_model(statistic.plan, clipping)
+    require_way_of_units(within_unit)
+    if statistic.plan.within_unit is not None:
+        rows = rows_alone(statistic)
+        if within_unit == IGNORED:
+            return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
+        independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
+        return _of_units(independent, statistic)
+    where = cells_to_model([statistic], clipping)
+    statistic = rows_alone(statistic)  # without counts of moved records, where there are any
+    require_whole(statistic)
+    family = FAMILIES[statistic.plan.family]
+    if family.noise_aware is None:
+        message = (
+            f"{statistic.plan.name} is {family.name}, which has no {NOISE_AWARE} posterior yet: only method "
+            f"{PLUG_IN}, which ignores the noise and is not calibrated, is available"
+        )
+        raise UsageError(message)
+    latent_n = n_prior_for(statistic, n_prior)
+    chosen = prior_for(statistic, prior)
+    predictors = predictor_prior_for(statistic, predictor_prior)
+    if family.latent is not None:
+        for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
+            require_range(statistic, component)
+    distribution: Distribution
+    if family.clipped_record is not None and where.any():
+        from suffice.pipeline.ask.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
+
+        distribution, modelled = distribution_with_clipping(
+            statistic, cast("Prior | Mixture | Density", chosen), latent_n, where
+        )
+        plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
+        return _of_records(dataclasses.replace(plain, models_clipping=modelled), [statistic], clipping)
+    if isinstance(chosen, AnyDensity):
+        distribution = _any_prior_distribution(statistic, chosen, latent_n)
+    elif isinstance(chosen, Mixture) and not (family.mean_and_variance or isinstance(chosen, SpreadScale)):
+        distributions = [
+            family.noise_aware(statistic, component, latent_n) for component in chosen.components
+        ]
+        distribution = mixture_distribution(chosen, distributions)
+    elif predictors is not None and family.disjoint is not None:
+        distribution = family.disjoint((statistic,), chosen, (latent_n,), predictors)
+    else:
+        distribution = family.noise_aware(statistic, chosen, latent_n)
+    plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n, predictors)
+    return _of_records(_with_clipped_moments(plain, [statistic], [latent_n], where), [statistic], clipping)
+
+
+def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clipping: str) -> Posterior:
+    """Say what parameters are of, and restrict them to it: records as bounds leave them, or before that."""
+    posterior = dataclasses.replace(posterior, before_clipping=clipping == MODELLED)
+    modelled = posterior.models_clipping
+    if modelled is None and FAMILIES[posterior.family].models_clipping:
+        posterior = dataclasses.replace(posterior, models_clipping=np.zeros(posterior.n_groups, dtype=bool))
+    can_be = FAMILIES[posterior.family].models_clipping and clipping == MODELLED
+    if can_be or (modelled is not None and modelled.all()):
+        return posterior
+    return dataclasses.replace(
+        posterior, distribution=of_bounded_records(posterior.distribution, statistics[0].plan)
+    )
+
+
+def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
+    """Widen the posterior of independent rows by what rows of one unit have in common."""
+    from suffice.pipeline.ask.posterior.within_unit import widened  # noqa: PLC0415 - few statistics have units
+
+    products = noisy_products(statistic)
+    distribution, effects = widened(unrestricted(independent.distribution), products, statistic.plan.name)
+    bounded = of_bounded_records(distribution, statistic.plan)
+    return dataclasses.replace(independent, distribution=bounded, design_effect=effects)
+
+
+def disjoint_posterior(
+    statistics: Sequence[NoisyStatistic],
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    predictor_prior: Prior | str | None = None,
+) -> Posterior | None:
+    """Compute the posterior of parameters that data sets share, in families that have an update for it.
+
+    None where there is none, or where posteriors of one data set take no MCMC: those are multiplied.
+    """
+    first = statistics[0]
+    family = FAMILIES[first.plan.family]
+    update = family.disjoint
+    predictors = predictor_prior_for(first, predictor_prior)
+    if update is None or not family.by_mcmc(first.plan.parameters):
+        return None
+    chosen = conjugate_prior_for(first, prior)
+    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    further = () if predictors is None else (predictors,)
+    distribution = update(statistics, chosen, n_priors, *further)
+    bounded = of_bounded_records(distribution, first.plan)
+    shared = _posterior(first, NOISE_AWARE, chosen, bounded, n_priors[0], predictors)
+    return dataclasses.replace(shared, observed=tuple(statistics))
+
+
+def disjoint_moments_posterior(
+    statistics: Sequence[NoisyStatistic],
+    *,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = BY_EVIDENCE,
+) -> Posterior:
+    """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
+    from suffice.pipeline.ask.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
+
+    where = cells_to_model(statistics, clipping)
+    statistics = [rows_alone(statistic) for statistic in statistics]
+    first = statistics[0]
+    chosen = cast("AnyJointPrior", prior_for(first, prior))
+    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    distribution = pooled_joint_distribution(statistics, chosen, n_priors)
+    plain = dataclasses.replace(
+        _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0]), observed=tuple(statistics)
+    )
+    return _of_records(_with_clipped_moments(plain, statistics, n_priors, where), statistics, clipping)
+
+
+def _with_clipped_moments(
+    plain: Posterior, statistics: Sequence[NoisyStatistic], n_priors: Sequence[NPrior], where: Mask
+) -> Posterior:
+    """Model the clipping of records with a mean and a variance, where it may be and matters."""
+    if FAMILIES[plain.family].mean_and_variance is None or not where.any():
+        return plain
+    from suffice.pipeline.ask.posterior.clipped_moments import moments_with_clipping  # noqa: PLC0415 - rarely needed
+
+    prior = cast("AnyJointPrior", plain.prior)
+    distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors, where)
+    return dataclasses.replace(plain, distribution=distribution, models_clipping=modelled)
+
+
+def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
+    """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
+
+    It ignores the noise, so its intervals are too narrow: it is not calibrated.
+    """
+    statistic = rows_alone(statistic)
+    require_whole(statistic)
+    chosen = prior_for(statistic, prior)
+    if isinstance(chosen, AnyDensity):
+        return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
+    family = FAMILIES[statistic.plan.family]
+    if isinstance(chosen, Mixture):
+        from suffice.pipeline.ask.posterior.matching import log_evidence  # noqa: PLC0415 - rarely needed
+
+        distributions = [family.plug_in(statistic, component) for component in chosen.components]
+        parts = zip(chosen.components, distributions, strict=True)
+        evidence = [log_evidence(component, distribution) for component, distribution in parts]
+        return _posterior(statistic, PLUG_IN, chosen, weighed(chosen, distributions, evidence), None)
+    return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
+
+
+def require_way_of_units(within_unit: str) -> None:
+    """Refuse what is neither modelled nor ignored.
+
+    Raises
+    ------
+    UsageError
+    """
+    if within_unit not in {MODELLED, IGNORED}:
+        message = f"within_unit is {MODELLED} or {IGNORED}, not {within_unit!r}"
+        raise UsageError(message)
+
+
+def _any_prior_distribution(
+    statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
+) -> Distribution:
+    if not isinstance(density, Density):
+        from suffice.pipeline.ask.posterior.any_joint_prior import any_joint_posterior  # noqa: PLC0415 - rarely needed
+
+        return any_joint_posterior(statistic, density, n_prior)
+    from suffice.pipeline.ask.posterior.any_prior import any_prior_posterior  # noqa: PLC0415 - as above
+
+    return any_prior_posterior(statistic, density, n_prior)
+
+
+def _posterior(
+    statistic: NoisyStatistic,
+    method: str,
+    prior: Prior | Mixture | AnyDensity,
+    distribution: Distribution,
+    n_prior: NPrior | None,
+    predictor_prior: Prior | None = None,
+) -> Posterior:
+    plan = statistic.plan
+    return Posterior(
+        statistic=plan.name,
+        family=plan.family,
+        method=method,
+        prior=prior,
+        n_prior=n_prior,
+        predictor_prior=None if predictor_prior is None else str(predictor_prior),
+        groups=statistic.groups,
+        label_columns=FAMILIES[plan.family].labels(plan.parameters),
+        distribution=distribution,
+        components=distribution.components if isinstance(distribution, Labelled) else {},
+        constants=plan.parameters,
+        rows_of=plan.rows_of,
+        observed=(statistic,),
+    )

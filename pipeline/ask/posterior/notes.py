@@ -1,0 +1,150 @@
+"""What there is to say of a posterior beside its numbers, a sentence each."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+
+LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
+"""Of chains that posteriors can rest on."""
+
+
+def model_lines(posterior: Posterior) -> list[str]:
+    """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
+    said = [*clipping_warnings(posterior), design_effect_text(posterior)]
+    return [line for line in said if line]
+
+
+def plug_in_lines(posterior: Posterior) -> list[str]:
+    """Return what a plug-in posterior leaves out of account, a sentence each; nothing of any other."""
+    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+
+    if posterior.method != "plug-in":
+        return []
+    said = ["plug-in: takes the noisy statistics for exact; its intervals are not calibrated"]
+    if FAMILIES[posterior.family].of_release:
+        said.append(
+            "plug-in: takes each row or unit for drawn by itself: its intervals are not of these data"
+        )
+    return said
+
+
+def draws_text(posterior: Posterior) -> str:
+    """Say that the ends of intervals are quantiles of draws; empty where they rest on none."""
+    from suffice.pipeline.math.distributions.draws import from_draws  # noqa: PLC0415 - numpy is slow to import
+
+    if not from_draws(posterior.distribution):
+        return ""
+    return "the ends of intervals are from draws: other draws give slightly other ends"
+
+
+def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[str]:
+    """Return all that there is to say of conflicts, and of what could not be judged, a sentence each.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    of_cells : int, optional
+        How many cells are judged in all, where these are a part of them.
+    """
+    found = dataclasses.replace(posterior.conflict, of_cells=of_cells)
+    if not found.not_judged:
+        return found.lines()
+    names = ", ".join(found.not_judged[:4])
+    more = f" and {len(found.not_judged) - 4} more" if len(found.not_judged) > 4 else ""
+    return [*found.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
+
+
+def default_lines(posterior: Posterior) -> list[str]:
+    """Return where a default prior, and not the release, decides intervals: a sentence, or nothing."""
+    from suffice.pipeline.ask.posterior.draws import MASS  # noqa: PLC0415 - numpy is slow to import
+
+    where = [
+        f"{name} in {int(mask.sum())} of {mask.size} {'cells' if mask.ndim == 1 else 'entries'}"
+        for name, mask in posterior.decided_by_default.items()
+        if mask.any()
+    ]
+    if not where:
+        return []
+    line = (
+        f"the release says little of {', '.join(where)}: the default prior by itself gives two thirds "
+        f"or more to their {100 * MASS:g} % intervals, which are mostly its own; a stated prior may say more"
+    )
+    return [line]
+
+
+def unsettled_warning(posterior: Posterior) -> str:
+    """Say that chains disagree or are worth few draws; empty where they are not, or draws are independent."""
+    r_hat, effective = (
+        posterior.diagnostics.get(name) for name in ("largest_r_hat", "fewest_effective_draws")
+    )
+    if r_hat is None or effective is None:
+        return ""
+    if r_hat > LARGEST_R_HAT:
+        return (
+            f"do not rely on these intervals: the chains do not agree with each other (R-hat {r_hat}, above "
+            f"{LARGEST_R_HAT}); a stronger prior, or fewer cells with --where, may help"
+        )
+    if effective < FEWEST_EFFECTIVE_DRAWS:
+        return (
+            f"the ends of intervals are rough: the chains are worth {effective:.0f} independent draws, fewer "
+            f"than {FEWEST_EFFECTIVE_DRAWS}"
+        )
+    return ""
+
+
+def diagnostics_text(posterior: Posterior) -> dict[str, str]:
+    """Return a posterior's diagnostics as people read them; empty where draws are independent."""
+    return described(posterior.diagnostics)
+
+
+def described(diagnostics: Mapping[str, Any]) -> dict[str, str]:
+    """Return diagnostics as people read them."""
+    return {
+        name.replace("_", " ").replace("r hat", "R-hat"): (
+            f"{value:.0f}" if name == "fewest_effective_draws" else str(value)
+        )
+        for name, value in diagnostics.items()
+    }
+
+
+def clipping_warnings(posterior: Posterior) -> list[str]:
+    """Return in words what rests on a model of records beyond the bounds, or should and does not."""
+    found = posterior.clipping
+    said: list[str] = []
+    if found is None:
+        return said
+    modelled, left = found.is_modelled, found.is_warned & ~found.is_modelled
+    if modelled.any():
+        most = 100.0 * max(
+            (float(share) for share in found.share[modelled] if math.isfinite(share)), default=0.0
+        )
+        said.append(
+            f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: the model puts up to "
+            f"{most:.3g} % of records beyond the bounds, of which the release holds no values. That is the "
+            "model's extrapolation, and wrong where records are skewed or end at a bound by nature; clipping "
+            "ignored describes the records as the bounds leave them"
+        )
+    if left.any():
+        share = 100.0 * float(found.share[left].max())
+        said.append(
+            f"clipping was to be modelled and is not in {left.sum()} of {posterior.n_groups} cells: their "
+            f"numbers are of the records as the bounds leave them; the model puts up to {share:.3g} % beyond"
+        )
+    return said
+
+
+def design_effect_text(posterior: Posterior) -> str:
+    """Return in words what rows of one unit do to a posterior; empty where they are taken for independent."""
+    effects = posterior.design_effect
+    if effects is None:
+        return ""
+    least, most = (f"{float(end):.3g}" for end in (effects.min(), effects.max()))
+    found = f"a design effect of {least}" if least == most else f"design effects of {least} to {most}"
+    return f"rows of one unit are not independent: intervals are widened by {found} (approximate)"

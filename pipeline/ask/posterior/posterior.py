@@ -1,0 +1,449 @@
+"""Posteriors of a release's parameters: pure post-processing, vectorised over cells.
+
+``noise-aware`` is the exact posterior given the noisy statistics and the distribution of their noise; it is
+calibrated. ``plug-in`` projects the noisy statistics onto what is possible and then takes them for exact, as
+in Foulds et al.; it ignores the noise and is not calibrated. One is never silently used for the other.
+
+References
+----------
+Foulds, Geumlek, Welling, Chaudhuri. On the theory and practice of privacy-preserving Bayesian data analysis.
+UAI 2016.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import ConflictWarning, UsageError
+from suffice.pipeline.ask.posterior.contrasts import tidy_rows
+from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.ask.posterior.parameter_posterior import ParameterPosterior, ends_of
+from suffice.pipeline.math.distributions.cell_blocks import blocks_of
+from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, shortest_intervals
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from suffice.pipeline.ask.posterior.checking import Check
+    from suffice.pipeline.ask.posterior.clipping_report import Clipping
+    from suffice.pipeline.ask.posterior.conflict import Conflict
+    from suffice.pipeline.ask.posterior.predictive import Model
+    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.shortest_intervals import Range
+    from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.typing import Floats
+
+
+NOISE_AWARE = "noise-aware"
+PLUG_IN = "plug-in"
+METHODS = (NOISE_AWARE, PLUG_IN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posterior(ParameterPosterior):
+    """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.
+
+    Attributes
+    ----------
+    statistic, family : str
+        Which statistic of the release, and its family.
+    method : {"noise-aware", "plug-in"}
+        How the noise is treated.
+    prior : Prior, Mixture, Density, Independent or JointDensity
+        The prior of the parameters, the same for every cell.
+    n_prior : NPrior or None
+        The prior of N: ``Fixed`` where N is public, None under ``plug-in``.
+    predictor_prior : str or None
+        The prior of the mean and covariance of a regression's predictors; None of other families, and under
+        ``plug-in``.
+    groups : dict of str to list
+        The key of every cell, by group column.
+    label_columns : dict of str to tuple
+        How the entries along the last axis of parameters are called: ``{"category": (...)}``, or
+        ``{"table": (...), VARIABLE: (...)}`` with None where a table lacks a variable; empty where
+        parameters are one number a cell.
+    distribution : Distribution
+        The parameters' joint distribution.
+    components : dict of str to tuple of str
+        What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
+    constants : Parameters or None
+        The public bounds and known parameters of the statistic.
+    model : Model or None
+        What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
+    models_clipping : ndarray of shape (n_groups,), bool, or None
+        The cells whose parameters are of records before clipping, which the model extrapolates; in the others
+        they are of records as the public bounds leave them. None where the family has no such model.
+    before_clipping : bool
+        Whether clipping was to be modelled wherever it matters: where it does not, both are the same.
+    rows_of : str or None
+        Under a column unit, which rows or units the parameters are of; None where every row counts.
+    observed : tuple of NoisyStatistic
+        What was released: one statistic, or those of several data sets with the same parameters.
+    design_effect : ndarray of shape (n_groups,), float64, or None
+        How many times fewer independent rows say as much as those of a cell: posterior means, by which the
+        distribution is widened, approximately. None where rows of one unit are taken for independent.
+    releases : tuple of str
+        Label and id of each release that it is of, as ``flights@2013-01 0123456789abcdef``; empty of bare
+        statistics.
+    """
+
+    family: str
+    method: str
+    prior: Prior | Mixture | AnyDensity
+    n_prior: NPrior | None
+    constants: Parameters | None = field(default=None, repr=False)
+    model: Model | None = field(default=None, repr=False)
+    models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
+    before_clipping: bool = False
+    rows_of: str | None = None
+    observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+    design_effect: Floats | None = field(default=None, repr=False)
+    predictor_prior: str | None = None
+    releases: tuple[str, ...] = ()
+    _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def quantile(
+        self,
+        parameter: str,
+        q: float,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Posterior quantiles, as ``ParameterPosterior.quantile`` has them.
+
+        Warns
+        -----
+        ConflictWarning
+            As ``credible_interval``.
+        """
+        found = ParameterPosterior.quantile(self, parameter, q, draws=draws, rng=rng)
+        self._warn_of_conflict()
+        return found
+
+    def credible_interval(
+        self,
+        parameter: str,
+        mass: float = MASS,
+        *,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Credible intervals, as ``ParameterPosterior.credible_interval`` has them.
+
+        Warns
+        -----
+        ConflictWarning
+            Once a posterior of releases, where a prior and what was released disagree; see ``conflict``.
+        """
+        found = ParameterPosterior.credible_interval(
+            self, parameter, mass, interval=interval, draws=draws, rng=rng
+        )
+        self._warn_of_conflict()
+        return found
+
+    def _warn_of_conflict(self) -> None:
+        """Say once what contradicts the intervals; of simulated statistics nothing is judged."""
+        if not self.releases or self._judged:
+            return
+        self._judged.append(True)
+        if lines := self.conflict.lines():
+            warnings.warn(ConflictWarning("; ".join(lines)), stacklevel=3)
+
+    @property
+    def clipping(self) -> Clipping | None:
+        """What the model says of records beyond the bounds, in cells that model clipping: no data are read.
+
+        For every cell whether it ``is_modelled``, and there the ``share`` of records that the model puts
+        beyond the bounds, the ``bias`` that clipping them gives to who leaves it out of account, in posterior
+        standard deviations, and ``is_warned``: what lies beyond the bounds is extrapolated. Other cells
+        describe the records as the bounds leave them.
+        None where nothing is clipped (Bernoulli, binomial, counts of categories), and of several columns.
+        """
+        from suffice.pipeline.ask.posterior.clipping_report import clipping_of  # noqa: PLC0415 - few ask
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        outside = FAMILIES[self.family].outside
+        if outside is None or self.constants is None:
+            return None
+        means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
+        return clipping_of(
+            outside, means, sds, self.constants, self.models_clipping, everywhere=self.before_clipping
+        )
+
+    @property
+    def estimand(self) -> str:
+        """Which records the parameters are of, in a sentence; empty where nothing is clipped."""
+        from suffice.pipeline.ask.posterior.estimand import estimand_text  # noqa: PLC0415 - few ask
+
+        return estimand_text(self)
+
+    @property
+    def conflict(self) -> Conflict:
+        """Whether the released quantities are where the priors expect them, cell by cell.
+
+        For every quantity its two-sided tail under the prior predictive; ``is_said`` where that, times the
+        number of quantities and cells, is below 1e-4. The released n is judged by the prior of N, the others
+        by the prior of the parameters given that n. Worked out when asked, without draws.
+
+        Raises
+        ------
+        UsageError
+            Where the posterior does not know what was released.
+        """
+        from suffice.pipeline.ask.posterior.conflict import conflict_of  # noqa: PLC0415 - few ask
+
+        return conflict_of(self)
+
+    @property
+    def decided_by_default(self) -> dict[str, NDArray[np.bool_]]:
+        """Where the default prior, and not the release, decides intervals: by parameter, shaped as ``mean``.
+
+        True where the family's default prior by itself gives two thirds or more to the posterior's central
+        interval of 95 %.
+        Empty under any other prior, under ``plug-in``, and of regressions and of several columns, of which
+        it is not judged.
+        """
+        from suffice.pipeline.ask.posterior.decided_by_default import decided_by_default  # noqa: PLC0415 - few ask
+
+        return decided_by_default(self)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that there is to say beside the numbers, a sentence each, as the command line prints it.
+
+        Of clipping, of rows of one unit, of priors that what was released contradicts, and of intervals that
+        a default prior decides. ``estimand`` is not among them: it belongs above the numbers.
+        """
+        from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines  # noqa: PLC0415
+
+        return (*model_lines(self), *conflict_lines(self), *default_lines(self))
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probability of the released values under the priors, (n_groups,).
+
+        Of all released integers together, noise included: differences between priors of the same release
+        are log Bayes factors.
+
+        Raises
+        ------
+        UsageError
+            Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
+            clipping modelled, of several disjoint data sets, or without the noise.
+        """
+        from suffice.pipeline.ask.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
+
+        return log_evidence_of(self)
+
+    @property
+    def default_interval(self) -> str:
+        """The kind of intervals where none is asked for, by family: ``central`` or ``highest-density``."""
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        return FAMILIES[self.family].interval
+
+    def ends_of(self, parameter: str) -> Range:
+        """Return the ends of a parameter's range; infinite where it has none."""
+        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+
+        spaces = () if self.constants is None else FAMILIES[self.family].parameter_spaces(self.constants)
+        known = {space.name: space.support.ends for space in spaces}
+        return known.get(parameter, (-math.inf, math.inf))
+
+    def prior_density(self, parameter: str, points: ArrayLike) -> Floats | None:
+        """Marginal prior densities of one cell's parameter, to be shown beside ``density``.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        points : array_like
+            Values of the parameter, in its unit: (n_points,), or one row for every category or component.
+
+        Returns
+        -------
+        ndarray of shape (n_points,), float64, or None
+            In one over the parameter's unit; (n_categories, n_points) where there are categories. None of
+            regressions and of several columns.
+
+        Raises
+        ------
+        UsageError
+            Where the parameter is unknown, or the points are shaped otherwise.
+        """
+        from suffice.pipeline.ask.posterior.prior_density import prior_density_of  # noqa: PLC0415 - few ask
+
+        return prior_density_of(self, parameter, points)
+
+    def predictive(
+        self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None
+    ) -> dict[str, Floats]:
+        """Draw what so many new rows of every cell would add up to, by the family's own model.
+
+        Parameters from the posterior, rows from the model without clipping (also where the posterior
+        models that of the release) or noise, and their exact sums:
+        the quantities that ``Release.table`` estimates. With one row the total is the new value itself,
+        rounded to the lattice, and T of it where T is not x.
+
+        Parameters
+        ----------
+        rows : int, > 0
+            How many new rows a draw is of.
+        draws, rng
+            As in ``sample``.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (draws, n_groups), float64
+            By quantity: ``n``, ``total``, ``total_of_squares``; ``count`` is (draws, n_groups, n_categories).
+
+        Raises
+        ------
+        UsageError
+            Where the posterior knows no model of rows, or so many rows cannot be drawn.
+        """
+        if self.model is None:
+            message = f"{self.statistic}: new rows are drawn from posteriors that Release.posterior returns"
+            raise UsageError(message)
+        source = generator(rng)
+        drawn = self.sample(draws, source)
+        return self.model.quantities([drawn[name] for name in self.parameters], rows, source)
+
+    def check(
+        self,
+        quantity: str | None = None,
+        draws: int = 1000,
+        rng: np.random.Generator | int | None = None,
+    ) -> Check:
+        """Compare released quantities with replicates of the release: a posterior predictive check.
+
+        A replicate draws the parameters from this posterior, N from its prior given the released n, records
+        from the model, clipped as the release's are, and noise. A small tail says that model and release
+        do not go together. A large one says little: the parameters were fitted to the same values, and of
+        quantities that determine them (a mean's total) tails are near 1 whatever the data are. What can be
+        seen is a quantity that no parameter explains, as the squares of an exponential column would be.
+
+        Parameters
+        ----------
+        quantity : str, optional
+            As ``Check.quantities`` names it; all but n otherwise.
+        draws : int, > 0
+            How many replicates; each draws all records of every cell.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Raises
+        ------
+        UsageError
+            Where there is no such quantity, the posterior is not of one release, or so many records cannot
+            be drawn.
+        """
+        from suffice.pipeline.ask.posterior.checking import check_of  # noqa: PLC0415 - few ask
+
+        return check_of(self, quantity, checked_draws(draws), generator(rng))
+
+    def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
+        """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            The former with ArviZ below 1.0.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ is not installed.
+        """
+        from suffice.pipeline.ask.posterior.arviz import to_arviz  # noqa: PLC0415 - slow to import, and an extra
+
+        return to_arviz(self, draws, rng)
+
+    def to_netcdf(
+        self, path: str | os.PathLike[str], draws: int = DRAWS, rng: np.random.Generator | int | None = None
+    ) -> None:
+        """Write draws to a netCDF file that ArviZ reads; see ``to_arviz``.
+
+        Raises
+        ------
+        MissingExtraError
+            Where ArviZ, or what it writes netCDF with, is not installed.
+        UsageError
+            Where the file cannot be written.
+        """
+        from suffice.pipeline.ask.posterior.arviz import write_netcdf  # noqa: PLC0415 - as above
+
+        write_netcdf(self, path, draws, rng)
+
+
+def summarise(
+    posterior: Posterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+    progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
+) -> list[dict[str, Any]]:
+    """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
+
+    Labels are ``category``; or ``table`` and one key per variable, None where the table lacks the variable.
+    Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
+    empty for the others.
+
+    Intervals are of the kind that ``credible_interval`` is asked for.
+    Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
+    a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
+    """
+    parameters = summaries(posterior, mass, draws, rng, progress, interval=interval)
+    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
+
+
+def summaries(
+    posterior: Posterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+    progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
+) -> dict[str, dict[str, Floats]]:
+    """Return mean, sd, lower and upper of every parameter, by parameter: shaped as its means.
+
+    Numbers that do not exist are infinite or no numbers; else as ``summarise``.
+    """
+    source = generator(rng)
+    ends, kind = ends_of(mass), posterior.interval_kind(interval)
+    draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
+    blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
+    for block in blocks_of(posterior.distribution):
+        for parameter, found in blocks.items():
+            if kind == CENTRAL:
+                between = block.quantiles(parameter, ends, draws, source)
+            else:
+                between = shortest_intervals(
+                    block, parameter, mass, posterior.ends_of(parameter), draws, source
+                )
+            lower, upper = np.moveaxis(between, -1, 0)
+            moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
+            found.append({**moments, "lower": lower, "upper": upper})
+        done += len(lower)
+        if progress is not None:
+            progress(done, n_cells)
+    return {
+        parameter: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        for parameter, found in blocks.items()
+    }

@@ -1,0 +1,441 @@
+"""From what a caller asks to a request: everything is read, checked and written out, and nothing computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.models.fit_settings import HOLDOUT, SPLITS, read_settings
+from suffice.pipeline.ask.pooling.roll_up import require_assumption, roll_up
+from suffice.pipeline.ask.pooling.union import quantities_of, require_totals
+from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, MODELLED, require_way_of_clipping
+from suffice.pipeline.ask.posterior.cells import cells_of
+from suffice.pipeline.ask.posterior.chosen_priors import (
+    n_prior_for,
+    predictor_prior_for,
+    prior_for,
+    read_prior,
+)
+from suffice.pipeline.ask.posterior.contrasts import require_interval
+from suffice.pipeline.ask.posterior.draws import DRAWS, MASS
+from suffice.pipeline.ask.posterior.infer import (
+    plug_in_posterior,
+    require_way_of_units,
+)
+from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.ask.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
+from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
+from suffice.pipeline.ask.publication.releases import reference_to
+from suffice.pipeline.ask.publication.request import (
+    FORMATS,
+    LARGEST_SEED,
+    MOST_DRAWS,
+    NamedPrior,
+    Request,
+    StatisticRequest,
+    derived_seed,
+)
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY
+from suffice.pipeline.math.priors.mixtures import AnyDensity
+from suffice.pipeline.terms.released.cells import HeldCells
+from suffice.pipeline.terms.released.within_unit import rows_alone
+
+if TYPE_CHECKING:
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.publication.request import Kind, Relation
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.cells import Cells
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+
+_Part = TypeVar("_Part", bound=RequestPart)
+_MODEL_TERMS: TypeAdapter[Any] = TypeAdapter(ModelTerms)
+NETCDF_KINDS = ("posterior", "pool", "roll_up")
+"""Kinds whose draws are those of one posterior, as ArviZ has them; hidden Markov fits too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A request, and the opened releases that it is asked of, in its order."""
+
+    request: Request
+    releases: tuple[Release, ...] = field(repr=False)
+
+
+def ask(
+    releases: Sequence[Release],
+    statistics: Sequence[str],
+    *,
+    kind: Kind = "posterior",
+    prior: AnyPrior | Mapping[str, AnyPrior] = None,
+    priors: Mapping[str, AnyPrior] | None = None,
+    n_prior: NPrior | int | str | None = None,
+    where: Mapping[str, object] | None = None,
+    method: str = NOISE_AWARE,
+    clipping: str = BY_EVIDENCE,
+    within_unit: str = MODELLED,
+    predictor_prior: AnyPrior = None,
+    relation: Relation | None = None,
+    over: Sequence[str] = (),
+    assume: str | None = None,
+    model: Mapping[str, Any] | None = None,
+    vouched: bool = False,
+    mass: float = MASS,
+    interval: str | None = None,
+    draws: int | None = None,
+    seed: int | None = None,
+    formats: Sequence[str],
+    cells_per_part: int | None = None,
+) -> Question:
+    """Read and check all that is asked, and write it out as a request.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+        In the order in which they are compared, or follow each other.
+    statistics : sequence of str
+        Their names, in every release.
+    kind : str
+        As ``Request.kind``.
+    prior : prior or mapping of str to prior, optional
+        Of every statistic, or by statistic; the family's default otherwise.
+    priors : mapping of str to prior, optional
+        Of a sensitivity table, by name: two or more.
+    n_prior, where, method, clipping, within_unit, predictor_prior
+        As in ``Release.posterior``.
+    interval : {"central", "highest-density"}, optional
+        The kind of the intervals; each family's default otherwise. Those of models are central.
+    assume : {"one parameter"}, optional
+        Of cells that are rolled up, as in ``RolledUp.posterior``.
+    relation, over, model, vouched, mass, draws, seed, formats, cells_per_part
+        As in ``Request``.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where a choice does not exist, does not fit, or cannot be written as text.
+    """
+    names = _checked_names(releases, statistics)
+    _check_choices(kind, method, clipping, within_unit)
+    is_union = _is_union(kind, assume, prior, n_prior, predictor_prior)
+    ends_of(mass)
+    terms = None if model is None else read_model_terms(model)
+    if isinstance(terms, HiddenMarkov):
+        terms, draws = resolved_fit(terms, method, draws)
+    draws = _checked("draws", DRAWS if draws is None else draws, 0, MOST_DRAWS)
+    kept = {str(column): str(key) for column, key in (where or {}).items()}
+    unknown = sorted(set(prior) - set(names)) if isinstance(prior, Mapping) else []
+    if unknown:
+        message = f"prior: {unknown[0]!r} is none of the statistics that are asked for: {', '.join(names)}"
+        raise UsageError(message)
+    asked = []
+    for name in names:
+        parts = [cells_asked(release, name, where).slice(0, 1) for release in releases]
+        own = prior.get(name) if isinstance(prior, Mapping) else prior
+        given: dict[str | None, AnyPrior] = {None: own}
+        if priors is not None:
+            given = dict(priors.items())
+        if is_union:
+            require_totals(parts[0].plan)
+        has_priors = not isinstance(terms, HiddenMarkov) and not is_union
+        chosen = _interval_of(parts[0], kind, interval)
+        given = given if has_priors else {}
+        asked.append(_statistic_request(parts, given, n_prior, predictor_prior, method, chosen))
+    unseeded = _request(
+        kind=kind,
+        releases=tuple(map(reference_to, releases)),
+        statistics=tuple(asked),
+        where=kept,
+        method=method,
+        clipping=clipping,
+        within_unit=within_unit,
+        mass=repr(float(mass)),
+        draws=draws,
+        seed=0 if seed is None else _checked("seed", seed, 0, LARGEST_SEED),
+        formats=_checked_formats(formats, kind, terms, draws),
+        cells_per_part=cells_per_part,
+        relation=relation,
+        vouched=vouched,
+        over=_in_order(releases[0], names[0], over),
+        model=terms,
+    )
+    return Question(
+        request=unseeded if seed is not None else derived_seed(unseeded), releases=tuple(releases)
+    )
+
+
+def _is_union(kind: Kind, assume: str | None, *priors: object) -> bool:
+    """Tell whether cells are rolled up without an assumption.
+
+    Raises
+    ------
+    UsageError
+        Where the assumption does not exist or has no use, or a prior has none.
+    """
+    if kind == "roll_up":
+        require_assumption(assume, *priors)
+        return assume is None
+    if assume is not None:
+        message = "assume: only cells that are rolled up may be assumed to share their parameters"
+        raise UsageError(message)
+    return False
+
+
+def read_model_terms(model: Mapping[str, Any]) -> Any:
+    """Read what is asked of a model.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such model, or one of its choices is not one.
+    """
+    try:
+        return _MODEL_TERMS.validate_python(dict(model), strict=False)
+    except (ValidationError, TypeError, ValueError) as error:
+        place = ""
+        if isinstance(error, ValidationError):
+            place = ".".join(str(part) for part in error.errors()[0]["loc"][1:])
+        message = (
+            f"model: {place or 'name'} does not fit: a model has the name transitions, query or "
+            "hidden_markov, and the options that its command has"
+        )
+        raise UsageError(message) from None
+
+
+def resolved_fit(terms: HiddenMarkov, method: str, draws: int | None) -> tuple[HiddenMarkov, int]:
+    """Write the defaults of a hidden Markov fit out, its number of draws too.
+
+    Raises
+    ------
+    UsageError
+        Where a choice is impossible, or has no use.
+    """
+    settings = read_settings(
+        states=terms.states[0],
+        method=method,
+        project=terms.project,
+        sampler=terms.sampler,
+        restarts=terms.restarts,
+        sweeps=terms.sweeps,
+        draws=draws,
+        alpha=float(terms.alpha),
+        beta=float(terms.beta),
+        rate=float(terms.rate),
+    )
+    several = len(terms.states) > 1
+    changes: dict[str, object] = {
+        "project": settings.project,
+        "sampler": settings.sampler,
+        "holdout": (terms.holdout or repr(HOLDOUT)) if several else terms.holdout,
+        "splits": (terms.splits or SPLITS) if several else terms.splits,
+    }
+    return terms.model_copy(update=changes), settings.n_draws
+
+
+def given_n_prior(statistic: NoisyStatistic, asked: StatisticRequest) -> str | None:
+    """Return the prior of N that a computation gets; None where N is public, or each has its own."""
+    text = asked.n_prior
+    if text is None or statistic.public_n is not None or ";" in text:
+        return None
+    return text
+
+
+def intervals_of(
+    release: Release,
+    statistic: str,
+    where: Mapping[str, object] | None,
+    over: Sequence[str] = (),
+    assume: str | None = None,
+) -> int:
+    """Return how many intervals a statistic's posterior has: cells, parameters, entries.
+
+    Raises
+    ------
+    UsageError
+        Where the release has no such statistic, cells or columns.
+    """
+    cells = cells_asked(release, statistic, where)
+    if over:
+        cells = HeldCells(roll_up(cells.slice(0, len(cells)), *over).parts[0])
+        if assume is None:
+            return len(cells) * quantities_of(cells.plan)
+    one = plug_in_posterior(cells.slice(0, 1))
+    entries = sum(max(1, len(one.labels(parameter)[1])) for parameter in one.parameters)
+    return len(cells) * entries
+
+
+def cells_asked(release: Release, statistic: str, where: Mapping[str, object] | None) -> Cells:
+    """Return the cells that a posterior is of: those with some keys, or all together as one.
+
+    Raises
+    ------
+    UsageError
+        Where the release has no such statistic, cells or columns.
+    """
+    cells = release.cells(statistic)
+    if FAMILIES[cells.plan.family].of_release:
+        return HeldCells(cells_of(release.statistic(statistic), where))
+    return release.cells(statistic, where)
+
+
+def _checked_names(releases: Sequence[Release], statistics: Sequence[str]) -> tuple[str, ...]:
+    names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
+    if not names or not releases:
+        message = "name at least one release, and one of its statistics"
+        raise UsageError(message)
+    if len(set(names)) < len(names):
+        message = f"a statistic is named twice: {', '.join(names)}"
+        raise UsageError(message)
+    for release in releases:
+        for name in names:
+            release.cells(name)
+    return names
+
+
+def _check_choices(kind: str, method: str, clipping: str, within_unit: str) -> None:
+    require_way_of_clipping(clipping)
+    require_way_of_units(within_unit)
+    if method not in METHODS:
+        message = (
+            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
+        )
+        raise UsageError(message)
+    alone = kind in {"comparison", "pool", "roll_up"}
+    if alone and (method, within_unit) != (NOISE_AWARE, MODELLED):
+        message = f"a {kind.replace('_', ' ')} is {NOISE_AWARE}, and takes no other method or way of units"
+        raise UsageError(message)
+    if kind == "prior_sensitivity" and method != NOISE_AWARE:
+        message = f"priors are set side by side under {NOISE_AWARE} alone"
+        raise UsageError(message)
+
+
+def _statistic_request(
+    parts: Sequence[NoisyStatistic],
+    priors: Mapping[str | None, AnyPrior],
+    n_prior: NPrior | int | str | None,
+    predictor_prior: AnyPrior,
+    method: str,
+    interval: str,
+) -> StatisticRequest:
+    """Write out the priors of one statistic, of which every release has a part."""
+    if method == PLUG_IN and (n_prior, predictor_prior) != (None, None):
+        what = "N" if n_prior is not None else "predictors"
+        message = f"{PLUG_IN} takes noisy values for exact and needs no prior of {what}: leave it out"
+        raise UsageError(message)
+    rows = [rows_alone(part) for part in parts]
+    if FAMILIES[rows[0].plan.family].noise_aware is None and method == NOISE_AWARE:
+        message = f"{rows[0].plan.name} is {rows[0].plan.family}, which has no {NOISE_AWARE} posterior yet"
+        raise UsageError(message)
+    written = tuple(
+        _read(NamedPrior, "priors", name=name, prior=prior_text(rows[0], prior))
+        for name, prior in priors.items()
+    )
+    if not priors or method == PLUG_IN:
+        return _read(
+            StatisticRequest,
+            "statistics",
+            statistic=rows[0].plan.name,
+            priors=written,
+            n_prior=None,
+            predictor_prior=None,
+            interval=interval,
+        )
+    predictors = predictor_prior_for(rows[0], predictor_prior)  # type: ignore[arg-type]
+    counts = dict.fromkeys(str(n_prior_for(part, n_prior)) for part in rows)
+    return _read(
+        StatisticRequest,
+        "statistics",
+        statistic=rows[0].plan.name,
+        priors=written,
+        n_prior="; ".join(counts),
+        predictor_prior=None if predictors is None else str(predictors),
+        interval=interval,
+    )
+
+
+def _interval_of(part: NoisyStatistic, kind: str, interval: str | None) -> str:
+    """Return the kind of a statistic's intervals: what is asked for, or its family's default."""
+    if interval is not None:
+        require_interval(interval)
+    if kind != "model":
+        return interval or FAMILIES[part.plan.family].interval
+    if interval == HIGHEST_DENSITY:
+        message = f"the intervals of a model are {CENTRAL}: leave interval out"
+        raise UsageError(message)
+    return CENTRAL
+
+
+def prior_text(statistic: NoisyStatistic, prior: AnyPrior) -> str:
+    """Return a prior's canonical text.
+
+    Raises
+    ------
+    PriorError
+        Where the family does not take it, or a text cannot hold it: a function.
+    """
+    read = prior_for(statistic, prior)
+    text = str(read)
+    if isinstance(read, AnyDensity):
+        try:
+            is_text = str(read_prior(text)) == text
+        except PriorError:
+            is_text = False
+        if not is_text:
+            message = (
+                f"{statistic.plan.name}: a publication states its prior as text, and {text} cannot be read "
+                "back from it: name a density, as 'HalfCauchy(2)'"
+            )
+            raise PriorError(message)
+    return text
+
+
+def _checked(name: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        message = f"{name} is an integer in {least}..{most}, not {value!r}"
+        raise UsageError(message)
+    return value
+
+
+def _checked_formats(formats: Sequence[str], kind: str, terms: object, draws: int) -> tuple[Any, ...]:
+    found = tuple(sorted({formats} if isinstance(formats, str) else set(formats)))
+    unknown = [name for name in found if name not in FORMATS]
+    if unknown or not found:
+        message = f"formats are {', '.join(FORMATS)}" + (f", not {unknown[0]!r}" if unknown else "")
+        raise UsageError(message)
+    of_one = kind in NETCDF_KINDS
+    if "netcdf" in found and not (of_one or isinstance(terms, HiddenMarkov)):
+        message = "netcdf holds draws of one posterior: choose parquet or csv for what compares several"
+        raise UsageError(message)
+    if "netcdf" in found and draws == 0:
+        message = "netcdf holds draws, and none are asked for: ask for draws, or leave netcdf out"
+        raise UsageError(message)
+    if "card" in found and not of_one:
+        message = "a card shows one posterior: choose parquet, csv or json for what compares several"
+        raise UsageError(message)
+    return found
+
+
+def _in_order(release: Release, statistic: str, over: Sequence[str]) -> tuple[str, ...]:
+    """Return columns that are rolled up in the release's order, which changes nothing; others stay behind."""
+    columns = list(release.cells(statistic).slice(0, 1).groups) if over else []
+    return tuple(sorted(over, key=lambda name: columns.index(name) if name in columns else len(columns)))
+
+
+def _request(**fields: Any) -> Request:
+    return _read(Request, "", **fields)
+
+
+def _read(part: type[_Part], place: str, /, **fields: Any) -> _Part:
+    try:
+        return part(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        named = ".".join(str(one) for one in (place, *first["loc"]) if one != "")
+        rule = str(first["msg"]).removeprefix("Value error, ")
+        message = f"this cannot be published: {f'{named}: ' if named else ''}{rule}"
+        raise UsageError(message) from None

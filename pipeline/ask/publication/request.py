@@ -1,0 +1,201 @@
+"""A request: what somebody asks of releases, whole and canonical, so that its hash names the answer.
+
+A request holds every choice, with defaults written out: priors are text, numbers that are no integers too.
+It holds no result, no version of software and no address: the same question has the same id wherever it is
+asked, and asking again finds what was published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, ValidationError, model_validator
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, Number, RequestPart, Short
+from suffice.pipeline.terms.declaration import canonical_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ALGORITHM: Literal[1] = 1
+"""Rises when the same request would be answered otherwise: other numbers, or files of another shape."""
+ID_DIGITS = 32
+MOST_DRAWS = 10_000_000
+LARGEST_SEED = 2**53 - 1
+
+Kind: TypeAlias = Literal["posterior", "comparison", "pool", "roll_up", "prior_sensitivity", "model"]
+Format: TypeAlias = Literal["card", "csv", "json", "netcdf", "parquet"]
+FORMATS: tuple[Format, ...] = ("card", "csv", "json", "netcdf", "parquet")
+Relation: TypeAlias = Literal["disjoint", "same_data"]
+PriorText = Annotated[str, Field(min_length=1, max_length=1_000_000)]
+
+
+class ReleaseReference(RequestPart):
+    """A release that an answer rests on: its id and the SHA-256 of its manifest's bytes."""
+
+    release_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    manifest_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    label: Short
+
+
+class NamedPrior(RequestPart):
+    """A prior in its canonical text; named where several are set side by side."""
+
+    name: Short | None
+    prior: PriorText
+
+
+class StatisticRequest(RequestPart):
+    """What is asked of one statistic: its priors, written out.
+
+    Attributes
+    ----------
+    statistic : str
+        Its name in every release.
+    priors : tuple of NamedPrior
+        One; several in a sensitivity table; none for models with priors of their own, and for cells that
+        are rolled up without the assumption of one parameter.
+    n_prior : str or None
+        The prior of N: a fixed number where N is public, None under ``plug-in``. Where releases have
+        different ones, they are separated by ``; ``, in the order of the releases.
+    predictor_prior : str or None
+        Of a regression's predictors.
+    interval : {"central", "highest-density"}
+        The kind of the intervals; of models always central.
+    """
+
+    statistic: Short
+    priors: tuple[NamedPrior, ...]
+    n_prior: PriorText | None
+    predictor_prior: PriorText | None
+    interval: Literal["central", "highest-density"]
+
+
+class Request(RequestPart):
+    """What is asked, of which releases, under which assumptions, in which formats.
+
+    Attributes
+    ----------
+    algorithm : int
+        Which answers this code gives: ``ALGORITHM``.
+    kind : str
+        ``posterior``; ``comparison`` of two releases; ``pool`` of several, ``roll_up`` of cells;
+        ``prior_sensitivity``; ``model``.
+    releases : tuple of ReleaseReference
+        In the order given, which matters in a comparison and a series.
+    statistics : tuple of StatisticRequest
+    where : dict of str to str
+        The cells that are kept.
+    method, clipping, within_unit : str
+        As ``Release.posterior`` takes them.
+    mass : str
+        Of the credible intervals, as Python writes the number.
+    draws : int
+        Posterior draws a cell, published and for quantiles that rest on draws; 0 publishes summaries alone.
+    seed : int
+        Of all draws. Without one of the caller's it is derived from the rest of the request.
+    formats : tuple of str
+        In alphabetical order.
+    cells_per_part : int or None
+        Cells a part, where the answer is computed and published in parts; a function of the rest.
+    relation : str or None
+        Of pooled releases: ``disjoint`` or ``same_data``.
+    vouched : bool
+        Whether the caller vouched for how releases are related, where they are compared or pooled.
+    over : tuple of str
+        Group columns that are rolled up, in the release's order.
+    model : ModelTerms or None
+        What is asked of a model.
+    """
+
+    algorithm: Literal[1] = ALGORITHM
+    kind: Kind
+    releases: Annotated[tuple[ReleaseReference, ...], Field(min_length=1, max_length=1000)]
+    statistics: Annotated[tuple[StatisticRequest, ...], Field(min_length=1, max_length=1000)]
+    where: dict[Short, str] = Field(default_factory=dict)
+    method: Literal["noise-aware", "plug-in"] = "noise-aware"
+    clipping: Literal["by-evidence", "modelled", "ignored"] = "by-evidence"
+    within_unit: Literal["modelled", "ignored"] = "modelled"
+    mass: Number
+    draws: Annotated[int, Field(ge=0, le=MOST_DRAWS)]
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+    formats: Annotated[tuple[Format, ...], Field(min_length=1)]
+    cells_per_part: Annotated[int, Field(ge=1)] | None = None
+    relation: Relation | None = None
+    vouched: bool = False
+    over: tuple[Short, ...] = ()
+    model: ModelTerms | None = None
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        """Refuse what no request of its kind has, and every second way of writing the same one."""
+        several = self.kind == "prior_sensitivity"
+        names = [one.statistic for one in self.statistics]
+        rules = {
+            "several releases": (len(self.releases) > 1) == (self.kind in {"comparison", "pool"})
+            or self.kind == "model",
+            "a comparison of two": self.kind != "comparison" or len(self.releases) == 2,
+            "a relation": (self.relation is not None) == (self.kind == "pool"),
+            "columns that are rolled up": bool(self.over) == (self.kind == "roll_up"),
+            "columns that are rolled up once each": len(set(self.over)) == len(self.over),
+            "vouching for releases that are related": not self.vouched or self.kind in {"comparison", "pool"},
+            "a model": (self.model is not None) == (self.kind == "model"),
+            "one release and one statistic": self.model is None
+            or isinstance(self.model, HiddenMarkov)
+            or len(self.releases) == len(self.statistics) == 1,
+            "named priors": all(
+                (prior.name is not None) == several for one in self.statistics for prior in one.priors
+            ),
+            "two priors or more": not several or all(len(one.priors) >= 2 for one in self.statistics),
+            "one prior": several or all(len(one.priors) <= 1 for one in self.statistics),
+            "a statistic once": len(set(names)) == len(names),
+            "formats in order": list(self.formats) == sorted(set(self.formats)),
+        }
+        broken = [rule for rule, holds in rules.items() if not holds]
+        if broken:
+            message = f"a request of kind {self.kind}: {broken[0]}"
+            raise ValueError(message)
+        return self
+
+    def content(self) -> dict[str, Any]:
+        """Return the request as canonical JSON has it."""
+        return self.model_dump(mode="json")
+
+    def canonical(self) -> bytes:
+        """Return the bytes that name it: canonical JSON."""
+        return canonical_json.encode(self.content())
+
+    @property
+    def publication_id(self) -> str:
+        """The first 32 hex digits of the SHA-256 of its canonical bytes."""
+        return hashlib.sha256(self.canonical()).hexdigest()[:ID_DIGITS]
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Self:
+        """Read a request from a publication's manifest; nothing but its one form is accepted.
+
+        Raises
+        ------
+        UsageError
+            Where it is no request, or not written as :meth:`content` writes it.
+        """
+        try:
+            data = canonical_json.encode(dict(content))
+            request = cls.model_validate_json(data)
+        except (ValidationError, ValueError):
+            request, data = None, b""
+        if request is None or request.canonical() != data:
+            message = "this is no request of a publication that this version of suffice knows"
+            raise UsageError(message)
+        return request
+
+
+def derived_seed(unseeded: Request) -> Request:
+    """Return a request with the seed that follows from the rest of it, which states seed 0.
+
+    The seed is 13 hex digits of a SHA-256: the same question draws the same numbers.
+    """
+    digest = hashlib.sha256(b"seed of " + unseeded.model_copy(update={"seed": 0}).canonical())
+    return unseeded.model_copy(update={"seed": int(digest.hexdigest()[:13], 16)})

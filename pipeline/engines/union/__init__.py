@@ -1,4 +1,0 @@
-"""What records of merged cells add up to: posteriors of exact totals behind a sum of many noises."""
-
-PUBLIC: dict[str, tuple[str, ...]] = {}
-"""What the other engines may import, by module."""

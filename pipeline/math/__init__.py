@@ -1,0 +1,1 @@
+"""The mathematics of posteriors. It knows distributions, priors and noisy sums, and no data."""

@@ -1,0 +1,360 @@
+"""Cut the ranges of many one-dimensional weights into blocks in which a quadrature rule is accurate.
+
+A block is judged by its log weight at five positions. It is left out where not even the parabola through them
+comes near the most of its group, and halved until it is smooth enough. Blocks must begin and end at kinks.
+
+``divide`` asks for the same smoothness everywhere. ``divide_by_mass`` is for averages over groups: the less
+of its group's mass a block can have, the rougher it may be, and the fewer nodes it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.quadrature import (
+    FEWER,
+    POINTS,
+    integral_rule,
+    largest_size,
+    sum_rule,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from suffice.typing import Floats, Mask, Rows
+
+
+NATS = 25.0
+"""How far below its group's highest weight a block may lie before it is left out: e^-25 is 1.4e-11."""
+
+_QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+_ROUGH = 0.4
+"""Nats by which the second and fourth location may miss the parabola through the others."""
+_BEND = 6.0
+_OF_ROUGH = 40.0
+"""Nats of a straight rise that count as much as a roughness of one."""
+_OF_ROUGH_IF_APPROXIMATE, _MARGIN = 400.0, 3.0
+"""The same where log weights are approximate; nats by which blocks are then taken for more than they are."""
+_RATIO = 10.0
+"""Of the ends of a block that is as long as allowed, counted from the nearest pole."""
+_SPARSE = 6.0
+"""Nats below the mode beyond which a block's nodes may be fewer than it takes for a distribution:"""
+_DENSE = 8
+_MOST_ROUNDS = 200
+SLICE = 1 << 14
+"""Blocks worked out at a time: their numbers stay in a processor's nearest caches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Blocks of rows, in no order.
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_blocks,), int64
+    left, right : ndarray of shape (n_blocks,), float64
+        Where they begin and end; ``right`` is excluded where the weight is summed.
+    size : ndarray of shape (n_blocks,), float64
+        Nats of a straight log weight that takes about as many nodes.
+    pole : ndarray of shape (n_blocks,), float64
+        Nats that a node gains where functions have a pole as near as the block's length allows.
+    depth : ndarray of shape (n_blocks,), float64
+        Nats by which the most that a block can hold is below its group's mass, about.
+    top : ndarray of shape (n_groups,), float64
+        What depths are below.
+    """
+
+    row: Rows
+    left: Floats
+    right: Floats
+    size: Floats
+    pole: Floats
+    depth: Floats
+    top: Floats
+
+    @property
+    def length(self) -> Floats:
+        """Lengths; numbers of integers where the weight is summed."""
+        return self.right - self.left
+
+    def take(self, chosen: Mask | Rows) -> Blocks:
+        """The given blocks, in the given order."""
+        return Blocks(
+            row=self.row[chosen],
+            left=self.left[chosen],
+            right=self.right[chosen],
+            size=self.size[chosen],
+            pole=self.pole[chosen],
+            depth=self.depth[chosen],
+            top=self.top,
+        )
+
+
+def divide(
+    evaluate: Callable[[Rows, Floats], Floats],
+    row: Rows,
+    left: Floats,
+    right: Floats,
+    *,
+    group: Rows,
+    is_sum: bool,
+    most_rise: float,
+    longest: Callable[[Floats], Floats],
+    nats: float = NATS,
+) -> tuple[Rows, Floats, Floats, Floats]:
+    """Divide blocks until a rule of ``POINTS`` nodes is accurate in each.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Rows (n_blocks,) and positions (n_blocks, 5) -> log weights, finite.
+    row, left, right : ndarray of shape (n_blocks,)
+        Where to begin; ``right`` is excluded where the weight is summed.
+    group : ndarray of shape (n_rows,), int64
+        The group that a row is of: 0, 1, ...
+    is_sum : bool
+        Whether positions are integers, so that blocks of up to ``POINTS`` are summed one by one.
+    most_rise : float
+        Nats that a block may span.
+    longest : callable
+        The left ends of blocks -> how long these may be, for what is to be averaged to be smooth there too.
+    nats : float
+        How far below its group's highest weight a block may lie before it is left out.
+
+    Returns
+    -------
+    row, left, right, top : ndarrays
+        The blocks, in no order, and the highest log weight seen of every group, (n_groups,).
+    """
+
+    def judge(value: Floats, _length: Floats) -> tuple[Floats, Floats, Floats]:
+        most, least, bend, rough, highest = _shape(value)
+        fine = (rough <= _ROUGH) & (np.abs(bend) <= _BEND) & (most - least <= most_rise)
+        return most, highest + rough, np.where(fine, 0.0, np.inf)
+
+    blocks = _divide(
+        evaluate,
+        judge,
+        lambda blocks: blocks.size == 0.0,
+        row,
+        left,
+        right,
+        group=group,
+        is_sum=is_sum,
+        longest=longest,
+        nats=nats,
+    )
+    return blocks.row, blocks.left, blocks.right, blocks.top
+
+
+def divide_by_mass(
+    evaluate: Callable[[Rows, Floats], Floats],
+    row: Rows,
+    left: Floats,
+    right: Floats,
+    *,
+    group: Rows,
+    is_sum: bool,
+    longest: Callable[[Floats], Floats],
+    nats: float,
+    at_integers: bool = False,
+    evenly: bool = False,
+    approximate: bool = False,
+) -> Blocks:
+    """Divide blocks until a rule of ``POINTS`` nodes sums up their groups accurately.
+
+    Parameters are those of ``divide``; `nats` are below a group's mass, and `at_integers` is that of
+    ``sum_rule``. Blocks are resolved `evenly` where each has to be as accurate as if it were all. Where log
+    weights are `approximate`, what is summed may be rougher than they are, and blocks have to be smoother.
+    """
+    share = 0.0 if evenly else 1.0
+    of_rough, margin = (_OF_ROUGH_IF_APPROXIMATE, _MARGIN) if approximate else (_OF_ROUGH, 0.0)
+
+    def judge(value: Floats, length: Floats) -> tuple[Floats, Floats, Floats]:
+        most, least, bend, rough, highest = _shape(value)
+        bend = np.abs(bend)
+        # Fitted to the errors of all rules where log weights are parabolas.
+        size = np.sqrt((most - least) ** 2 + (36.0 + 25.0 * bend) * bend + (of_rough * rough) ** 2)
+        if at_integers:  # halves are summed one by one, with no more nodes in all
+            size[length < 2 * POINTS] = np.inf
+        log_length = np.log(length)
+        columns = np.ascontiguousarray(value.T)
+        ends = np.max(np.minimum(columns[1:], columns[:-1]), axis=0)
+        return ends + log_length - np.log(4.0), highest + rough + log_length, size
+
+    def fits(blocks: Blocks) -> Mask:
+        return _is_enough(
+            POINTS, replace(blocks, depth=share * blocks.depth - margin), at_integers=at_integers
+        )
+
+    blocks = _divide(
+        evaluate,
+        judge,
+        fits,
+        row,
+        left,
+        right,
+        group=group,
+        is_sum=is_sum,
+        longest=longest,
+        nats=nats,
+    )
+    return replace(blocks, depth=share * blocks.depth - margin)
+
+
+def nodes_of(
+    blocks: Blocks, *, is_sum: bool, at_integers: bool = False
+) -> Iterator[tuple[Rows, Floats, Floats]]:
+    """Choose rules: for some blocks that share one, rows, and nodes and weights, (n_blocks, n_nodes)."""
+    chosen = np.full(len(blocks.row), len(FEWER) - 1)
+    for position in range(len(FEWER) - 2, -1, -1):
+        points = FEWER[position]
+        enough = _is_enough(points, blocks, at_integers=at_integers)
+        if points < _DENSE:
+            enough &= blocks.depth > _SPARSE
+        if is_sum:
+            enough |= blocks.length <= points
+        chosen[enough] = position
+    for position, points in enumerate(FEWER):
+        of_rule = np.flatnonzero(chosen == position)
+        most = 4 * SLICE // points
+        for start in range(0, len(of_rule), most):
+            own = of_rule[start : start + most]
+            left, right = blocks.left[own], blocks.right[own]
+            if is_sum:
+                nodes, weights = sum_rule(left, right, points, at_integers=at_integers)
+            else:
+                nodes, weights = integral_rule(left, right, points)
+            yield blocks.row[own], nodes, weights
+
+
+def _is_enough(points: int, blocks: Blocks, *, at_integers: bool) -> Mask:
+    """Whether a rule of so many nodes is accurate in a block, for what its group has."""
+    accurate: Mask = blocks.size <= largest_size(
+        points, blocks.depth, blocks.length, blocks.pole, at_integers=at_integers
+    )
+    return accurate
+
+
+def _divide(
+    evaluate: Callable[[Rows, Floats], Floats],
+    judge: Callable[[Floats, Floats], tuple[Floats, Floats, Floats]],
+    fits: Callable[[Blocks], Mask],
+    row: Rows,
+    left: Floats,
+    right: Floats,
+    *,
+    group: Rows,
+    is_sum: bool,
+    longest: Callable[[Floats], Floats],
+    nats: float,
+) -> Blocks:
+    """Divide blocks until they fit.
+
+    `judge` takes values at five positions and lengths, and returns what a group has at least, what it can
+    have at most in this block, and the block's size.
+    """
+    top = np.full(int(np.max(group, initial=-1)) + 1, -np.inf)
+    found: list[Blocks] = []
+    keep = left < right
+    row, left, right = row[keep], left[keep], right[keep]
+    for _ in range(_MOST_ROUNDS):
+        if not row.size:
+            break
+        last = right - 1.0 if is_sum else right
+        length, limit = right - left, longest(left)
+        least, bound, size = np.empty((3, len(row)))
+        for start in range(0, len(row), SLICE):
+            own = slice(start, start + SLICE)
+            positions = left[own, None] + (last - left)[own, None] * _QUARTERS
+            least[own], bound[own], size[own] = judge(evaluate(row[own], positions), length[own])
+        np.maximum.at(top, group[row], least)
+        part = np.minimum(length / limit, 1.0)
+        pole = 2.0 * np.arctanh(1.0 / np.sqrt(1.0 + (_RATIO - 1.0) * np.maximum(part, 1e-9)))
+        depth = top[group[row]] - bound
+        blocks = Blocks(row=row, left=left, right=right, size=size, pole=pole, depth=depth, top=top)
+        fine = fits(blocks) & (length <= limit)
+        middle = (left + right) / 2.0
+        if is_sum:
+            # The longest that is allowed is cut off, rather than halves until one is short enough.
+            reach = np.where(length <= 16.0 * limit, limit, np.sqrt(limit * length))
+            middle = np.floor(np.where(length > 1.5 * limit, left + reach, middle))
+            fine |= length <= POINTS
+        fine |= (middle <= left) | (middle >= right)
+        near = depth <= nats
+        # What the most that it can hold is below is not yet known.
+        found.append(replace(blocks.take(near & fine), depth=bound[near & fine]))
+        halved = near & ~fine
+        row = np.concatenate([row[halved], row[halved]])
+        left, right = (
+            np.concatenate([left[halved], middle[halved]]),
+            np.concatenate([middle[halved], right[halved]]),
+        )
+    columns = ("row", "left", "right", "size", "pole", "depth")
+    joined = {name: np.concatenate([getattr(blocks, name) for blocks in found]) for name in columns}
+    joined["depth"] = top[group[joined["row"]]] - joined["depth"]
+    blocks = Blocks(**joined, top=top)
+    return blocks.take(blocks.depth <= nats)
+
+
+def _shape(value: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Judge blocks by their values at five positions, (n_blocks, 5).
+
+    Returns
+    -------
+    most, least : ndarray of shape (n_blocks,)
+        Highest and lowest value.
+    bend, rough, highest : ndarray of shape (n_blocks,)
+        Bend of the parabola through every second value, how far the others miss it, and its highest point.
+    """
+    first, second, third, fourth, fifth = np.ascontiguousarray(value.T)
+    ends, tilt = first + fifth, fifth - first
+    bend = third - ends / 2.0
+    most = np.maximum(np.maximum(np.maximum(first, fifth), np.maximum(second, fourth)), third)
+    least = np.minimum(np.minimum(np.minimum(first, fifth), np.minimum(second, fourth)), third)
+    inside = np.abs(tilt) < 4.0 * bend
+    vertex = third + np.divide(tilt * tilt, 16.0 * bend, out=np.zeros_like(bend), where=inside)
+    even = 0.125 * ends + 0.75 * third
+    rough = np.maximum(
+        np.abs(second - even + 0.25 * tilt),
+        np.abs(fourth - even - 0.25 * tilt),
+    )
+    return most, least, bend, rough, np.where(inside, np.maximum(most, vertex), most)
+
+
+def divide_line(
+    evaluate: Callable[[Floats], Floats], edges: Floats, *, most_rise: float
+) -> tuple[Floats, Floats, float]:
+    """Divide one weight over a line, from the blocks between ascending edges.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Positions -> log weights, finite, of the same shape.
+    edges : ndarray of shape (n_blocks + 1,), float64
+    most_rise : float
+        As in ``divide``.
+
+    Returns
+    -------
+    left, right : ndarrays
+        The blocks, ascending.
+    top : float
+        The highest log weight seen.
+    """
+    _, left, right, top = divide(
+        lambda _row, position: evaluate(position),
+        np.zeros(len(edges) - 1, dtype=np.int64),
+        edges[:-1],
+        edges[1:],
+        group=np.zeros(1, dtype=np.int64),
+        is_sum=False,
+        most_rise=most_rise,
+        longest=lambda left: np.full_like(left, np.inf),
+    )
+    order = np.argsort(left)
+    return left[order], right[order], float(top[0])

@@ -1,0 +1,152 @@
+"""The Dirichlet distribution of category probabilities: as a prior, and of many cells as their posterior."""
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.beta import BetaDistribution
+from suffice.pipeline.math.distributions.distribution import OfCells
+from suffice.pipeline.math.distributions.prior import Prior, require_number, written
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.typing import Floats
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Dirichlet(Prior):
+    r"""Dirichlet distribution of category probabilities.
+
+    .. math:: p(x) \propto \prod_k x_k^{a_k - 1}
+
+    Parameters
+    ----------
+    *concentration : float, > 0
+        One pseudo-count per category, or a single one that every category shares.
+    """
+
+    concentration: tuple[float, ...]
+
+    def __init__(self, *concentration: float) -> None:
+        if not concentration:
+            message = "Dirichlet needs a concentration: Dirichlet(1), or one number per category"
+            raise PriorError(message)
+        object.__setattr__(self, "concentration", concentration)
+        for value in concentration:
+            require_number(self, "concentration", value, positive=True)
+
+    def __str__(self) -> str:
+        return f"Dirichlet({', '.join(map(written, self.concentration))})"
+
+    def sample(self, size: int, rng: np.random.Generator, categories: int | None = None) -> Floats:
+        """Return independent draws, (size, n_categories); `categories` where one number is for all."""
+        concentration = np.array(self.concentration, dtype=np.float64)
+        return sample_dirichlet(np.broadcast_to(concentration, (size, categories or len(concentration))), rng)
+
+    def distribution(self, categories: int) -> DirichletDistribution:
+        """Return it as the distribution of one cell."""
+        concentration = np.array(self.concentration, dtype=np.float64)
+        return DirichletDistribution(concentration=np.broadcast_to(concentration, (1, categories)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirichletDistribution(OfCells):
+    """Dirichlet probabilities of all categories.
+
+    Attributes
+    ----------
+    concentration : ndarray of shape (n_cells, n_categories), float64
+        Of every cell's Dirichlet.
+    """
+
+    concentration: Floats
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return ("probability",)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self.concentration / self._total()
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        total = self._total()
+        share = self.concentration / total
+        return np.asarray(np.sqrt(share * (1.0 - share) / (total + 1.0)))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Exact marginal quantiles, of Betas; 1 where a distribution has a single entry."""
+        from scipy.special import betaincinv  # noqa: PLC0415 - slow to import
+
+        rest = (self._total() - self.concentration)[..., None]
+        alone = rest <= 0.0
+        own = np.where(alone, 1.0, self.concentration[..., None])
+        quantiles = betaincinv(own, np.where(alone, 1.0, rest), np.asarray(q))
+        return np.where(alone, 1.0, quantiles)
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Marginal densities, of Betas; 0 where a distribution has a single entry, which is 1."""
+        rest = np.broadcast_to(self._total() - self.concentration, self.concentration.shape)
+        alone = rest <= 0.0
+        betas = BetaDistribution(
+            concentration1=self.concentration.ravel(), concentration0=np.where(alone, 1.0, rest).ravel()
+        )
+        density = betas.density(betas.name, points.reshape(-1, points.shape[-1])).reshape(points.shape)
+        return np.where(alone[..., None], 0.0, density)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        size = (draws, *self.concentration.shape)
+        return {"probability": sample_dirichlet(np.broadcast_to(self.concentration, size), rng)}
+
+    def natural(self) -> Floats:
+        """Return the natural parameters, (n_cells, n_categories)."""
+        return self.concentration
+
+    def from_natural(self, eta: Floats) -> Self:
+        """Return the distribution of the same categories with these natural parameters."""
+        return replace(self, concentration=eta)
+
+    def log_normaliser(self) -> Floats:
+        """Return the log of the normaliser."""
+        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
+        total = np.sum(self.concentration, axis=-1)
+        log_z: Floats = np.sum(gammaln(self.concentration), axis=-1) - gammaln(total)
+        return log_z
+
+    def _total(self) -> Floats:
+        """Sums of concentrations, for every entry or (n_cells, 1)."""
+        # Whole columns are added: much faster than along a short axis.
+        return np.asarray(np.add.reduce(self.concentration.T)[:, None])
+
+
+def sample_dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
+    """One draw for every vector along the last axis, without underflow at small concentrations."""
+    if concentration.shape[-1] == 2:
+        first = rng.beta(concentration[..., 0], concentration[..., 1])
+        return np.stack([first, 1.0 - first], axis=-1)
+    # In the order in which they lie in memory: whole columns are drawn and added.
+    axes = np.argsort([-abs(stride) for stride in concentration.strides], kind="stable")
+    laid_out = concentration.transpose(axes)
+    small = laid_out < 1.0
+    if not np.any(small):
+        gammas = rng.standard_gamma(laid_out).transpose(np.argsort(axes))
+    else:
+        gammas = rng.standard_gamma(np.where(small, laid_out + 1.0, laid_out))
+        # Gamma(a) is Gamma(a + 1) times U^(1 / a): in logs, or small concentrations are all zero.
+        logs = np.log(gammas)
+        logs[small] += np.log1p(-rng.random(int(np.sum(small)))) / laid_out[small]
+        logs = logs.transpose(np.argsort(axes))
+        gammas = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
+    gammas /= np.sum(gammas, axis=-1, keepdims=True)
+    return gammas

@@ -1,0 +1,252 @@
+"""The normal inverse Wishart distribution of means and a covariance: as a prior, and as a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.distribution import OfCells, moment_above
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.named_entries import (
+    Entries,
+    freeze,
+    matrix_of,
+    require_positive,
+    vector_of,
+)
+from suffice.pipeline.math.distributions.prior import Prior
+from suffice.pipeline.math.distributions.student import log_student
+from suffice.pipeline.terms.statistics.moment_columns import pair_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.typing import Floats
+
+
+_BLOCK_NUMBERS = 1 << 24
+"""Quantiles of draws are taken over blocks of cells of so many numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormalInverseWishart(Prior):
+    r"""Joint prior of the mean and the covariance of several columns.
+
+    .. math::
+        \Sigma \sim \mathrm{InverseWishart}(\nu, \Psi), \qquad
+        m \mid \Sigma \sim \mathrm{Normal}(\mu, \Sigma / \kappa)
+
+    The covariance is :math:`\Psi / (\nu - d - 1)` on average.
+
+    Parameters
+    ----------
+    loc : float or list of float
+        The prior mean of the means, in the columns' units: one for all, or one per column.
+    precision : float, > 0
+        kappa: how many rows the prior mean weighs.
+    df : float, > d - 1
+        nu: the degrees of freedom.
+    scale : float, list or list of lists, > 0
+        Psi, in products of the columns' units: a multiple of the identity, a diagonal, or a positive
+        definite matrix.
+    """
+
+    loc: Entries
+    precision: float
+    df: float
+    scale: Entries
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        require_positive(self, "precision", "df")
+
+    def of(self, size: int) -> tuple[Floats, float, float, Floats]:
+        """Return loc (size,), precision, df and scale (size, size).
+
+        Raises
+        ------
+        PriorError
+            Where the prior is not one of so many columns.
+        """
+        if self.df <= size - 1:
+            message = f"NormalInverseWishart: df must be above {size - 1} for {size} columns, not {self.df!r}"
+            raise PriorError(message)
+        loc, scale = vector_of(self, "loc", size), matrix_of(self, "scale", size)
+        return loc, float(self.precision), float(self.df), scale
+
+    def sample(self, size: int, rng: np.random.Generator, columns: int) -> tuple[Floats, Floats]:
+        """Return independent draws of means (size, columns) and covariances (size, columns, columns)."""
+        loc, precision, df, scale = self.of(columns)
+        mean, covariance = sample_normal_inverse_wishart(
+            loc[None], np.array([precision]), np.array([df]), scale[None], size, rng
+        )
+        return mean[:, 0], covariance[:, 0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalInverseWishartDistribution(OfCells):
+    """Means, variances and covariances of several columns.
+
+    Means have Student's t for a marginal, variances an inverse gamma; quantiles of covariances are those of
+    draws. Covariances are of the pairs i < j, by rows of the upper triangle.
+
+    Attributes
+    ----------
+    loc : ndarray of shape (n_cells, d), float64
+    precision, df : ndarray of shape (n_cells,), float64
+    scale : ndarray of shape (n_cells, d, d), float64
+        As in ``NormalInverseWishart``, in the columns' units.
+    names : tuple of str
+        The columns'.
+    """
+
+    loc: Floats
+    precision: Floats
+    df: Floats
+    scale: Floats
+    names: tuple[str, ...]
+
+    @classmethod
+    def updated(cls, prior: NormalInverseWishart, sums: Moments, names: tuple[str, ...]) -> Self:
+        r"""Conjugate update, worked out in half ranges about the centres.
+
+        .. math::
+            \kappa_N = \kappa_0 + n, \quad \mu_N = \frac{\kappa_0 \mu_0 + t}{\kappa_N}, \quad
+            \nu_N = \nu_0 + n, \quad \Psi_N = \Psi_0 + S
+                + \frac{\kappa_0 n}{\kappa_N} (t / n - \mu_0)(t / n - \mu_0)^T
+        """
+        prior_loc, prior_precision, df, prior_scale = prior.of(len(names))
+        unit = sums.half_range[:, None] * sums.half_range
+        loc = (prior_loc - sums.centre) / sums.half_range
+        n, total = sums.n, sums.total
+        precision = prior_precision + n
+        average = np.divide(total, n[:, None], out=np.zeros_like(total), where=n[:, None] > 0.0)
+        distance = average - loc
+        between = (prior_precision * n / precision)[:, None, None]
+        scale = sums.scatter + between * distance[:, :, None] * distance[:, None, :]
+        mean = (prior_precision * loc + total) / precision[:, None]
+        return cls(
+            loc=sums.centre + sums.half_range * mean,
+            precision=precision,
+            df=df + n,
+            scale=prior_scale + unit * scale,
+            names=names,
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return ("mean", "variance", "covariance")
+
+    @property
+    def components(self) -> Mapping[str, tuple[str, ...]]:
+        """What each parameter is of."""
+        pairs = tuple(pair_name(*pair) for pair in combinations(self.names, 2))
+        return {"mean": self.names, "variance": self.names, "covariance": pairs}
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        if parameter == "mean":
+            return np.where(self._freedom > 1.0, self.loc, np.nan)
+        freedom = self._freedom[:, :, None]
+        return _entries(parameter, moment_above(2.0, freedom, self.scale, freedom - 2.0))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        diagonal = np.einsum("cii->ci", self.scale)
+        f = self._freedom
+        if parameter == "mean":
+            return np.sqrt(moment_above(2.0, f, diagonal, (f - 2.0) * self.precision[:, None]))
+        # Entries of an inverse Wishart, with f = df - d + 1.
+        products = diagonal[:, :, None] * diagonal[:, None, :]
+        f = f[:, :, None]
+        spread = f * self.scale**2 + (f - 2.0) * products
+        variance = moment_above(4.0, f, spread, (f - 1.0) * (f - 2.0) ** 2 * (f - 4.0))
+        return np.sqrt(_entries(parameter, variance))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Exact marginal quantiles of means and variances; of covariances those of draws."""
+        from scipy.special import gammainccinv, stdtrit  # noqa: PLC0415 - slow to import
+
+        levels, freedom = np.asarray(q), self._freedom[:, :, None]
+        if parameter == "covariance":
+            return self._quantiles_of_draws(q, draws, rng)
+        diagonal = np.einsum("cii->ci", self.scale)[:, :, None]
+        if parameter == "variance":
+            variance: Floats = diagonal / 2.0 / gammainccinv(freedom / 2.0, levels)
+            return variance
+        width = np.sqrt(diagonal / (freedom * self.precision[:, None, None]))
+        location: Floats = self.loc[:, :, None] + width * stdtrit(freedom, levels)
+        return location
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities of means and variances; None of covariances."""
+        if parameter == "covariance":
+            return None
+        freedom = np.broadcast_to(self._freedom, self.loc.shape)
+        diagonal = np.einsum("cii->ci", self.scale)
+        if parameter == "variance":
+            given = InverseGammaDistribution(
+                concentration=freedom.ravel() / 2.0, scale=diagonal.ravel() / 2.0
+            )
+            flat = points.reshape(-1, points.shape[-1])
+            return given.density(given.name, flat).reshape(points.shape)
+        width = np.sqrt(diagonal / (freedom * self.precision[:, None]))
+        return np.exp(log_student(freedom[..., None], self.loc[..., None], width[..., None], points))
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws, (draws, n_cells, d) and (draws, n_cells, d (d - 1) / 2)."""
+        mean, covariance = sample_normal_inverse_wishart(
+            self.loc, self.precision, self.df, self.scale, draws, rng
+        )
+        return {
+            "mean": mean,
+            "variance": np.einsum("...ii->...i", covariance),
+            "covariance": _entries("covariance", covariance),
+        }
+
+    @property
+    def _freedom(self) -> Floats:
+        """Degrees of freedom of every marginal, (n_cells, 1)."""
+        freedom: Floats = (self.df - self.loc.shape[1] + 1.0)[:, None]
+        return freedom
+
+    def _quantiles_of_draws(self, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles of independent covariances, over blocks of cells, so that memory stays bounded."""
+        step = max(1, _BLOCK_NUMBERS // (draws * self.loc.shape[1] ** 2))
+        blocks = (self.at(slice(start, start + step)) for start in range(0, len(self.df), step))
+        parts = [np.quantile(block.sample(draws, rng)["covariance"], q, axis=0) for block in blocks]
+        return np.moveaxis(np.concatenate(parts, axis=1), 0, -1)
+
+
+def _entries(parameter: str, matrix: Floats) -> Floats:
+    """Take the diagonal, or the entries above it, of the last two axes."""
+    if parameter == "variance":
+        diagonal: Floats = np.einsum("...ii->...i", matrix)
+        return diagonal
+    rows, columns = np.triu_indices(matrix.shape[-1], 1)
+    above: Floats = matrix[..., rows, columns]
+    return above
+
+
+def sample_normal_inverse_wishart(
+    loc: Floats, precision: Floats, df: Floats, scale: Floats, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Draw means (draws, n_cells, d) and covariances (draws, n_cells, d, d), by Bartlett's factors."""
+    size = loc.shape[1]
+    shape = (draws, len(loc))
+    bartlett = np.zeros((*shape, size, size))
+    below = np.tril_indices(size, -1)
+    bartlett[..., below[0], below[1]] = rng.standard_normal((*shape, len(below[0])))
+    freedom = df[:, None] - np.arange(size)
+    diagonal = np.arange(size)
+    bartlett[..., diagonal, diagonal] = np.sqrt(2.0 * rng.standard_gamma(freedom / 2.0, (*shape, size)))
+    # With scale = L L^T and a Wishart A A^T, L A^-T is a root of the inverse Wishart.
+    root = np.swapaxes(np.linalg.solve(bartlett, np.swapaxes(np.linalg.cholesky(scale), 1, 2)), -1, -2)
+    spread = np.einsum("dcij,dcj->dci", root, rng.standard_normal((*shape, size)))
+    return loc + spread / np.sqrt(precision)[:, None], root @ np.swapaxes(root, -1, -2)

@@ -1,0 +1,179 @@
+r"""Highest-density intervals: of all intervals with a probability, the shortest.
+
+With the quantile function Q, the interval of mass m is
+
+.. math:: [Q(p), Q(p + m)], \quad p = \operatorname{argmin}_{0 \le p \le 1 - m} Q(p + m) - Q(p),
+
+where Q(0) and Q(1) are the ends of the parameter's range. Where the density has one mode, no value outside
+has a higher density than one inside; where it has several, this is still a single interval, the shortest.
+
+Every candidate has the mass, so that only its length depends on which levels p are tried. Of a quantile
+function these are 17, closer together towards both ends; of draws all windows. Where quantiles take long,
+rough ones choose among the levels, and only the ends of the chosen interval are worked out: it has the mass
+all the same. An end of the range is taken where that makes an interval at most ``AT_AN_END`` longer than the
+shortest: whether it reaches 0 does then not depend on which draws there were. Lengths are within 1 % of the
+shortest, for beta, gamma and normal distributions within 0.5 % (tests); chosen by rough quantiles they are
+longer by less than another 0.5 % (tests), but for intervals of a posterior that spans decades. A density that
+is flat all over has no shortest interval, and gets the central one.
+
+References
+----------
+Chen, Shao. Monte Carlo estimation of Bayesian credible and HPD intervals. J. Comput. Graph. Stat. 8, 1999.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.cell_blocks import blocks_of
+from suffice.pipeline.math.distributions.draws import from_draws
+from suffice.pipeline.math.distributions.within_limits import WithinLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.typing import Cells, Floats
+
+Range: TypeAlias = tuple[float, float]
+
+CENTRAL, HIGHEST_DENSITY = "central", "highest-density"
+"""The kinds of intervals: equal probabilities on both sides, or the shortest."""
+AT_AN_END = 0.01
+"""Share by which an interval from an end of the range may be longer than the shortest."""
+_LEVELS = 17
+_NUMBERS = 1 << 22
+"""Draws that are sorted at a time: 32 MB."""
+
+
+@runtime_checkable
+class RoughlyKnown(Protocol):
+    """A distribution some rough quantiles of which take less time than exact ones."""
+
+    def rough_quantiles(self, parameter: str, q: Sequence[float]) -> Floats:
+        """About the quantiles, (n_cells, n_q)."""
+
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
+        """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
+
+
+def shortest_intervals(
+    distribution: Distribution,
+    parameter: str,
+    mass: float,
+    ends: Range,
+    draws: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the shortest intervals of every cell, shaped as the means with 2 as a last axis.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Of all cells.
+    parameter : str
+        Its name.
+    mass : float, in (0, 1)
+        Posterior probability of an interval.
+    ends : (float, float)
+        The parameter's range; infinite where it has no end. Of a distribution within limits it ends there.
+    draws, rng
+        For distributions whose quantiles are those of draws.
+    """
+    return np.concatenate(
+        [_of_block(block, parameter, mass, ends, draws, rng) for block in blocks_of(distribution)]
+    )
+
+
+def _of_block(
+    block: Distribution, parameter: str, mass: float, ends: Range, draws: int, rng: np.random.Generator
+) -> Floats:
+    ends = _within(ends, block, parameter)
+    if from_draws(block):
+        return shortest_of_draws(block.sample(draws, rng)[parameter], mass, ends)
+    if isinstance(block, WithinLimits):
+        return block.by_part(parameter, lambda part: _of_block(part, parameter, mass, ends, draws, rng))
+    below, above = _levels(mass)
+    inner = [*below[1:], *above[:-1]]
+    if not isinstance(block, RoughlyKnown):
+        lower, upper = _candidates(block.quantiles(parameter, inner, draws, rng), ends)
+        return _taken(lower, upper, _chosen(lower, upper, ends))
+    rough = block.rough_quantiles(parameter, inner)
+    lower, upper = _candidates(rough, ends)
+    chosen = _chosen(lower, upper, ends)
+    is_end = np.stack([chosen == 0, chosen == _LEVELS - 1], axis=-1)
+    # An end of the range is no quantile: in its place stands one that there is.
+    levels = np.stack([np.array(below)[chosen], np.array(above)[chosen]], axis=-1)
+    levels = np.where(is_end, [inner[0], inner[-1]], levels)
+    near = np.where(is_end, rough[:, [0, -1]], _taken(lower, upper, chosen))
+    return np.where(is_end, ends, block.quantiles_at(parameter, levels, near))
+
+
+def _candidates(quantiles: Floats, ends: Range) -> tuple[Floats, Floats]:
+    """Return lower and upper ends, (..., n_levels) each, from the quantiles between those of the range."""
+    lower, upper = quantiles[..., : _LEVELS - 1], quantiles[..., _LEVELS - 1 :]
+    return _with_end(lower, ends[0], first=True), _with_end(upper, ends[1])
+
+
+def shortest_of_draws(draws: Floats, mass: float, ends: Range = (-math.inf, math.inf)) -> Floats:
+    """Return the shortest intervals of draws (n_draws, ...), 2 as a last axis.
+
+    Between draws number i and i + k lies the probability k / (n_draws + 1), on average; the ends of the range
+    count as draws number 0 and n_draws + 1.
+    """
+    n_draws, shape = len(draws), draws.shape[1:]
+    flat = draws.reshape(n_draws, -1)
+    window = min(math.ceil(mass * (n_draws + 1)), n_draws + 1)
+    found = np.empty((flat.shape[1], 2))
+    step = max(1, _NUMBERS // n_draws)
+    for start in range(0, len(found), step):
+        part = slice(start, start + step)
+        ordered = np.sort(flat[:, part].T, axis=1)
+        ordered = _with_end(_with_end(ordered, ends[0], first=True), ends[1])
+        lower, upper = ordered[:, : n_draws + 2 - window], ordered[:, window:]
+        found[part] = _taken(lower, upper, _chosen(lower, upper, ends))
+    return found.reshape(*shape, 2)
+
+
+def _levels(mass: float) -> tuple[list[float], list[float]]:
+    """Probabilities below the lower and the upper ends: from 0 to 1 - mass, and from mass to 1."""
+    share = np.sin(np.linspace(0.0, math.pi / 2.0, _LEVELS)) ** 2
+    below = (1.0 - mass) * share
+    return below.tolist(), (below + mass).tolist()
+
+
+def _within(ends: Range, distribution: Distribution, parameter: str) -> Range:
+    """Return the ends of a parameter's range within the limits of a distribution, where it has some."""
+    if not isinstance(distribution, WithinLimits):
+        return ends
+    low, high = distribution.limits[parameter]
+    return max(ends[0], low), min(ends[1], high)
+
+
+def _with_end(values: Floats, end: float, *, first: bool = False) -> Floats:
+    edge = np.full((*values.shape[:-1], 1), end)
+    return np.concatenate([edge, values] if first else [values, edge], axis=-1)
+
+
+def _chosen(lower: Floats, upper: Floats, ends: Range) -> Cells:
+    """Return which is the shortest along the last axis; an end of the range where it is all but as good."""
+    with np.errstate(invalid="ignore"):
+        width = upper - lower
+    width = np.where(np.isnan(width), np.inf, width)
+    last = width.shape[-1] - 1
+    is_near = width <= (1.0 + AT_AN_END) * np.min(width, axis=-1, keepdims=True)
+    first_does, last_does = (
+        is_near[..., 0] & math.isfinite(ends[0]),
+        is_near[..., last] & math.isfinite(ends[1]),
+    )
+    chosen = np.where(last_does, last, np.argmin(width, axis=-1))
+    chosen = np.where(first_does, 0, chosen)
+    return np.where(first_does & last_does & is_near[..., last // 2], last // 2, chosen)
+
+
+def _taken(lower: Floats, upper: Floats, chosen: Cells) -> Floats:
+    take = chosen[..., None]
+    return np.concatenate([np.take_along_axis(side, take, axis=-1) for side in (lower, upper)], axis=-1)

@@ -1,0 +1,448 @@
+"""Distributions given that the parameters lie where those of bounded records can: priors cut off there.
+
+A posterior under a prior that is restricted to a region is the posterior under the whole prior, given that
+region. Cells of which next to nothing lies outside stay as they are, but for those with moments that nothing
+within limits has; draws that lie outside are moved to the limit.
+Of one parameter the distribution function is tabulated within its limits, from merged distributions. Means
+and standard deviations are the distribution's, where it knows them, or else those of the table, which agree
+with dense sums to .002 posterior standard deviations where tails are light. Of a mean and a variance joint
+draws outside of the region are left out: moments and quantiles are then those of draws.
+"""
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.draws import Draws, from_draws
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.typing import Cells, Floats, Mask
+
+    Limits = Mapping[str, tuple[float, float]]
+    Projection = Callable[[Floats, Floats], tuple[Floats, Floats]]
+
+
+NEGLIGIBLE = 1e-4
+"""Of a cell's posterior: what may lie outside, on either side of a parameter, without being cut off."""
+_FAR = 8.0
+"""Standard deviations to either side of a mean within which limits matter."""
+_TAIL = 1e-6
+_EVEN = np.linspace(0.0, 1.0, 65)
+"""Of the way from one end of a table to the other."""
+_LEVELS = np.sin(np.linspace(0.0, np.pi / 2.0, 129)) ** 2
+"""Of a distribution function where a table has knots, closer together where quantiles bend."""
+_ALIKE = 2.0**-40
+"""Of a table's range, the distance of knots that are taken for one."""
+_DRAWN, _KEPT, _FEWEST, _MOST_ROUNDS = 20_000, 8000, 500, 5
+"""Draws of a round, of a cell's that are kept at most, and that are enough; and rounds."""
+_NUMBERS = 1 << 22
+
+
+class OneParameterOfCells(Protocol):
+    """A distribution of one parameter that knows its distribution function."""
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells, ascending."""
+
+    def cdf(self, points: Floats) -> Floats:
+        """Return the chances of what lies below points, (n_cells, n_points)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restricted:
+    """A distribution given that its parameters lie somewhere.
+
+    Attributes
+    ----------
+    plain : Distribution
+        Wherever they may lie, of all cells.
+    """
+
+    plain: Distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithinLimits(Restricted):
+    """A distribution given that its parameters lie within limits; made by ``within`` or ``within_region``.
+
+    Attributes
+    ----------
+    limits : dict of str to (float, float)
+        Of each parameter.
+    inner : Distribution or None
+        Of the cells that the limits cut off a part of, in their order; None where there are none.
+    cut : ndarray of shape (n_cells,), bool
+        Which they are.
+    """
+
+    limits: Limits
+    inner: Distribution | None
+    cut: Mask
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.plain.parameters
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """Those of the distribution without limits."""
+        return dict(getattr(self.plain, "diagnostics", {}))
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles of some cells are those of draws."""
+        return from_draws(self.plain) or from_draws(self.inner)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        plain = self.plain.mean(parameter)
+        return plain if self.inner is None else self._joined(plain, self.inner.mean(parameter))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        plain = self.plain.sd(parameter)
+        return plain if self.inner is None else self._joined(plain, self.inner.sd(parameter))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles."""
+        return self.by_part(parameter, lambda part: part.quantiles(parameter, q, draws, rng))
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities; 0 outside of the limits."""
+        low, high = self.limits[parameter]
+        plain = self.plain.density(parameter, points)
+        if plain is None:
+            return None
+        plain = np.where((points < low) | (points > high), 0.0, plain)
+        if self.inner is None:
+            return plain
+        inner = self.inner.density(parameter, points[self.cut])
+        return None if inner is None else self._joined(plain.T, inner.T).T
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        drawn = {
+            name: np.clip(values, *self.limits[name])
+            for name, values in self.plain.sample(draws, rng).items()
+        }
+        if self.inner is None:
+            return drawn
+        inner = self.inner.sample(draws, rng)
+        return {name: self._joined(values, inner[name]) for name, values in drawn.items()}
+
+    def by_part(self, parameter: str, values: Callable[[Distribution], Floats]) -> Floats:
+        """Values of a parameter (n_cells, n_values), worked out only where they count.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        values : callable
+            Distribution of some cells -> values of the parameter there.
+        """
+        if self.inner is None:
+            return np.clip(values(self.plain), *self.limits[parameter])
+        inner = values(self.inner)
+        found = np.empty((len(self.cut), *inner.shape[1:]))
+        found[self.cut] = inner
+        rest = np.flatnonzero(~self.cut)
+        if rest.size:
+            known: Any = self.plain
+            found[rest] = np.clip(values(known.take(rest)), *self.limits[parameter])
+        return found
+
+    def _joined(self, plain: Floats, inner: Floats) -> Floats:
+        joined = plain.copy()
+        joined[..., self.cut] = inner
+        return joined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tabulated:
+    """One parameter between knots, over which its distribution function is linear.
+
+    Attributes
+    ----------
+    name : str
+    knots, below : ndarray of shape (n_cells, n_knots), float64
+        Ascending; the distribution function there, from 0 to 1.
+    means, sds : ndarray of shape (n_cells,), float64
+        Those of the distribution, or NaN where they are those of the table.
+    """
+
+    name: str
+    knots: Floats
+    below: Floats
+    means: Floats
+    sds: Floats
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return (self.name,)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return np.where(np.isnan(self.means), self._mean(), self.means)
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        middle = (self.knots[:, 1:] + self.knots[:, :-1]) / 2.0
+        away = middle - self._mean()[:, None]
+        square = np.sum(np.diff(self.below) * (away**2 + np.diff(self.knots) ** 2 / 12.0), axis=1)
+        return np.where(np.isnan(self.sds), np.sqrt(square), self.sds)
+
+    def _mean(self) -> Floats:
+        middle = (self.knots[:, 1:] + self.knots[:, :-1]) / 2.0
+        mean: Floats = np.sum(np.diff(self.below) * middle, axis=1)
+        return mean
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles from the table; they rest on no draws."""
+        return self._inverse(np.broadcast_to(np.asarray(q), (len(self.knots), len(q))))
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points), between the middles of steps."""
+        found = np.empty(points.shape)
+        for cell, at in enumerate(points):
+            low, high = self.knots[cell, 0], self.knots[cell, -1]
+            # Knots that are alike but for rounding have no slope between them.
+            apart = np.append(True, np.diff(self.knots[cell]) > _ALIKE * (high - low))
+            knots, below = self.knots[cell, apart], self.below[cell, apart]
+            middle, slope = (knots[1:] + knots[:-1]) / 2.0, np.diff(below) / np.diff(knots)
+            found[cell] = np.where((at < low) | (at > high), 0.0, np.interp(at, middle, slope))
+        return found
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        return {self.name: self._inverse(rng.random((len(self.knots), draws))).T}
+
+    def _inverse(self, level: Floats) -> Floats:
+        return np.stack(
+            [
+                np.interp(own, below, knots)
+                for own, below, knots in zip(level, self.below, self.knots, strict=True)
+            ]
+        )
+
+
+class DrawnWithin(Draws):
+    """Joint draws of a mean and a variance, of which those outside of a region are left out."""
+
+    def __init__(self, drawn: dict[str, Floats]) -> None:
+        self._drawn = drawn
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(self._drawn)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means of the draws."""
+        return np.asarray(np.mean(self._drawn[parameter], axis=0))
+
+    def sd(self, parameter: str) -> Floats:
+        """Standard deviations of the draws."""
+        return np.asarray(np.std(self._drawn[parameter], axis=0))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles of all draws that were kept."""
+        return np.asarray(np.quantile(self._drawn[parameter], q, axis=0).T)
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Densities at points (n_cells, n_points), by normal kernels as wide as Silverman's rule has it.
+
+        What kernels carry over the outermost draw is folded back, so that nothing is lost at a limit.
+        """
+        found = np.empty(points.shape)
+        for cell, at in enumerate(points):
+            drawn = np.sort(self._drawn[parameter][:: max(1, _KEPT // 1000), cell])
+            low, high = drawn[0], drawn[-1]
+            iqr = np.subtract(*np.quantile(drawn, [0.75, 0.25])) / 1.349
+            width = max(0.9 * min(np.std(drawn), iqr) * len(drawn) ** -0.2, np.finfo(np.float64).tiny)
+            folded = np.concatenate([drawn, 2.0 * low - drawn, 2.0 * high - drawn])
+            kernels = np.exp(-0.5 * ((at[:, None] - folded) / width) ** 2)
+            value = np.sum(kernels, axis=1) / (len(drawn) * width * np.sqrt(2.0 * np.pi))
+            found[cell] = np.where((at < low) | (at > high), 0.0, value)
+        return found
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Draws of these draws."""
+        first = next(iter(self._drawn.values()))
+        chosen = rng.integers(len(first), size=(draws, first.shape[1]))
+        return {name: np.take_along_axis(drawn, chosen, axis=0) for name, drawn in self._drawn.items()}
+
+
+def unrestricted(distribution: Distribution) -> Distribution:
+    """Return a distribution as it is without limits."""
+    return distribution.plain if isinstance(distribution, Restricted) else distribution
+
+
+def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
+    """Restrict the one parameter of a distribution that knows its distribution function."""
+    (name,) = plain.parameters
+    cut = _near(plain, name, limits)
+    if not hasattr(plain, "cdf") or not cut.any():
+        return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=np.zeros_like(cut))
+    known: Any = plain
+    own = known.take(np.flatnonzero(cut))
+    ends = _ends(own, name)
+    below = own.cdf(np.clip(np.tile(limits, (len(ends), 1)), ends[:, :1], ends[:, 1:]))
+    is_cut = (limits[0] > ends[:, 0]) & (below[:, 0] > NEGLIGIBLE)
+    is_cut |= (limits[1] < ends[:, 1]) & (below[:, 1] < 1.0 - NEGLIGIBLE)
+    is_cut |= _impossible(own, name, limits)
+    cut[cut] = is_cut
+    if not cut.any():
+        return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=cut)
+    inner = _tabulated(own.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut])
+    return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut)
+
+
+def _ends(own: Any, name: str) -> Floats:
+    """Return ends beyond which next to nothing lies, (n_cells, 2)."""
+    if isinstance(own, Draws):
+        # Of mixtures, whose quantiles are those of draws: too few lie far out.
+        span: Floats = own.span(_TAIL)  # type: ignore[attr-defined]
+        return span
+    ends: Floats = own.quantiles(name, [_TAIL, 1.0 - _TAIL], 0, np.random.default_rng(0))
+    return ends
+
+
+def _near(plain: Distribution, name: str, limits: tuple[float, float]) -> Mask:
+    """Cells whose limits are not far from their means."""
+    mean, sd = plain.mean(name), plain.sd(name)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~((mean - _FAR * sd > limits[0]) & (mean + _FAR * sd < limits[1])))
+
+
+def _impossible(own: Distribution, name: str, limits: tuple[float, float]) -> Mask:
+    """Cells of a heavy tail: little of it is outside of the limits, and it makes their moments infinite.
+
+    Within l..h a standard deviation is at most (h - l) / 2 (Popoviciu's inequality).
+    """
+    return np.asarray(~(own.sd(name) <= (limits[1] - limits[0]) / 2.0))
+
+
+def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -> Tabulated:
+    """Tabulate the distribution function between limits, or where all but a millionth of it ends."""
+    low = np.clip(ends[:, 0], *limits)
+    high = np.clip(ends[:, 1], *limits)
+    # Where no more than that lies within, the limit that it is nearest to, and what is beside it.
+    none = high <= low
+    unit = np.where(np.isfinite(limits).all(), limits[1] - limits[0], abs(limits[0]))
+    high = np.where(none & (low <= limits[0]), low + unit / 2.0, high)
+    low = np.where(none & (low >= limits[1]), high - unit / 2.0, low)
+    # Dense beside both ends: what is cut off far out in a tail falls steeply.
+    share = np.unique(
+        np.concatenate([_EVEN, np.exp2(-np.arange(7.0, 40.0)), 1.0 - np.exp2(-np.arange(7.0, 40.0))])
+    )
+    knots = low[:, None] + (high - low)[:, None] * share
+    # Where knots are best is seen by a rough distribution function, what they have below by the exact one.
+    rough = own.coarser() if hasattr(own, "coarser") else own
+    below = _scaled(rough.cdf(knots), share)
+    for each in (rough, own):
+        at = np.stack([np.interp(_LEVELS, *pair) for pair in zip(below, knots, strict=True)])
+        knots = np.sort(np.concatenate([at, low[:, None] + (high - low)[:, None] * _EVEN], axis=1), axis=1)
+        below = _scaled(each.cdf(knots), np.linspace(0.0, 1.0, knots.shape[1]))
+    means, sds = _moments_within(own, limits)
+    return Tabulated(name=name, knots=np.clip(knots, *limits), below=below, means=means, sds=sds)
+
+
+def _moments_within(own: Any, limits: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Return means and standard deviations; NaN where the distribution does not know them."""
+    known = own.moments_within(limits) if hasattr(own, "moments_within") else None
+    none = np.full(len(own.mean(own.parameters[0])), np.nan)
+    if known is None:
+        return none, none
+    resolved = np.isfinite(known[0]) & np.isfinite(known[1])
+    return np.where(resolved, known[0], np.nan), np.where(resolved, known[1], np.nan)
+
+
+def _scaled(below: Floats, otherwise: Floats) -> Floats:
+    """From 0 to 1, where there is anything at all."""
+    rises = np.maximum.accumulate(below, axis=1) - below[:, :1]
+    whole = rises[:, -1:]
+    return np.where(whole > 0.0, rises / np.where(whole > 0.0, whole, 1.0), otherwise)
+
+
+def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Distribution:
+    r"""Restrict a mean and a variance to those of records within two bounds.
+
+    .. math:: l \le \mu \le u, \quad \sigma^2 \le (u - \mu)(\mu - l)
+    """
+    of_mean, of_variance = plain.parameters
+    low, high = mean_limits
+    limits = {of_mean: mean_limits, of_variance: (0.0, (high - low) ** 2 / 4.0)}
+    cut = _near(plain, of_mean, mean_limits)
+    mean, sd = plain.mean(of_mean), plain.sd(of_mean)
+    variance, of_it = plain.mean(of_variance), plain.sd(of_variance)
+    with np.errstate(invalid="ignore", over="ignore"):
+        farthest = np.minimum(high - mean, mean - low) - _FAR * sd
+        cut |= ~(variance + _FAR * of_it < farthest * (high - low - farthest))
+    known: Any = plain
+    # What is known by draws alone, as a pool of very many cells is, stays as it is.
+    can_be_cut = hasattr(plain, "take") and not from_draws(plain)
+    if can_be_cut and cut.any():
+        # Of cells that may be cut off: quantiles say more, and take longer.
+        own = known.take(np.flatnonzero(cut))
+        ends, rng = [NEGLIGIBLE, 1.0 - NEGLIGIBLE], np.random.default_rng(0)
+        with np.errstate(over="ignore"):
+            first, last = own.quantiles(of_mean, ends, 0, rng).T
+            most = own.quantiles(of_variance, ends[1:], 0, rng)[:, 0]
+        nearest = np.minimum(first - low, high - last)
+        is_cut = (nearest < 0.0) | (most > nearest * (high - low - nearest))
+        for name, each in limits.items():
+            is_cut |= _impossible(own, name, each)
+        cut[cut] = is_cut
+    cells = np.flatnonzero(cut)
+    if not cells.size or not can_be_cut:
+        return WithinLimits(plain=plain, limits=limits, inner=None, cut=np.zeros_like(cut))
+    step = max(1, _NUMBERS // _DRAWN)
+    parts = [
+        _drawn_within(known.take(cells[start : start + step]), mean_limits)
+        for start in range(0, len(cells), step)
+    ]
+    drawn = [np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)]
+    return WithinLimits(
+        plain=plain,
+        limits=limits,
+        inner=DrawnWithin(dict(zip(plain.parameters, drawn, strict=True))),
+        cut=cut,
+    )
+
+
+def _drawn_within(own: Distribution, mean_limits: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Draws within the region, (draws, n_cells) of the mean and of the variance."""
+    low, high = mean_limits
+    # Always the same draws: what is asked of a posterior twice is answered alike.
+    rng = np.random.default_rng(0)
+    cells = len(own.mean(own.parameters[0]))
+    means: list[list[Floats]] = [[] for _ in range(cells)]
+    variances: list[list[Floats]] = [[] for _ in range(cells)]
+    for _ in range(_MOST_ROUNDS):
+        mean, variance = own.sample(_DRAWN, rng).values()
+        inside = (mean >= low) & (mean <= high) & (variance <= (high - mean) * (mean - low))
+        for cell in range(cells):
+            means[cell].append(mean[inside[:, cell], cell])
+            variances[cell].append(variance[inside[:, cell], cell])
+        if min(sum(map(len, parts)) for parts in means) >= _FEWEST:
+            break
+    found = np.empty((2, _KEPT, cells))
+    for cell in range(cells):
+        first, second = np.concatenate(means[cell]), np.concatenate(variances[cell])
+        if len(first) < _FEWEST:
+            # Prior and released values contradict each other: the nearest that bounded records can have.
+            first = np.clip(mean[:, cell], low, high)
+            second = np.minimum(variance[:, cell], (high - first) * (first - low))
+        found[:, :, cell] = np.resize(first, _KEPT), np.resize(second, _KEPT)
+    return found[0], found[1]

@@ -1,0 +1,288 @@
+r"""Likelihoods behind noisy first and second moments: N summed, means and scatter latent.
+
+In half ranges about the middle of the bounds, N normal rows of d columns have mean m and mean scatter
+:math:`E = L L^T`. With :math:`\Sigma = C C^T` the distribution of
+
+.. math:: g = C^{-1} (m - \mu), \qquad X = C^{-1} L
+
+given N does not depend on the parameters (Bartlett 1933): :math:`g_i` and :math:`X_{ij}`, j < i, are normal
+with variance 1 / N, and :math:`N X_{ii}^2` is chi-squared with N - i degrees of freedom, i = 1..d. Given m
+and E each released component is a multiple of N plus its noise, so N is summed, not sampled:
+
+.. math:: p(y, g, X \mid \theta) = \sum_N \pi(N)\, p(g, X \mid N) \prod_j e^{-|y_j - N c_j(m, E)| / b}.
+
+g and the logarithms and other entries of X are affine in standard normal numbers u, by a shift that
+interpolates between the parameters and the released values according to which of them says more: any such
+map is exact, and this one leaves u about standard normal given the parameters. What is returned is the log of
+:math:`p(y, u \mid \theta) / \phi(u)`, whose mean over u is the likelihood.
+
+In one column N may be 0 or 1, where m and E, or E, do not exist: there u stays standard normal, and the
+components do not depend on it.
+
+References
+----------
+Bartlett. On the theory of statistical regression. Proc. Royal Society of Edinburgh 53, 1933.
+Carlin, Chib. Bayesian model choice via Markov chain Monte Carlo methods. JRSS B 57, 1995.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import logsumexp, ndtr
+from scipy.special import gammaln, multigammaln
+
+from suffice.pipeline.math.distributions import spread_density
+from suffice.pipeline.math.distributions.scaling import Scaling
+from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
+from suffice.pipeline.math.engines.jax.moment_noise import Observed
+from suffice.pipeline.terms.statistics.moment_columns import lattice_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
+
+
+class Coordinates:
+    """Latent standard normal numbers (n_cells, n_latent), taken one group after the other.
+
+    ``log_weight`` (n_cells,) gathers what their maps stretch, over their own density.
+    """
+
+    def __init__(self, latent: Any) -> None:
+        self._latent = latent
+        self._taken = 0
+        self.log_weight: Any = jnp.zeros(latent.shape[0])
+
+    def take(self, centre: Any, noise: Any, sampling: Any) -> Any:
+        """Return numbers (n_cells, k) that noise holds near a centre, and sampling near 0: both sds."""
+        count = centre.shape[1]
+        u = self._latent[:, self._taken : self._taken + count]
+        self._taken += count
+        sd = jnp.broadcast_to(noise * sampling / jnp.hypot(noise, sampling), u.shape)
+        self.log_weight += jnp.sum(jnp.log(sd) + (u**2 + math.log(2.0 * math.pi)) / 2.0, axis=1)
+        return centre * (sd / noise) ** 2 + sd * u
+
+    def log_scales(self, count: int) -> Any:
+        """Return logs of latent scales, (n_cells, count), by the density of ``spread_density.py``."""
+        u = self._latent[:, self._taken : self._taken + count]
+        self._taken += count
+        log_scale = spread_density.RANGE * (ndtr(u) - 1.0)
+        self.log_weight += jnp.sum(
+            jnp.log(spread_density.RANGE * spread_density.density(log_scale, jnp.exp)), axis=1
+        )
+        return log_scale
+
+
+_NOWHERE = 1e9
+"""The noise of what no released value tells."""
+
+
+def one_column(statistic: NoisyStatistic, noisy: NoisyMoments, mean: Any, variance: Any, latent: Any) -> Any:
+    """Return the log weight (n_cells,) of latent numbers, of one column with this mean and variance."""
+    bounds = statistic.plan.parameters
+    lower, upper = float(bounds.lower or 0), float(bounds.upper or 0)
+    cells, half_range = len(statistic.values), (upper - lower) / 2.0
+    mean, variance = (jnp.broadcast_to(value, (cells,)) for value in (mean, variance))
+    centred = (mean[:, None] - (lower + upper) / 2.0) / half_range
+    root = jnp.sqrt(variance)[:, None, None] / half_range
+    return _rows_of(Observed.of_one_column(statistic, noisy), centred, root, latent)
+
+
+def columns(statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, Any], latent: Any) -> Any:
+    """Return the log weight (n_cells,) of latent numbers, given means and a covariance of all columns."""
+    lattices = [lattice_of(column, linear=True) for column in statistic.plan.parameters.columns]
+    centre, half_range = (np.array([float(part) for part in parts]) for parts in zip(*lattices, strict=True))
+    shape = (len(statistic.values), len(lattices))
+    mean = jnp.broadcast_to(parameters["mean"], shape)
+    covariance = jnp.broadcast_to(parameters["covariance"], (*shape, shape[1]))
+    root = jnp.linalg.cholesky(covariance) / half_range[:, None]
+    return _rows_of(Observed.of_columns(statistic, prior), (mean - centre) / half_range, root, latent)
+
+
+def regression(
+    statistic: NoisyStatistic,
+    prior: NPrior,
+    predictors: SpreadNormalInverseWishart,
+    parameters: Mapping[str, Any],
+    latent: Any,
+) -> Any:
+    """Return the log weight (n_cells,) of latent numbers, given the parameters of the last column.
+
+    The predictors' rows are normal; their mean and covariance have a prior and are integrated out, as in the
+    posterior.
+    """
+    observed = Observed.of_columns(statistic, prior)
+    constants = statistic.plan.parameters
+    scaling, cells, last = Scaling.of(constants), len(statistic.values), observed.size - 1
+    beta = jnp.broadcast_to(parameters["coefficient"], (cells, last))
+    if observed.linear:
+        intercept = jnp.broadcast_to(parameters["intercept"], (cells,))
+        beta = jnp.concatenate([beta, intercept[:, None]], axis=1)
+    beta = (beta - scaling.shift) @ np.linalg.inv(scaling.matrix).T
+    sd = jnp.sqrt(jnp.broadcast_to(parameters["variance"], (cells,)))[:, None] / scaling.outcome
+    coordinates = Coordinates(latent)
+    mean_x, root_x, log_distribution = _predictors(statistic, observed, predictors, coordinates)
+    noise = observed.spread_noise
+    mean_y = jnp.zeros((cells, 0))
+    if observed.linear:
+        fitted = beta[:, -1:] + jnp.sum(beta[:, :last] * mean_x, axis=1, keepdims=True)
+        g = coordinates.take(
+            (observed.mean[:, last:] - fitted) / sd, observed.mean_noise[:, last:] / sd, observed.rows**-0.5
+        )
+        mean_y = fitted + sd * g
+        log_distribution += _log_normal(observed.n, g)
+    fitted = jnp.einsum("cj,cjk->ck", beta[:, :last], root_x)
+    below = coordinates.take(
+        (observed.root[:, last, :last] - fitted) / sd,
+        noise[:, last, :last] / (jnp.einsum("cii->ci", root_x) * sd),
+        observed.rows**-0.5,
+    )
+    log_x = coordinates.take(
+        jnp.log(observed.root[:, last, last:] / sd),
+        noise[:, last, last:] / (2.0 * sd**2),
+        (2.0 * observed.rows) ** -0.5,
+    )
+    log_distribution += _log_normal(observed.n, below)
+    log_distribution += _log_chi(observed.n, observed.free - last, log_x)
+    row = jnp.concatenate([fitted + sd * below, sd * jnp.exp(log_x)], axis=1)
+    root = jnp.concatenate([jnp.pad(root_x, ((0, 0), (0, 0), (0, 1))), row[:, None, :]], axis=1)
+    mean = jnp.concatenate([mean_x, mean_y], axis=1) if observed.linear else jnp.zeros((cells, observed.size))
+    return _summed(observed, log_distribution + observed.log_noise(mean, root), coordinates)
+
+
+def _rows_of(observed: Observed, mean: Any, root: Any, latent: Any) -> Any:
+    """Log weight of latent numbers, of normal rows with this mean (n_cells, d) and root of the covariance."""
+    size, coordinates = observed.size, Coordinates(latent)
+    scale = jnp.einsum("cii->ci", root)
+    away = solve_triangular(root, (observed.mean - mean)[:, :, None], lower=True)[:, :, 0]
+    g = coordinates.take(away, observed.mean_noise / scale, observed.rows**-0.5)
+    weight_of_mean = coordinates.log_weight[:, None]
+    nearest = solve_triangular(root, observed.root, lower=True)
+    noise = observed.spread_noise / (scale[:, :, None] * scale[:, None, :])
+    rows, columns = np.tril_indices(size, -1)
+    log_diagonal = coordinates.take(
+        jnp.log(jnp.einsum("cii->ci", nearest)),
+        jnp.einsum("cii->ci", noise) / 2.0,
+        (2.0 * observed.rows) ** -0.5,
+    )
+    below = coordinates.take(nearest[:, rows, columns], noise[:, rows, columns], observed.rows**-0.5)
+    n = np.maximum(observed.n, 2.0)
+    of_spread = _log_normal(n, below)
+    for column in range(size):
+        of_spread += _log_chi(n, observed.free - column, log_diagonal[:, column, None])
+    # Where there is no scatter, or no mean, their numbers stay standard normal.
+    of_mean = jnp.where(observed.n < 1.0, -weight_of_mean, _log_normal(np.maximum(observed.n, 1.0), g))
+    weight_of_spread = coordinates.log_weight[:, None] - weight_of_mean
+    log_distribution = of_mean + jnp.where(observed.n < 2.0, -weight_of_spread, of_spread)
+    factor = _lower(log_diagonal, below)
+    moved = mean + jnp.einsum("cij,cj->ci", root, g)
+    return _summed(observed, log_distribution + observed.log_noise(moved, root @ factor), coordinates)
+
+
+def _predictors(
+    statistic: NoisyStatistic, observed: Observed, given: SpreadNormalInverseWishart, coordinates: Coordinates
+) -> tuple[Any, Any, Any]:
+    r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
+
+    With latent scales :math:`\Psi = \operatorname{diag}(v)`, :math:`a = (\nu + N) / 2`,
+    :math:`B = E + \Psi / N` and w as in ``spread_evidence.py`` it is
+
+    .. math:: \frac{\Gamma_p(a)}{\Gamma_p((N - 1) / 2)} \frac{w^{a - 1} e^{-w}}{\Gamma(a)}
+              N^{-p \nu / 2} |\Psi|^{\nu / 2} |E|^{-(\nu + p + 1) / 2}
+              |I + E^{-1} \Psi / N|^{1/2 - a} |B + 2 w H|^{-1/2} e^{-w (m - \mu)^T (B + 2 w H)^{-1} (m - \mu)}
+
+    up to a constant; without means :math:`|I + E^{-1} \Psi / N|^{-a}` ends it, and :math:`\Gamma_p(N / 2)`
+    replaces its own.
+    """
+    p = observed.size - 1
+    lattices = [
+        lattice_of(column, linear=observed.linear) for column in statistic.plan.parameters.columns[:-1]
+    ]
+    centre, half_range = (np.array([float(part) for part in parts]) for parts in zip(*lattices, strict=True))
+    prior_loc, prior_half_range = given.of(p)
+    loc, unit = (prior_loc - centre) / half_range, prior_half_range / half_range
+    df = freedom(p)
+    at = observed.root[:, :p, :p]
+    scale = np.einsum("cii->ci", at)
+    noise = observed.spread_noise[:, :p, :p] / (scale[:, :, None] * scale[:, None, :])
+    rows, triangle = np.tril_indices(p, -1)
+    mean, near = observed.mean[:, :p], np.zeros((len(observed.n), p))
+    if observed.linear:
+        mean = mean + coordinates.take(near, observed.mean_noise[:, :p], 1.0)
+    log_diagonal = coordinates.take(near, np.einsum("cii->ci", noise) / 2.0, 1.0)
+    below = coordinates.take(np.zeros((len(mean), len(rows))), noise[:, rows, triangle], 1.0)
+    root = at @ _lower(log_diagonal, below)
+    # From E to L, and to the logarithms of the diagonal of what multiplies the fixed root.
+    powers = p - np.arange(p)
+    logs = jnp.log(jnp.einsum("cii->ci", root))
+    jacobian = logs @ powers + jnp.sum(log_diagonal, axis=1)
+    log_v = coordinates.log_scales(p)
+    psi = jnp.exp(log_v) * unit**2
+    n = observed.n
+    half = (df + n) / 2.0
+    inverse = solve_triangular(root, jnp.broadcast_to(jnp.eye(p), root.shape), lower=True)
+    spread = jnp.einsum("cij,cj,ckj->cik", inverse, psi, inverse)
+    inner = _log_determinant(spread[:, None] / n[:, :, None, None] + jnp.eye(p))
+    log_distribution = multigammaln(half, p) - multigammaln(observed.free / 2.0, p)
+    log_distribution = log_distribution - p * df / 2.0 * np.log(n) - half * inner
+    if observed.linear:
+        log_ratio = coordinates.take(np.zeros((len(n), 1)), _NOWHERE, (2.0 / (df + observed.rows)) ** 0.5)
+        weight = half * jnp.exp(log_ratio)
+        whole = root @ jnp.swapaxes(root, 1, 2)
+        added = psi[:, None] / n[:, :, None] + weight[:, :, None] * unit**2 / 2.0
+        whole = whole[:, None] + added[..., None] * jnp.eye(p)
+        away = jnp.broadcast_to((mean - loc)[:, None], added.shape)
+        distance = jnp.sum(away * jnp.linalg.solve(whole, away[..., None])[..., 0], axis=-1)
+        log_distribution += (inner - _log_determinant(whole)) / 2.0 - weight * distance
+        log_distribution += half * (np.log(half) + log_ratio) - weight - gammaln(half)
+    total = jacobian + df / 2.0 * jnp.sum(log_v, axis=1) - (df + p + 1.0) * jnp.sum(logs, axis=1)
+    return mean, root, log_distribution + total[:, None]
+
+
+def _log_determinant(matrix: Any) -> Any:
+    """Log determinant of positive definite matrices (..., p, p), one pivot after the other."""
+    total = jnp.zeros(matrix.shape[:-2])
+    while matrix.shape[-1]:
+        pivot, column = matrix[..., 0, 0], matrix[..., 1:, 0]
+        total += jnp.log(pivot)
+        outer = column[..., :, None] * column[..., None, :] / pivot[..., None, None]
+        matrix = matrix[..., 1:, 1:] - outer
+    return total
+
+
+def _lower(log_diagonal: Any, below: Any) -> Any:
+    """Lower triangles (n_cells, d, d) from the logs of their diagonals and the entries below, by rows."""
+    size = log_diagonal.shape[1]
+    rows, columns = np.tril_indices(size, -1)
+    diagonal = np.arange(size)
+    empty = jnp.zeros((log_diagonal.shape[0], size, size))
+    return empty.at[:, diagonal, diagonal].set(jnp.exp(log_diagonal)).at[:, rows, columns].set(below)
+
+
+def _log_normal(n: Floats, values: Any) -> Any:
+    """Log density of values (n_cells, k) that are normal with variance 1 / N, (n_cells, n_numbers)."""
+    count = values.shape[1]
+    squares = jnp.sum(values**2, axis=1, keepdims=True)
+    return (count * np.log(n / (2.0 * np.pi)) - n * squares) / 2.0
+
+
+def _log_chi(n: Floats, free: Floats, log_x: Any) -> Any:
+    """Log density of log x where N x^2 is chi-squared: written so that nothing cancels at any N."""
+    ratio = 2.0 * log_x + np.log(n / free)
+    half = free / 2.0
+    constant = math.log(2.0) + half * np.log(half) - half - gammaln(half)
+    return constant + half * (ratio - jnp.expm1(ratio))
+
+
+def _summed(observed: Observed, log_weight: Any, coordinates: Coordinates) -> Any:
+    return logsumexp(log_weight + observed.log_pi, axis=1) + coordinates.log_weight

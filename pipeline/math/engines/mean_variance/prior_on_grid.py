@@ -1,0 +1,298 @@
+r"""A prior on the grid of means in half ranges h about the centre c and of log variances.
+
+.. math:: \log f(x, \lambda) = \log p(\mu, v) + \lambda, \qquad \mu = c + h x, \quad v = h^2 e^\lambda
+
+where the prior is of the standard deviation, :math:`\sqrt v` takes the place of v and half of the last term
+is left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.line import Line
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.engines.mean_variance.conjugates_on_grid import ConjugatesOnGrid
+from suffice.pipeline.math.engines.mean_variance.panels import (
+    PANELS,
+    Panels,
+    around,
+    finest,
+    node_weights,
+    positions,
+)
+from suffice.pipeline.math.priors.density import LEAST, DensityOnLine
+from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.math.priors.mixtures import Mixture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from suffice.typing import Floats
+
+
+AnyJointPrior: TypeAlias = Independent | JointDensity | NormalInverseGamma | Mixture
+
+_LARGEST_MEAN = 1e75
+_FARTHEST = 200.0
+_LEFT_OUT = 15.0
+"""Nats by which the mass beyond the ends of the grid must be below all of it."""
+_NEARLY_NOTHING = 40.0
+_FALL = 4.0
+_SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.5), np.exp2(np.arange(3.0, 250.0))])
+_STEPS = 67
+_OCTAVES = np.concatenate([-np.exp2(np.arange(60.0, -3.0, -1.0)), [0.0], np.exp2(np.arange(-2.0, 61.0))])
+_LIMITS = np.array([[-_LARGEST_MEAN, _LARGEST_MEAN], [-_FARTHEST, _FARTHEST]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DensityOnGrid:
+    """A proper prior on the grid; made by ``DensityOnGrid.of``.
+
+    Attributes
+    ----------
+    prior : Independent, JointDensity, NormalInverseGamma or Mixture
+    log_density : callable
+        Positions (n, p) and (n, q) -> log densities (n, p, q), but for a constant.
+    first, last : (float, float)
+        Ends of the support, as far as the grid goes.
+    is_open : ((bool, bool), (bool, bool))
+        Whether means, and log variances, have no lower and no upper end.
+    edges : (ndarray, ndarray)
+        Positions along both sides between which the density is smooth, or negligible.
+    centre, width : (float, float)
+        Medians, and interquartile ranges over that of the standard normal.
+    lowest : float
+        Log variance that only ``LEAST`` of the prior is below.
+    """
+
+    prior: AnyJointPrior
+    log_density: Callable[[Floats, Floats], Floats] = field(repr=False)
+    first: tuple[float, float]
+    last: tuple[float, float]
+    is_open: tuple[tuple[bool, bool], tuple[bool, bool]]
+    edges: tuple[Floats, Floats]
+    centre: tuple[float, float]
+    width: tuple[float, float]
+    lowest: float
+
+    @classmethod
+    def of(cls, prior: AnyJointPrior, centre: float, half_range: float) -> Self:
+        """Check that a prior is proper and find where it is.
+
+        Raises
+        ------
+        PriorError
+            Where its support leaves the parameters', or its integral is zero or does not converge.
+        """
+        if isinstance(prior, Independent):
+            return cls._of_two(prior, centre, half_range)
+        if isinstance(prior, JointDensity):
+            return cls._of_both(prior, centre, half_range)
+        return cls._of_conjugates(prior, centre, half_range)
+
+    @classmethod
+    def _of_two(cls, prior: Independent, centre: float, half_range: float) -> Self:
+        times = 1.0 if prior.of == "variance" else 2.0
+        log_half = math.log(half_range)
+        mean = DensityOnLine.of(prior.mean, Line.IDENTITY, centre)
+        spread = DensityOnLine.of(prior.spread, Line.LOGARITHM, 2.0 / times * log_half)
+
+        def to_log_variance(position: Any) -> Any:
+            return times * position - 2.0 * log_half
+
+        def log_density(first: Floats, second: Floats) -> Floats:
+            of_mean = mean.log_density(centre + half_range * first)
+            of_spread = spread.log_density((second + 2.0 * log_half) / times)
+            joint: Floats = of_mean[:, :, None] + of_spread[:, None, :]
+            return joint
+
+        ends = [(line.first, line.last) for line in (mean, spread)]
+        limits = [line.line.ends for line in (mean, spread)]
+        is_open = tuple(
+            (bool(own[0] == limit[0]), bool(own[1] == limit[1]))
+            for own, limit in zip(ends, limits, strict=True)
+        )
+        edges = ((_near(mean) - centre) / half_range, to_log_variance(_near(spread)))
+        return cls(
+            prior=prior,
+            log_density=log_density,
+            first=((mean.first - centre) / half_range, to_log_variance(spread.first)),
+            last=((mean.last - centre) / half_range, to_log_variance(spread.last)),
+            is_open=(is_open[0], is_open[1]),
+            edges=edges,
+            centre=((mean.centre - centre) / half_range, to_log_variance(spread.centre)),
+            width=(mean.width / half_range, times * spread.width),
+            lowest=to_log_variance(spread.lowest),
+        )
+
+    @classmethod
+    def _of_both(cls, prior: JointDensity, centre: float, half_range: float) -> Self:
+        times = 1.0 if prior.of == "variance" else 2.0
+        log_half = math.log(half_range)
+
+        def log_density(first: Floats, second: Floats) -> Floats:
+            # Rounding must not carry a position at an end out of the support.
+            mean = np.clip(centre + half_range * first, *prior.mean)
+            spread = np.clip(np.exp((second + 2.0 * log_half) / times), *prior.spread)
+            both = np.broadcast_arrays(mean[:, :, None], spread[:, None, :])
+            return prior(*both) + second[:, None, :] / times
+
+        with np.errstate(divide="ignore"):
+            log_ends = times * np.log(np.array(prior.spread)) - 2.0 * log_half
+        mean_ends = (np.array(prior.mean) - centre) / half_range
+        ends = np.clip([mean_ends, log_ends], _LIMITS[:, :1], _LIMITS[:, 1:])
+        start = (
+            _laid_out(0.0, ends[0], np.array(mean_ends)),
+            _laid_out(0.0, ends[1], log_ends, positions=_log_spread(prior.spread, times, log_half)),
+        )
+        return cls._found(prior, log_density, ends, start)
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def _of_conjugates(cls, prior: NormalInverseGamma | Mixture, centre: float, half_range: float) -> Self:
+        """A mixture of normal inverse gamma distributions, of one perhaps."""
+        parts = ConjugatesOnGrid.of(prior, centre, half_range)
+        log_variance, of_variance = (
+            np.log(parts.scale / parts.concentration),
+            1.0 / np.sqrt(parts.concentration),
+        )
+        ladders = [
+            np.concatenate([middle + width * ladder for middle, width in zip(*of, strict=True)])
+            for of, ladder in (
+                ((parts.loc, np.exp(log_variance / 2.0) / np.sqrt(parts.precision)), _OCTAVES),
+                ((log_variance, of_variance), np.concatenate([PANELS, _OCTAVES])),
+            )
+        ]
+        first, second = (
+            np.unique(np.clip(np.append(ladder, limits), *limits))
+            for ladder, limits in zip(ladders, _LIMITS, strict=True)
+        )
+        return cls._found(prior, parts.log_density, _LIMITS, (first, second))
+
+    @classmethod
+    def _found(
+        cls,
+        prior: AnyJointPrior,
+        log_density: Callable[[Floats, Floats], Floats],
+        ends: Floats,
+        start: tuple[Floats, Floats],
+    ) -> Self:
+        """Where a density is, from positions (n,) and (m,) to start at."""
+        is_open = ends == _LIMITS
+        with np.errstate(invalid="ignore"):
+            top = np.max(log_density(start[0][None], start[1][None]))
+        if top == -np.inf:
+            message = f"prior {prior}: no density was found anywhere in its support: state a narrower one"
+            raise PriorError(message)
+        panels = Panels.of(log_density, *around(log_density, start))
+        share, log_mass = panels.shares()
+        for side in (0, 1):
+            _require_proper(prior, log_density, start, side, (_LIMITS[side], is_open[side]), log_mass)
+        mass = np.einsum("ij,rij->r", node_weights(), share)
+        matters = mass > math.exp(-_NEARLY_NOTHING)
+        corners = np.concatenate([panels.left[matters], panels.right[matters]])
+        gaps = np.tile((panels.right - panels.left)[matters], (2, 1))
+        edges = [
+            finest(corners[:, side], gaps[:, side], np.min(corners[:, side]), np.max(corners[:, side]))
+            for side in (0, 1)
+        ]
+        _, *of_mean = _quantiles(panels, share, 0)
+        lowest, *of_variance = _quantiles(panels, share, 1)
+        return cls(
+            prior=prior,
+            log_density=log_density,
+            first=(float(ends[0, 0]), float(ends[1, 0])),
+            last=(float(ends[0, 1]), float(ends[1, 1])),
+            is_open=((bool(is_open[0, 0]), bool(is_open[0, 1])), (bool(is_open[1, 0]), bool(is_open[1, 1]))),
+            edges=(edges[0], edges[1]),
+            centre=(of_mean[1], of_variance[1]),
+            width=((of_mean[2] - of_mean[0]) / 1.349, (of_variance[2] - of_variance[0]) / 1.349),
+            lowest=lowest,
+        )
+
+
+def _near(line: DensityOnLine) -> Floats:
+    """The edges of a density on a line that are not far out in its tails: few where it is smooth."""
+    value = line.log_density(line.edges)
+    gap = np.diff(line.edges)
+    size = np.log(np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap)))
+    matters = value + size > np.max(value + size) - _NEARLY_NOTHING
+    beside = matters.copy()
+    beside[1:] |= matters[:-1]
+    beside[:-1] |= matters[1:]
+    position, value = line.edges[beside], value[beside]
+    kept = [0]
+    for number in range(1, len(position)):
+        is_far = position[number] - position[kept[-1]] > line.width
+        if is_far or abs(value[number] - value[kept[-1]]) > _FALL:
+            kept.append(number)
+    return np.asarray(position[kept], dtype=np.float64)
+
+
+def _laid_out(typical: float, ends: Floats, support: Floats, positions: Floats | None = None) -> Floats:
+    """Locations at which a density is searched: in octaves, and evenly over a bounded support."""
+    found = [ends, typical - _SPREAD, typical + _SPREAD]
+    if np.all(np.isfinite(support)):
+        found.append(np.linspace(ends[0], ends[1], _STEPS))
+    if positions is not None:
+        found.append(positions)
+    if ends[0] > -math.inf and abs(ends[1] - ends[0]) <= 2.0 * _FARTHEST:
+        found.append(np.arange(ends[0], ends[1], 2.0))
+    return np.unique(np.clip(np.concatenate(found), *ends))
+
+
+def _log_spread(support: tuple[float, float], times: float, log_half: float) -> Floats | None:
+    """Positions evenly over a bounded support of a variance or standard deviation."""
+    if not math.isfinite(support[1]):
+        return None
+    inner = np.linspace(*support, _STEPS)[1:-1]
+    logs: Floats = times * np.log(inner) - 2.0 * log_half
+    return logs
+
+
+def _require_proper(
+    prior: AnyJointPrior,
+    log_density: Callable[[Floats, Floats], Floats],
+    start: tuple[Floats, Floats],
+    side: int,
+    ends: tuple[Floats, NDArray[np.bool_]],
+    log_mass: float,
+) -> None:
+    """Refuse a density that has not all but vanished along an end of the grid, before its support does."""
+    across = start[1 - side]
+    gaps = np.gradient(across)
+    for end, is_open in zip(*ends, strict=True):
+        if not is_open:
+            continue
+        line = np.array([[end]])
+        value = (
+            log_density(line, across[None])[0, 0] if side == 0 else log_density(across[None], line)[0, :, 0]
+        )
+        beyond = np.logaddexp.reduce(value + np.log(gaps)) + math.log(abs(end))
+        if beyond > log_mass - _LEFT_OUT:
+            message = (
+                f"prior {prior} is improper, or cannot be told from an improper one: its integral does not "
+                "converge towards an end of its support. Give a prior that falls faster there, or a support "
+                "that ends earlier"
+            )
+            raise PriorError(message)
+
+
+def _quantiles(panels: Panels, share: Floats, side: int) -> tuple[float, ...]:
+    """The lowest place of one coordinate, and its quartiles."""
+    mass = node_weights() * share
+    position = positions(panels.left, panels.right)[side]
+    weight = np.sum(mass, axis=2 if side == 0 else 1).ravel()
+    order = np.argsort(position.ravel())
+    below = np.cumsum(weight[order])
+    found = np.interp([LEAST, 0.25, 0.5, 0.75], below / below[-1], position.ravel()[order])
+    return tuple(found.tolist())

@@ -1,0 +1,225 @@
+"""The product of a prior and of the likelihoods of disjoint data sets that share a mean and a variance.
+
+One data set is a product of one. Each has its own latent rows, its own number of them and its own noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.engines.mean_variance.likelihood import FEW
+from suffice.pipeline.math.engines.mean_variance.panels import (
+    PANELS,
+    POINTS,
+    Panels,
+    around,
+    covering,
+    highest,
+    node_weights,
+    overlaps,
+    positions,
+    thinned,
+)
+from suffice.pipeline.math.engines.mean_variance.plug_in import Exact, exists
+from suffice.pipeline.math.engines.mean_variance.surface import ROUGH, SMOOTH, Surface
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.engines.mean_variance.distribution import Exists
+    from suffice.pipeline.math.engines.mean_variance.likelihood import LatentRows
+    from suffice.pipeline.math.engines.mean_variance.panels import LogDensity
+    from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid
+    from suffice.typing import Floats
+
+
+_TOLERABLE, _TOLERABLE_CLIPPED = 1e-4, 1e-3
+"""Mass that may rest on the outermost noise; what is beyond it has far less."""
+_NEGLIGIBLE = 1e-9
+_IMPOSSIBLE = 1e-11
+"""Posterior probability below which a number of rows counts as impossible."""
+_COMPARED, _DISAGREES = 200, 0.01
+_OUTLINE = 16
+_CONTRADICTION = 250.0
+"""Nats that the likelihood of clipped records may lose where its product with the prior is highest."""
+_LEAST = -1e12
+_SOME = [0, 2, 4, 6, 8]
+
+
+class ContradictionError(Exception):
+    """A prior leaves of a likelihood of clipped records next to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The log of prior and likelihoods of one cell, but for a constant.
+
+    Attributes
+    ----------
+    prior : DensityOnGrid
+    data_sets : sequence of LatentRows
+        What the rows of each may have been.
+    """
+
+    prior: DensityOnGrid
+    data_sets: Sequence[LatentRows]
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether records are taken for clipped."""
+        return any(rows.clipped is not None for rows in self.data_sets)
+
+    def __call__(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Log densities at positions (n, p) and (n, q): (n, p, q)."""
+        product = self.log_likelihood(mean, log_variance)
+        product += self.prior.log_density(mean, log_variance)
+        return product
+
+    def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
+        """Logs of the product of likelihoods alone: (n, p, q)."""
+        first, *others = self.data_sets
+        log_likelihood: Floats = first.log_likelihood(mean, log_variance)
+        for rows in others:
+            log_likelihood += rows.log_likelihood(mean, log_variance)
+        return log_likelihood
+
+    def surface(self, left: Floats, right: Floats) -> Surface:
+        """The log likelihood wherever the product matters: on rectangles that cover those given."""
+        edges = [
+            thinned(
+                [rows.ladders[side][0][_SOME] for rows in self.data_sets],
+                float(np.min(left[:, side])),
+                float(np.max(right[:, side])),
+            )
+            for side in (0, 1)
+        ]
+        corners = [
+            np.stack([grid.ravel() for grid in np.meshgrid(*part, indexing="ij")], axis=1)
+            for part in ([edge[:-1] for edge in edges], [edge[1:] for edge in edges])
+        ]
+        coarse = covering((corners[0], corners[1]), (left, right))
+        return Surface.of(
+            self.log_likelihood, self.prior.log_density, *coarse, ROUGH if self.is_clipped else SMOOTH
+        )
+
+    def fine(self) -> tuple[Floats, Floats]:
+        """Rectangles, as the prior divides the grid, in which the product may matter."""
+        edges = [
+            thinned(
+                [
+                    self.prior.edges[side],
+                    *(ladder for rows in self.data_sets for ladder in rows.ladders[side]),
+                ],
+                self.prior.first[side],
+                self.prior.last[side],
+            )
+            for side in (0, 1)
+        ]
+        if self.is_clipped:
+            return around(*self._outlined(edges))
+        return around(self, (edges[0], edges[1]))
+
+    def _outlined(self, edges: list[Floats]) -> tuple[LogDensity, tuple[Floats, Floats]]:
+        """The product, its likelihood interpolated between few positions as it takes long to work out.
+
+        Raises
+        ------
+        ContradictionError
+        """
+        from scipy.interpolate import RegularGridInterpolator  # noqa: PLC0415 - slow to import
+
+        few = []
+        for side, edge in enumerate(edges):
+            ladders = [ladder for rows in self.data_sets for ladder in rows.ladders[side]]
+            inner = np.concatenate([edge[:: max(1, len(edge) // _OUTLINE)], edge[-1:], *ladders])
+            few.append(np.unique(np.clip(inner, edge[0], edge[-1])))
+        peak, scale = highest(self, (few[0], few[1]))
+        first, second = (
+            np.unique(np.clip(np.append(given, peak[side] + scale[side] * PANELS), given[0], given[-1]))
+            for side, given in enumerate(few)
+        )
+        value = np.maximum(self.log_likelihood(first[None], second[None])[0], _LEAST)
+        at_peak = float(self.log_likelihood(peak[:1][None], peak[1:][None])[0, 0, 0])
+        if not at_peak > np.max(value) - _CONTRADICTION:
+            raise ContradictionError
+        outline = RegularGridInterpolator((first, second), value)
+
+        def density(mean: Floats, log_variance: Floats) -> Floats:
+            both = np.broadcast_arrays(mean[:, :, None], log_variance[:, None, :])
+            found: Floats = outline(np.stack(both, axis=-1)) + self.prior.log_density(mean, log_variance)
+            return found
+
+        return density, (np.union1d(edges[0], first), np.union1d(edges[1], second))
+
+    def unresolved(self, surface: Surface) -> list[int]:
+        """Data sets of which more than next to nothing rests on the outermost noise that the grid covers."""
+        first, second, share = self._heaviest(surface)
+        tolerable = _TOLERABLE_CLIPPED if self.is_clipped else _TOLERABLE
+        found = []
+        for number, rows in enumerate(self.data_sets):
+            with np.errstate(invalid="ignore"):
+                outer = rows.outer(first, second) - rows.log_likelihood(first, second)
+            # Not a number where the data set's likelihood is 0 to all digits.
+            if not np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) < tolerable:
+                found.append(number)
+        return found
+
+    def _heaviest(self, surface: Surface) -> tuple[Floats, Floats, Floats]:
+        """Of every rectangle: the place (n, 1) of most of its mass, and that mass."""
+        first, second = positions(surface.left, surface.right)
+        value = surface(first, second) + self.prior.log_density(first, second)
+        value += np.sum(np.log(surface.right - surface.left), axis=1)[:, None, None]
+        share = (node_weights() * np.exp(value - np.max(value))).reshape(len(first), -1)
+        share /= np.sum(share)
+        kept = np.flatnonzero(np.sum(share, axis=1) > _NEGLIGIBLE)
+        most = np.argmax(share[kept], axis=1)
+        return (
+            first[kept, most // POINTS][:, None],
+            second[kept, most % POINTS][:, None],
+            np.sum(share[kept], axis=1),
+        )
+
+    def panels(self, surface: Surface, fine: tuple[Floats, Floats]) -> tuple[Panels, Exists]:
+        """Divide the grid, and tell which moments there are."""
+        found = exists(self.prior, Exact(self.prior, float(self._least_rows(surface)), 0.0, 1.0))
+        left, right = overlaps(fine, (surface.left, surface.right))
+
+        def product(first: Floats, second: Floats) -> Floats:
+            value: Floats = surface(first, second) + self.prior.log_density(first, second)
+            return value
+
+        divided = Panels.of(product, left, right)
+        # Polynomials may overshoot between the positions that they were made from: then nothing is saved.
+        if not self._agrees(divided):
+            divided = Panels.of(self, left, right)
+        return divided, found
+
+    def _agrees(self, found: Panels) -> bool:
+        """Whether the densities of rectangles are those of the product itself, in about all of the mass."""
+        share = (node_weights() * found.shares()[0]).reshape(len(found.left), -1)
+        mass = np.sum(share, axis=1)
+        kept = np.argsort(-mass)[:_COMPARED]
+        most = np.argmax(share[kept], axis=1)
+        first, second = positions(found.left[kept], found.right[kept])
+        rows = np.arange(len(kept))
+        exact = self(first[rows, most // POINTS][:, None], second[rows, most % POINTS][:, None])[:, 0, 0]
+        off = np.abs(exact - found.log_value.reshape(len(share), -1)[kept, most])
+        return bool(mass[kept] @ np.minimum(off, 1.0) < _DISAGREES)
+
+    def _least_rows(self, surface: Surface) -> int:
+        """The fewest rows, of all data sets together, that are not all but impossible."""
+        first, second, share = self._heaviest(surface)
+        # The probability of so many rows in all, given the parameters: sums of independent numbers.
+        in_all = np.zeros((FEW + 1, len(share)))
+        in_all[0] = 1.0
+        for rows in self.data_sets:
+            whole = rows.log_likelihood(first, second)
+            own = np.zeros_like(in_all)
+            for n, of_n in rows.few(first, second):
+                own[n] = np.exp(np.minimum(of_n - whole, 0.0))[:, 0, 0]
+            in_all = np.stack([np.sum(in_all[: n + 1] * own[n::-1], axis=0) for n in range(FEW + 1)])
+        possible = np.flatnonzero(np.cumsum(in_all @ share) > _IMPOSSIBLE)
+        return int(possible[0]) if len(possible) else FEW + 1

@@ -1,0 +1,310 @@
+r"""Several latent counts at once: the distribution of their sum by FFT, and moments.
+
+The tilted rows of ``noisy`` are taken as distributions of independent counts. Their sum has density P(N), by
+FFT on a grid of at most ``MAX_GRID`` points: the integers, or where these are too many, points ``step`` apart
+between which masses are split linearly. With the link l(N) = g(N) exp(theta N) the posterior of N is
+P(N) l(N). An FFT is exact to 1e-16 of its peak, so only N with P above 1e-11 of the peak are used; whoever
+calls has to look at what lies beyond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.math.engines.multinomial.count_grids import (
+    GRADED,
+    log_mean_reciprocal,
+    log_rising_on_grid,
+    on_grid,
+)
+from suffice.pipeline.math.engines.multinomial.noise_weights import NATS, CountWeights, block_step
+from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts, masses, rows_of
+from suffice.pipeline.math.priors.record_count import Reciprocal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from suffice.typing import Floats
+
+
+MAX_GRID = 2**15
+"""Points of the grid of N in one cell; beyond, neighbouring integers share a point."""
+
+TABLE_BLOCKS = 2**12
+RELIABLE = 1e-11
+UNRESOLVED = "under this prior and this noise N is too uncertain to be resolved: give a narrower --n-prior"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountSums:
+    """Tables of a batch of cells; made by ``CountSums.of``.
+
+    Attributes
+    ----------
+    counts : NoisyCounts
+        The batch.
+    weights, edges, nodes, mass
+        Tilted rows, their blocks, and each row's probabilities at quadrature nodes.
+    step : ndarray of shape (n_cells,)
+        Distance of grid points.
+    base : ndarray of shape (n_cells, n_categories)
+        The first grid point of every row.
+    tables : ndarray of shape (n_cells, n_categories, n_points)
+        The rows' probabilities on their grids.
+    transforms : ndarray, complex
+        Real FFT of the tables along the last axis, padded to ``size``.
+    size : int
+        Length of the FFT.
+    """
+
+    counts: NoisyCounts
+    weights: CountWeights
+    edges: Floats
+    nodes: Floats
+    mass: Floats
+    log_total: Floats
+    mean: Floats
+    span: Floats
+    step: Floats
+    base: Floats
+    tables: Floats
+    transforms: NDArray[np.complex128]
+    size: int
+
+    @classmethod
+    def of(cls, counts: NoisyCounts, tilt: Floats) -> Self:
+        """Build the tables of every cell at its tilt."""
+        from scipy.fft import next_fast_len, rfft  # noqa: PLC0415 - slow to import
+
+        shape = counts.shape
+        weights = rows_of(counts, tilt)
+        low, high = weights.window()
+        span = _span_of_sum(weights, low, high, shape)
+        step = block_step(span, MAX_GRID)
+        row_step = np.repeat(step, shape[1])
+        edges = weights.blocks(low, high, np.minimum(row_step, block_step(high - low + 1.0, TABLE_BLOCKS)))
+        nodes, mass, log_total = masses(weights, edges)
+        base = np.floor(low / row_step) * row_step
+        tables = on_grid(nodes, mass, base, row_step)
+        size = int(next_fast_len(int(np.max(span / step)) + shape[1] + 4, real=True))
+        size = max(size, tables.shape[1])
+        tables = tables.reshape(*shape, -1)
+        return cls(
+            counts=counts,
+            weights=weights,
+            edges=edges,
+            nodes=nodes,
+            mass=mass,
+            log_total=np.sum(log_total.reshape(shape), axis=1),
+            mean=np.sum(nodes * mass, axis=1).reshape(shape),
+            span=span,
+            step=step,
+            base=base.reshape(shape),
+            tables=tables,
+            transforms=rfft(tables, size, axis=-1),
+            size=size,
+        )
+
+    def grid(self, base: Floats, mean: Floats) -> Floats:
+        """The N (n_cells, size) that each FFT index stands for, in a sum with this base and mean.
+
+        Where the FFT is shorter than all that the tables can add up to, indices wrap around; what lies beyond
+        half a span from the mean has no mass worth naming.
+        """
+        behind = np.floor(np.maximum(mean - self.span / 2.0 - base, 0.0) / self.step)
+        index = np.arange(self.size)
+        return base[:, None] + self.step[:, None] * (behind[:, None] + (index - behind[:, None]) % self.size)
+
+    def posterior_of_n(self) -> PosteriorOfN:
+        """The posterior of N in every cell, as far as the FFT resolves it."""
+        n = self.grid(np.sum(self.base, axis=1), np.sum(self.mean, axis=1))
+        density = self.density_of(self.transforms.prod(axis=1))
+        reliable = density > RELIABLE * np.max(density, axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            log_weight = np.where(reliable, np.log(density) + self.link(n), -np.inf)
+        top = np.max(log_weight, axis=1)
+        if not np.all(np.isfinite(top)):
+            raise PriorError(UNRESOLVED)
+        weight = np.exp(log_weight - top[:, None])
+        total = np.sum(weight, axis=1)
+        cells = np.arange(len(n))
+        first = np.argmin(np.where(reliable, n, np.inf), axis=1)
+        last = np.argmax(np.where(reliable, n, -np.inf), axis=1)
+        low, high = self.counts.support.T
+        # Nothing can lie below the sum of the rows' own lower ends.
+        low = np.maximum(np.sum(self.base, axis=1), low)
+        scale = top + self.log_total
+        return PosteriorOfN(
+            n=n,
+            probability=weight / total[:, None],
+            density=density,
+            log_evidence=scale + np.log(total),
+            log_peak=scale,
+            first=n[cells, first],
+            last=n[cells, last],
+            log_first=np.where(n[cells, first] > low, log_weight[cells, first] + self.log_total, -np.inf),
+            log_last=np.where(n[cells, last] < high, log_weight[cells, last] + self.log_total, -np.inf),
+        )
+
+    def density_of(self, transform: NDArray[np.complex128]) -> Floats:
+        """Undo the transform of a sum of rows, (n_cells, size)."""
+        from scipy.fft import irfft  # noqa: PLC0415 - slow to import
+
+        density: Floats = np.maximum(irfft(transform, self.size, axis=-1), 0.0)
+        return density
+
+    def link(self, n: Floats) -> Floats:
+        """Log link at every grid point; at an end of the support a point counts by its covered share."""
+        low, high = self.counts.support.T[:, :, None]
+        tilt = self.weights.tilt[:: self.counts.shape[1], None]
+        inside = np.clip(n, low, high)
+        step = self.step[:, None]
+        covered = _hat_integral((high + 0.5 - n) / step) - _hat_integral((low - 0.5 - n) / step)
+        covered = np.where(step == 1.0, inside == n, covered)
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(covered) + self.counts.n_prior.log_prob(inside)
+        if isinstance(self.counts.n_prior, Reciprocal):
+            log_prior += log_mean_reciprocal(inside, step)
+        log_orders = log_rising_on_grid(self.counts.concentration, self.step, inside)
+        return np.asarray(log_prior - log_orders + tilt * inside, dtype=np.float64)
+
+    def moments(self, of_n: PosteriorOfN) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of every probability, (n_cells, n_categories).
+
+        Deviations are summed about reference points, so that nothing cancels even where N is 1e12.
+        """
+        from scipy.fft import irfft, rfft  # noqa: PLC0415 - slow to import
+
+        n, posterior = of_n.n, of_n.probability
+        link = np.divide(posterior, of_n.density, out=np.zeros_like(posterior), where=posterior > 0.0)
+        cells, categories = self.counts.shape
+        shape = (cells, categories)
+        mean_n = np.sum(n * posterior, axis=1)[:, None]
+        mean, sd = np.empty(shape), np.empty(shape)
+        before, after = products_of_others(self.transforms)
+        points = self.base[:, :, None] + self.step[:, None, None] * np.arange(self.tables.shape[2])
+        coarse = bool(np.any(self.step > 1.0))
+        centres = np.round(self.mean)
+
+        def moment(k: int, power: int) -> Floats:
+            """The joint moment of a count and N, about the count's centre."""
+            deviation = points[:, k] - centres[:, k, None]
+            table = (
+                self._moment_table(k, centres[:, k], power)
+                if coarse
+                else deviation**power * self.tables[:, k]
+            )
+            others = before[k] * after[k]
+            found: Floats = irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link
+            return found
+
+        if coarse:
+            n = self._mean_sums(n, posterior, lambda k: moment(k, 1) + centres[:, k, None] * posterior)
+        total = self.counts.total_concentration + n
+        for k in range(categories):
+            first, second = moment(k, 1), moment(k, 2)
+            concentration, centre = self.counts.concentration[k], centres[:, k]
+            reference = (concentration + centre) / (self.counts.total_concentration + mean_n[:, 0])
+            shift = n - mean_n
+            r = reference[:, None]
+            offset = (first - r * shift * posterior) / total
+            square = (second - 2.0 * r * shift * first + (r * shift) ** 2 * posterior) / total**2
+            mean_offset = np.sum(offset, axis=1)
+            between = np.sum(square, axis=1) - mean_offset**2
+            within = (r * (1.0 - r) * posterior + (1.0 - 2.0 * r) * offset - square) / (total + 1.0)
+            mean[:, k] = reference + mean_offset
+            sd[:, k] = np.sqrt(np.maximum(between, 0.0) + np.maximum(np.sum(within, axis=1), 0.0))
+        return mean, sd
+
+    def _mean_sums(self, n: Floats, posterior: Floats, first: Callable[[int], Floats]) -> Floats:
+        """Mean sums at grid points: the points themselves, but for the first few, where counts begin at 0."""
+        near = (n < np.sum(self.base, axis=1)[:, None] + GRADED * self.step[:, None]) & (posterior > 0.0)
+        near &= self.step[:, None] > 1.0
+        if not np.any(near):
+            return n
+        total = np.zeros_like(n)
+        for k in range(self.tables.shape[1]):
+            total += first(k)
+        return np.divide(np.maximum(total, 0.0), posterior, out=n.copy(), where=near)
+
+    def _moment_table(self, k: int, centre: Floats, power: int) -> Floats:
+        """The rows' moments about a centre, split between grid points like their masses."""
+        rows = np.arange(len(centre)) * self.counts.shape[1] + k
+        moment = (self.nodes[rows] - centre[:, None]) ** power * self.mass[rows]
+        table = on_grid(self.nodes[rows], moment, self.base[:, k], self.step)
+        return np.pad(table, ((0, 0), (0, max(0, self.tables.shape[2] - table.shape[1]))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosteriorOfN:
+    """The posterior of N in a batch of cells, and how it ends where the FFT stops to resolve it.
+
+    Attributes
+    ----------
+    n, probability, density : ndarray of shape (n_cells, size)
+        Grid points, posterior probabilities, and the density of the rows' sum.
+    log_evidence, log_peak : ndarray of shape (n_cells,)
+        Log of the sum and of the maximum of the joint weight W, as a function of N.
+    first, last, log_first, log_last : ndarray of shape (n_cells,)
+        The ends of what is resolved and log W there; minus infinity where nothing lies beyond.
+    """
+
+    n: Floats
+    probability: Floats
+    density: Floats
+    log_evidence: Floats
+    log_peak: Floats
+    first: Floats
+    last: Floats
+    log_first: Floats
+    log_last: Floats
+
+    def mass_below(self, n: Floats) -> Floats:
+        """Posterior probabilities (n_cells,) of less than n."""
+        mass: Floats = np.sum(np.where(self.n < n[:, None], self.probability, 0.0), axis=1)
+        return mass
+
+    def median(self) -> Floats:
+        """The posterior median of N, (n_cells,)."""
+        order = np.argsort(self.n, axis=1)
+        cumulative = np.cumsum(np.take_along_axis(self.probability, order, axis=1), axis=1)
+        middle = np.argmax(cumulative >= 0.5, axis=1)[:, None]
+        median: Floats = np.take_along_axis(np.take_along_axis(self.n, order, axis=1), middle, axis=1)[:, 0]
+        return median
+
+
+def _span_of_sum(weights: CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]) -> Floats:
+    """How far the sum of the rows spreads: all of them, or Bernstein's bound where that is less."""
+    edges = weights.blocks(low, high, block_step(high - low + 1.0, 96))
+    nodes, mass, _ = masses(weights, edges)
+    mean = np.sum(nodes * mass, axis=1, keepdims=True)
+    variance = np.sum((nodes - mean) ** 2 * mass, axis=1).reshape(shape)
+    width = (high - low + 1.0).reshape(shape)
+    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * NATS * np.sum(variance, axis=1)))
+    span: Floats = np.minimum(np.sum(width, axis=1), bernstein)
+    return span
+
+
+def _hat_integral(x: Floats) -> Floats:
+    """Integral of the triangle on -1..1 up to x."""
+    inside = np.clip(x, -1.0, 1.0)
+    return np.where(inside < 0.0, (1.0 + inside) ** 2 / 2.0, 1.0 - (1.0 - inside) ** 2 / 2.0)
+
+
+def products_of_others(
+    transforms: NDArray[np.complex128],
+) -> tuple[list[NDArray[np.complex128]], list[NDArray[np.complex128]]]:
+    """For every row, the products of the transforms before it and of those after it."""
+    categories = transforms.shape[1]
+    before = [np.ones_like(transforms[:, 0])]
+    after = [np.ones_like(transforms[:, 0])]
+    for k in range(categories - 1):
+        before.append(before[-1] * transforms[:, k])
+        after.insert(0, after[0] * transforms[:, categories - 1 - k])
+    return before, after

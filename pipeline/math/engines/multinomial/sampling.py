@@ -1,0 +1,208 @@
+r"""Independent draws of several latent counts, exact where the grid of their sum is the integers.
+
+Counts are proposed from the tilted rows (all of them, or all but one where N is known) and accepted with the
+link, up to a cap. Under the cap that is quick, and exact on every grid; what the posterior has above it is
+drawn by its own distribution: N from the grid, then one count after the other, each given N and those before
+it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.engines.multinomial.block_draws import count_sampler
+from suffice.pipeline.math.engines.multinomial.convolution import RELIABLE, CountSums
+from suffice.pipeline.math.engines.multinomial.noise_weights import take_rows
+from suffice.pipeline.math.engines.multinomial.noisy_counts import log_factor_of_n
+from suffice.pipeline.math.priors.record_count import Fixed
+
+if TYPE_CHECKING:
+    from suffice.typing import Floats, Rows
+
+
+_SLOTS = 2**21
+CAPS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 20.0, 27.0, 36.0, 48.0])
+"""Nats below the highest link at which proposals may be capped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """How a batch is drawn: the free counts from their rows, N above a cap from its own distribution.
+
+    Attributes
+    ----------
+    free : ndarray of shape (n_cells, n_free), int64
+        Categories that are proposed: all, or all but the closing one where N is known.
+    closing : ndarray of shape (n_cells,), int64
+        The category that a known N leaves the rest to.
+    cost : ndarray of shape (n_cells,), float64
+        About how many proposals a draw takes.
+    cap, share_above : ndarray of shape (n_cells,), float64
+        The cap of the log link, and the posterior probability above it.
+    base, n, excess
+        The free counts' least sum, and the distribution above the cap on the grid of their sum.
+    """
+
+    free: Rows
+    closing: Rows
+    cost: Floats
+    cap: Floats
+    share_above: Floats
+    base: Floats
+    n: Floats
+    excess: Floats
+
+
+def sample(sums: CountSums, cells: Rows, rng: np.random.Generator) -> Floats:
+    """One vector of counts for every entry of cells, (n_categories, n_slots)."""
+    known_n = isinstance(sums.counts.n_prior, Fixed)
+    plan = proposal_of(sums)
+    free, closing = plan.free, plan.closing
+    result = np.empty((sums.mean.shape[1], len(cells)))
+    above = rng.random(len(cells)) < plan.share_above[cells]
+    pending = np.flatnonzero(~above)
+    sampler = count_sampler(sums.weights, sums.edges)
+    categories = sums.mean.shape[1]
+    while pending.size:
+        cell = cells[pending]
+        drawn = np.zeros((categories, len(pending)))
+        slots = np.arange(len(pending))
+        for position in range(free.shape[1]):
+            category = free[cell, position]
+            drawn[category, slots] = sampler.sample(cell * categories + category, rng)
+        total = np.sum(drawn, axis=0)
+        link = np.minimum(_exact_link(sums, cell, total, closing), plan.cap[cell]) - plan.cap[cell]
+        accepted = np.log1p(-rng.random(len(pending))) < link
+        result[:, pending[accepted]] = drawn[:, accepted]
+        pending = pending[~accepted]
+    slots = np.flatnonzero(above)
+    if slots.size:
+        result[:, slots] = _one_after_the_other(sums, cells[slots], free, plan, rng).T
+    if known_n:
+        n = float(sums.counts.n_prior.support[0])
+        slots = np.arange(len(cells))
+        last = closing[cells]
+        result[last, slots] = 0.0
+        result[last, slots] = np.maximum(n - np.sum(result, axis=0), 0.0)
+    return result
+
+
+def _exact_link(sums: CountSums, cells: Rows, total: Floats, closing: Rows) -> Floats:
+    """Log link of sums of the free counts: the factor of N, or the weight of the count that is left."""
+    if not isinstance(sums.counts.n_prior, Fixed):
+        low, high = sums.counts.support[cells].T
+        inside = np.clip(total, low, high)
+        link = log_factor_of_n(sums.counts, inside) + sums.weights.tilt[cells * sums.mean.shape[1]] * inside
+        return np.where(inside == total, link, -np.inf)
+    rows = take_rows(sums.weights, cells * sums.mean.shape[1] + closing[cells])
+    rest = rows.n - total
+    link = rows.log_weight(np.clip(rest, 0.0, rows.n)[:, None])[:, 0]
+    return np.where(rest >= 0.0, link, -np.inf)
+
+
+def proposal_of(sums: CountSums) -> Proposal:
+    """Choose which counts to propose, the cap under which that is quick, and how N is drawn above it."""
+    cells = np.arange(len(sums.mean))
+    order = np.argsort(sums.mean, axis=1)
+    closing = order[:, -1]
+    free = order[:, :-1] if isinstance(sums.counts.n_prior, Fixed) else order
+    transform = np.ones_like(sums.transforms[:, 0])
+    for position in range(free.shape[1]):
+        transform = transform * sums.transforms[cells, free[:, position]]
+    base = np.sum(np.take_along_axis(sums.base, free, axis=1), axis=1)
+    mean = np.sum(np.take_along_axis(sums.mean, free, axis=1), axis=1)
+    n = sums.grid(base, mean)
+    density = sums.density_of(transform)
+    density /= np.sum(density, axis=1, keepdims=True)
+    reliable = density > RELIABLE * np.max(density, axis=1, keepdims=True)
+    if isinstance(sums.counts.n_prior, Fixed):
+        repeated = np.repeat(cells, sums.size)
+        link = _exact_link(sums, repeated, n.ravel(), closing).reshape(n.shape)
+    else:
+        link = sums.link(n)
+    link = np.where(reliable, link, -np.inf)
+    top = np.max(link, axis=1)
+    relative = np.exp(link - top[:, None])
+    everything = np.sum(density * relative, axis=1)
+    best = np.full(len(cells), np.inf)
+    depth, share = np.zeros(len(cells)), np.zeros(len(cells))
+    for nats in CAPS:
+        cap = np.exp(-nats)
+        below = np.sum(density * np.minimum(relative, cap), axis=1)
+        above = np.maximum(1.0 - below / everything, 0.0) if nats else np.zeros(len(cells))
+        # Running through a table and the distribution of N takes about as long as this many proposals.
+        cost = (1.0 - above) * cap / below + above * (sums.tables.shape[2] + sums.size) / 8.0
+        better = cost < best
+        best = np.where(better, cost, best)
+        depth, share = np.where(better, nats, depth), np.where(better, above, share)
+    excess = density * np.maximum(relative - np.exp(-depth)[:, None], 0.0)
+    return Proposal(
+        free=free,
+        closing=closing,
+        cost=best,
+        cap=top - depth,
+        share_above=share,
+        base=base,
+        n=n,
+        excess=excess,
+    )
+
+
+def _one_after_the_other(
+    sums: CountSums, cells: Rows, free: Rows, plan: Proposal, rng: np.random.Generator
+) -> Floats:
+    """Draw N from its distribution above the cap, then every free count given those before it and N."""
+    from scipy.fft import irfft  # noqa: PLC0415 - slow to import
+
+    used, local = np.unique(cells, return_inverse=True)
+    suffix = np.ones_like(sums.transforms[used, 0])
+    suffixes: list[Floats] = []
+    for position in range(free.shape[1] - 1, 0, -1):
+        suffix = suffix * sums.transforms[used, free[used, position]]
+        tail = irfft(suffix, sums.size, axis=-1)
+        tail[tail < 1e-15 * np.max(tail, axis=1, keepdims=True)] = 0.0
+        suffixes.insert(0, tail)
+    points = sums.tables.shape[2]
+    index = np.arange(points)
+    result = np.zeros((len(cells), sums.mean.shape[1]))
+    for start in range(0, len(cells), max(1, _SLOTS // max(points, sums.size))):
+        part = slice(start, start + max(1, _SLOTS // max(points, sums.size)))
+        cell, row = cells[part], local[part]
+        slots = np.arange(len(cell))
+        chosen = _choose(plan.excess[cell], rng)
+        left = np.rint((plan.n[cell, chosen] - plan.base[cell]) / sums.step[cell]).astype(np.int64)
+        for position in range(free.shape[1]):
+            category = free[cell, position]
+            table = sums.tables[cell, category]
+            if position < len(suffixes):
+                rest = left[:, None] - index
+                tail = suffixes[position][row[:, None], rest % sums.size]
+                taken = _choose(np.where(rest >= 0, table * tail, 0.0), rng)
+            else:
+                taken = np.clip(left, 0, points - 1)
+            left = left - taken
+            result[start + slots, category] = _count_at(sums, cell, category, taken, rng)
+    return result
+
+
+def _count_at(sums: CountSums, cells: Rows, category: Rows, index: Rows, rng: np.random.Generator) -> Floats:
+    """A count near a grid point: on the integers the point itself, else a node by its share in it."""
+    point = sums.base[cells, category] + sums.step[cells] * index
+    if np.all(sums.step == 1.0):
+        return point
+    rows = cells * sums.mean.shape[1] + category
+    near = 1.0 - np.abs(sums.nodes[rows] - point[:, None]) / sums.step[cells, None]
+    share = sums.mass[rows] * np.maximum(near, 0.0)
+    counts: Floats = np.rint(sums.nodes[rows, _choose(share, rng)])
+    return counts
+
+
+def _choose(weights: Floats, rng: np.random.Generator) -> Rows:
+    """One index a row (n_rows, n), with probability in proportion to the weights."""
+    cumulative = np.cumsum(weights, axis=1)
+    target = rng.random((len(weights), 1)) * cumulative[:, -1:]
+    chosen: Rows = np.minimum(np.sum(cumulative <= target, axis=1), weights.shape[1] - 1)
+    return chosen

@@ -1,0 +1,462 @@
+r"""The distribution of latent moments behind noisy ones, parameters integrated out: log density and gradient.
+
+Rows z of d columns, in half ranges, are normal, and their parameters have the conjugate prior. Given N, the
+moments t and S = Q - t t^T / N have the density of a normal and a Wishart; with the parameters integrated out
+
+.. math::
+    p(t, Q \mid N) = \frac{\pi^{(N - 1) d / 2} |S|^{(N - d - 2) / 2}}{N^{d / 2} \Gamma_d((N - 1) / 2)}
+        \; e(N, t, Q)
+
+where e is the evidence of any N rows with these moments. The posterior is that times the prior of N and the
+density of the noise, :math:`e^{-|y_k - \mu_k| / b}` for each component. No central limit theorem is in this.
+Without first moments the factor is :math:`\pi^{N d / 2} |Q|^{(N - d - 1) / 2} / \Gamma_d(N / 2)`.
+
+Discrete Laplace noise is taken for Laplace noise, of scales of thousands of lattice steps, and an N with more
+than one likely value for a real number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.math.engines.multivariate.evidence import Gradient, State, multivariate_gamma, outer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.math.engines.multivariate.evidence import Evidence
+    from suffice.pipeline.math.engines.multivariate.outcome_coordinates import (
+        OutcomeCoordinates,
+        OutcomeNoise,
+    )
+    from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+    from suffice.typing import Floats
+
+    Indices: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+ROUNDING = 0.25
+"""The kinks of Laplace noise are rounded off over this part of its scale where a gradient guides a chain. The
+density itself keeps them, and it alone decides what is accepted: the chains' distribution is exact, only
+their path is smoother, and several times as fast."""
+_LEFT = 2.5
+"""c: where noise hides a scale it may be anywhere in many decades, which this brings closer together."""
+_NEWTON = 12
+"""Iterations that find a coordinate to the last digits."""
+_STEEPEST = 60.0
+"""Logarithms of standard deviations are kept within this, beyond which nothing is likely."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentN:
+    """The prior of N on a public interval, as a real number; `fixed` where it is known.
+
+    Attributes
+    ----------
+    lowest, highest : float
+        The interval; its ends stand half a row beyond the whole numbers.
+    reciprocal : bool
+        Whether the prior is proportional to 1 / (N + 1), not constant.
+    """
+
+    lowest: float
+    highest: float
+    reciprocal: bool
+    fixed: bool
+
+    def of(self, free: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return n, dn/dx, the log prior of x, and its derivative by x, of a coordinate x of the line."""
+        share = 1.0 / (1.0 + np.exp(-free))
+        width = self.highest - self.lowest
+        n = self.lowest + width * share
+        slope = width * share * (1.0 - share)
+        # The log of the slope, also where it underflows.
+        value = np.log(width) - np.abs(free) - 2.0 * np.log1p(np.exp(-np.abs(free)))
+        derivative = 1.0 - 2.0 * share
+        if self.reciprocal:
+            value = value - np.log1p(n)
+            derivative = derivative - slope / (1.0 + n)
+        return n, slope, value, derivative
+
+    def coordinate(self, n: Floats) -> Floats:
+        """Return the coordinate of a number of rows within the interval."""
+        below, above = n - self.lowest, self.highest - n
+        coordinate: Floats = np.log(below) - np.log(above)
+        return coordinate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Coordinates of b chains unpacked.
+
+    Attributes
+    ----------
+    state : State
+        The moments; n is (1,) where it is fixed.
+    root : ndarray of shape (d, d, b), float64
+        L.
+    logs : ndarray of shape (d, b), float64
+        The logarithms of its diagonal.
+    slope, log_prior, by_free : ndarray of shape (b,) or (1,), float64
+        Of N: dn/dx, the log prior of x, and its derivative.
+    latent : ndarray of shape (n_latent, b), float64
+        Coordinates of latent scales.
+    log_slopes : tuple
+        Of logs by coordinates: the sum of the logarithms of their derivatives (b,), the derivatives (d, b),
+        and the derivatives of that sum (d, b).
+    outcome : OutcomeCoordinates or None
+        Those of the outcome's entries of L and of its average; see ``Target.outcome``.
+    """
+
+    state: State
+    root: Floats
+    logs: Floats
+    slope: Floats
+    log_prior: Floats
+    by_free: Floats
+    latent: Floats
+    log_slopes: tuple[Floats | float, Floats | float, Floats | float]
+    outcome: OutcomeCoordinates | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    r"""The log density of latent moments in coordinates on the whole space, for many cells at once.
+
+    Coordinates: x of N unless it is fixed; the means, where there are first moments; then by rows the lower
+    triangle L of S / n = L L^T (of Q / n without first moments), the logarithm of its diagonal, its other
+    entries over what ``relative`` says; then those of latent scales.
+
+    Attributes
+    ----------
+    size : int
+        The number of columns, d.
+    linear : bool
+        Whether there are first moments.
+    evidence : tuple of Evidence
+        Whose sum is the log evidence.
+    latent_n : LatentN
+    scaled : NoisyTotals
+        What was released of the moments, which are in half ranges, in units of the noise.
+    relative : ndarray of shape (3, n_pairs, n_cells), float64, or None
+        a, b and c of the entries below the diagonal, by rows: that of row i and column j is its coordinate
+        times :math:`\sqrt{(a L_{jj})^2 + (b L_{ii})^2 + c^2}`. Where noise hides a diagonal entry over many
+        scales the others then need not change with it. None: coordinates are the entries.
+    units : ndarray of shape (d, n_cells), float64, or None
+        r: a diagonal entry of coordinate q is :math:`r \log(1 + e^q) / (1 + e^{-q})^{c - 1}`: above r it goes
+        straight along with q, below its logarithm does, c times as fast. None: coordinates are logarithms.
+    outcome : OutcomeNoise or None
+        Of a regression: what coordinates of the last column's entries and average rest
+        on, in the place of the above, once squares of likely coefficients are given.
+    """
+
+    size: int
+    linear: bool
+    evidence: tuple[Evidence, ...]
+    latent_n: LatentN
+    scaled: NoisyTotals
+    relative: Floats | None = None
+    units: Floats | None = None
+    outcome: OutcomeNoise | None = None
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        return self._n_moments + self.n_latent
+
+    @property
+    def n_latent(self) -> int:
+        """Number of coordinates of latent scales."""
+        return sum(evidence.n_latent for evidence in self.evidence)
+
+    @property
+    def _n_moments(self) -> int:
+        means = self.size if self.linear else 0
+        return int(not self.latent_n.fixed) + means + self.size * (self.size + 1) // 2
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the density of some cells."""
+        relative = None if self.relative is None else self.relative[:, :, cells]
+        units = None if self.units is None else self.units[:, cells]
+        outcome = None if self.outcome is None else self.outcome.take(cells)
+        return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units, outcome=outcome)
+
+    def state(self, x: Floats, squares: Floats | None = None) -> State:
+        """Return the moments at coordinates (n_coordinates, b)."""
+        return self.unpack(x, squares).state
+
+    def coordinates(self, n: Floats, mean: Floats, spread: Floats, squares: Floats | None = None) -> Floats:
+        """Return the coordinates of n (b,), means (d, b) and S / n (d, d, b), without latent scales.
+
+        Given squares of likely coefficients (k, b), or none.
+        """
+        root: Floats = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2).astype(np.float64)
+        diagonal = np.arange(self.size)
+        if self.outcome is not None and squares is not None:
+            given = self.outcome.given(root, mean if self.linear else None, squares)
+            both = np.concatenate([root[-1, :-1], mean[-1:]])[: len(squares)]
+            mean, root[-1, :-1] = _outcome_replaced(mean, given.coordinates(both), self.size - 1)
+        pairs = self._pairs(given=squares is not None)
+        if self.relative is not None:
+            root[pairs] /= self.lengths(root[diagonal, diagonal], len(pairs[0]))[0]
+        on: Floats = root[diagonal, diagonal]
+        if self.units is None:
+            root[diagonal, diagonal] = np.log(on)
+        else:
+            units = np.repeat(self.units, on.shape[1] // self.units.shape[1], axis=1)
+            root[diagonal, diagonal] = _diagonal_coordinate(on, units)
+        free = [] if self.latent_n.fixed else [self.latent_n.coordinate(n)[None]]
+        return np.concatenate([*free, *([mean] if self.linear else []), root[_below(self.size)]])
+
+    def __call__(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return the log density (b,), up to a constant, and its gradient (k, b) with kinks rounded off.
+
+        The cells' chains follow one another: b is a multiple of the number of cells.
+        """
+        position = self.unpack(x)
+        return self.complete(position, *self.own(position))
+
+    def own(self, position: Position) -> tuple[Floats, Gradient, Floats]:
+        """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
+        value, gradient = self._noise(position.state)
+        value += position.log_prior
+        latent = position.latent + along(self.evidence, position.logs)
+        more, by_latent = evidence_of(self.evidence, position.state, latent, gradient)
+        return value + more, gradient, by_latent
+
+    def complete(
+        self,
+        position: Position,
+        value: Floats,
+        gradient: Gradient,
+        by_latent: Floats,
+        by_logs: Floats | float = 0.0,
+    ) -> tuple[Floats, Floats]:
+        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
+        state, root, logs = position.state, position.root, position.logs
+        n, d = state.n, self.size
+        log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=0)
+        loose = d + 2 if self.linear else d + 1
+        free_rows = (n - 1.0) / 2.0 if self.linear else n / 2.0
+        log_gamma, digamma = multivariate_gamma(free_rows, d)
+        # The Jacobians from t, Q to the means and S / n give powers of n, that to L powers of L_ii.
+        power = d * (d + 2) / 2.0 if self.linear else d * (d + 1) / 2.0
+        rows = d + 1.0 - np.arange(d)
+        logs_of_n = (n - loose) / 2.0 * d * log_n + power * log_n - log_gamma
+        value = value + (n - loose) / 2.0 * log_determinant + logs_of_n + rows @ logs
+        by_root = 2.0 * n * np.einsum("ijb,jkb->ikb", gradient.products, root)
+        diagonal = np.arange(d)
+        by_root[diagonal, diagonal] *= root[diagonal, diagonal]
+        by_root[diagonal, diagonal] += (n - loose) + rows[:, None] + by_logs
+        by_root[diagonal, diagonal] += pulled_along(self.evidence, by_latent, d)
+        by_mean = n * (gradient.total + 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean))
+        if position.outcome is not None:
+            value = value + position.outcome.log_jacobian
+            _outcome_pulled(position.outcome, state.mean, root, by_mean, by_root)
+        if self.relative is not None:
+            pairs = self._pairs(given=position.outcome is not None)
+            lengths, of_column, of_row = self.lengths(root[diagonal, diagonal], len(pairs[0]))
+            value = value + np.log(lengths).sum(axis=0)
+            by_length = by_root[pairs] * root[pairs] + 1.0
+            by_root[pairs] *= lengths
+            np.add.at(by_root, (pairs[1], pairs[1]), by_length * of_column)
+            np.add.at(by_root, (pairs[0], pairs[0]), by_length * of_row)
+        value = value + position.log_slopes[0]
+        by_root[diagonal, diagonal] = (
+            by_root[diagonal, diagonal] * position.log_slopes[1] + position.log_slopes[2]
+        )
+        parts = [by_root[_below(d)], by_latent]
+        if self.linear:
+            parts.insert(0, by_mean)
+        if not self.latent_n.fixed:
+            by_n = (d * log_n + log_determinant) / 2.0 + ((n - loose) / 2.0 * d + power) / n - digamma / 2.0
+            by_n += gradient.n + np.einsum("ijb,ijb->b", gradient.products, state.second)
+            if self.linear:
+                by_n += np.einsum("ib,ib->b", gradient.total, state.mean)
+            parts.insert(0, (by_n * position.slope + position.by_free)[None])
+        return value, np.concatenate(parts)
+
+    def unpack(self, x: Floats, squares: Floats | None = None) -> Position:
+        """Unpack coordinates (n_coordinates, b), given squares of likely coefficients (k, b) or none."""
+        start, d = 0, self.size
+        if self.latent_n.fixed:
+            nothing = np.zeros(1)
+            n, slope, log_prior, by_free = np.full(1, self.latent_n.lowest), nothing, nothing, nothing
+        else:
+            n, slope, log_prior, by_free = self.latent_n.of(x[0])
+            start = 1
+        mean = x[start : start + d] if self.linear else np.zeros((d, x.shape[1]))
+        start += d if self.linear else 0
+        root = np.zeros((d, d, x.shape[1]))
+        root[_below(d)] = x[start : self._n_moments]
+        diagonal = np.arange(d)
+        logs = np.clip(root[diagonal, diagonal], -_STEEPEST, _STEEPEST)
+        log_slopes: tuple[Floats | float, Floats | float, Floats | float] = (0.0, 1.0, 0.0)
+        if self.units is not None:
+            units = np.repeat(self.units, x.shape[1] // self.units.shape[1], axis=1)
+            logs, log_slopes = _diagonal(root[diagonal, diagonal], units)
+        root[diagonal, diagonal] = np.exp(logs)
+        if self.relative is not None:
+            pairs = self._pairs(given=squares is not None)
+            root[pairs] *= self.lengths(root[diagonal, diagonal], len(pairs[0]))[0]
+        outcome = None
+        if self.outcome is not None and squares is not None:
+            outcome = self.outcome.given(root, mean if self.linear else None, squares)
+            both = np.concatenate([root[-1, :-1], mean[-1:]])[: len(squares)]
+            mean, root[-1, :-1] = _outcome_replaced(mean, outcome.entries(both), d - 1)
+        spread = np.einsum("ikb,jkb->ijb", root, root)
+        second = spread + outer(mean, mean) if self.linear else spread
+        return Position(
+            state=State(n=n, mean=mean, spread=spread, second=second),
+            root=root,
+            logs=logs,
+            slope=slope,
+            log_prior=log_prior,
+            by_free=by_free,
+            latent=x[self._n_moments :],
+            log_slopes=log_slopes,
+            outcome=outcome,
+        )
+
+    def _pairs(self, *, given: bool) -> Indices:
+        """Return where the entries stand that ``relative`` is of."""
+        return _pairs(self.size - int(given and self.outcome is not None))
+
+    def lengths(self, diagonal: Floats, pairs: int) -> tuple[Floats, Floats, Floats]:
+        """Return units of entries below a diagonal (d, b), and their log slopes by log L_jj and log L_ii."""
+        rows, columns = (side[:pairs] for side in _pairs(self.size))
+        relative = np.zeros((3, pairs, 1)) if self.relative is None else self.relative[:, :pairs]
+        repeated = np.repeat(relative, diagonal.shape[1] // relative.shape[2], axis=2)
+        of_column, of_row = (repeated[0] * diagonal[columns]) ** 2, (repeated[1] * diagonal[rows]) ** 2
+        square = of_column + of_row + repeated[2] ** 2
+        return np.sqrt(square), of_column / square, of_row / square
+
+    def _noise(self, state: State) -> tuple[Floats, Gradient]:
+        """Return the log density of the noise, and the slopes that guide a chain."""
+        above, (n_cells, n_components) = _above(self.size), self.scaled.values.shape
+        components = self.scaled.coefficients
+        moments = np.concatenate([np.ones_like(state.mean[:1]), state.mean, state.second[above]])
+        moments *= state.n
+        expected = (components @ moments).reshape(n_components, n_cells, -1)
+        distance = (self.scaled.values.T[:, :, None] - expected).reshape(n_components, -1)
+        by = components.T @ np.tanh(distance / ROUNDING)
+        products = np.zeros_like(state.second)
+        products[above] = by[1 + self.size :]
+        symmetric = (products + np.swapaxes(products, 0, 1)) / 2.0
+        gradient = Gradient(n=by[0], total=by[1 : 1 + self.size], products=symmetric)
+        return -np.abs(distance).sum(axis=0), gradient
+
+
+def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+    """Return the logs of diagonal entries, and ``Position.log_slopes``; see ``Target.units``."""
+    q = np.maximum(coordinate, -_STEEPEST / _LEFT)
+    small = np.exp(-np.abs(q))
+    more = np.log1p(small)
+    soft = np.maximum(q, 0.0) + more
+    share = np.where(q > 0.0, 1.0, small) / (1.0 + small)
+    inside = share / soft
+    rest = 1.0 - share
+    slope = inside + (_LEFT - 1.0) * rest
+    bent = inside * (rest - inside) - (_LEFT - 1.0) * share * rest
+    logs = np.log(units * soft) - (_LEFT - 1.0) * (np.maximum(-q, 0.0) + more)
+    return logs, (np.log(slope).sum(axis=0), slope, bent / slope)
+
+
+def _diagonal_coordinate(entry: Floats, units: Floats) -> Floats:
+    """Return the coordinates of diagonal entries: from below, by Newton's method on a concave function."""
+    ratio = entry / units
+    q: Floats = ratio + np.log(-np.expm1(-ratio))
+    for _ in range(_NEWTON):
+        logs, (_, slope, _) = _diagonal(q, units)
+        q = q + (np.log(entry) - logs) / slope
+    return q
+
+
+def _outcome_replaced(mean: Floats, both: Floats, size: int) -> tuple[Floats, Floats]:
+    """Return means with another one of the outcome, if `both` has one after its entries, and the entries."""
+    return np.concatenate([mean[:size], both[size:], mean[len(both) :]]), both[:size]
+
+
+def _outcome_pulled(
+    outcome: OutcomeCoordinates, mean: Floats, root: Floats, by_mean: Floats, by_root: Floats
+) -> None:
+    """Turn derivatives by the outcome's entries and average into those by its coordinates, in place.
+
+    Those by what the coordinates depend on are added where they belong.
+    """
+    k, size = len(outcome.factors), len(root) - 1
+    by_entries = np.concatenate([by_root[size, :size], by_mean[size:]])[:k]
+    entries = np.concatenate([root[size, :size], mean[size:]])[:k]
+    by, by_factors, by_log_root = outcome.pulled(entries, by_entries)
+    by_root[size, :size] = by[:size]
+    by_root[size, size] += by_log_root
+    inside = np.arange(size)
+    by_factors[inside, inside] *= root[inside, inside]
+    below = _below(size)
+    by_root[below] += by_factors[below]
+    if k > size:
+        by_mean[size] = by[size]
+        by_mean[:size] += by_factors[:size, size]
+
+
+def along(found: Sequence[Evidence], logs: Floats) -> Floats:
+    """Return what coordinates of latent scales are relative to: twice the log of a diagonal entry."""
+    columns = [column for evidence in found for column in evidence.columns]
+    shift = np.zeros((len(columns), logs.shape[1]))
+    for position, column in enumerate(columns):
+        if column is not None:
+            shift[position] = 2.0 * logs[column]
+    return shift
+
+
+def pulled_along(found: Sequence[Evidence], by_latent: Floats, size: int) -> Floats:
+    """Return the derivatives (size, b) by the logs of diagonal entries, from those by latent scales."""
+    pulled = np.zeros((size, by_latent.shape[1]))
+    columns = [column for evidence in found for column in evidence.columns]
+    for position, column in enumerate(columns):
+        if column is not None:
+            pulled[column] += 2.0 * by_latent[position]
+    return pulled
+
+
+def evidence_of(
+    found: Sequence[Evidence], state: State, latent: Floats, gradient: Gradient
+) -> tuple[Floats, Floats]:
+    """Return the log of several evidences (b,) and its derivatives by their scales; add those by moments.
+
+    `latent` has the coordinates of one evidence after those of the other.
+    """
+    value, slopes, start = np.zeros(state.mean.shape[1]), [latent[:0]], 0
+    for evidence in found:
+        more, by, by_latent = evidence(state, latent[start : start + evidence.n_latent])
+        start += evidence.n_latent
+        value = value + more
+        gradient.add(by)
+        slopes.append(by_latent)
+    return value, np.concatenate(slopes)
+
+
+@cache
+def _below(size: int) -> Indices:
+    """Return where the entries of a lower triangle stand, by rows."""
+    rows, columns = np.tril_indices(size)
+    return rows, columns
+
+
+@cache
+def _pairs(size: int) -> Indices:
+    """Return where the entries below a diagonal stand, by rows."""
+    rows, columns = np.tril_indices(size, -1)
+    return rows, columns
+
+
+@cache
+def _above(size: int) -> Indices:
+    """Return where the entries of an upper triangle stand, by rows."""
+    rows, columns = np.triu_indices(size)
+    return rows, columns

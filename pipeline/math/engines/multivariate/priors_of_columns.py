@@ -1,0 +1,127 @@
+"""What priors of several columns turn into: evidence of moments, parameters given moments and scales."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
+    NormalInverseGammaRegression,
+    RegressionDistribution,
+)
+from suffice.pipeline.math.distributions.normal_inverse_wishart import (
+    NormalInverseWishart,
+    NormalInverseWishartDistribution,
+)
+from suffice.pipeline.math.distributions.scaling import Scaling
+from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import (
+    SpreadNormalInverseWishart,
+    updated_given_scales,
+)
+from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
+from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION
+from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
+from suffice.pipeline.math.engines.multivariate.spread_evidence import (
+    SpreadNormalEvidence,
+    SpreadRegressionEvidence,
+)
+from suffice.pipeline.terms.statistics.moment_columns import is_linear
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.typing import Floats
+
+AnyNormalPrior: TypeAlias = NormalInverseWishart | SpreadNormalInverseWishart
+AnyRegressionPrior: TypeAlias = NormalInverseGammaRegression | SpreadNormalInverseGammaRegression
+ConjugateDistribution: TypeAlias = NormalInverseWishartDistribution | RegressionDistribution
+Update: TypeAlias = "Callable[[Moments, Floats, np.random.Generator], ConjugateDistribution]"
+"""Moments, coordinates of latent scales (n_latent, n_cells), a generator -> parameters given both."""
+
+
+def normal_evidence(
+    prior: AnyNormalPrior, size: int, centre: Floats, half_range: Floats, *, linear: bool
+) -> NormalEvidence | SpreadNormalEvidence:
+    """Return the evidence of the first `size` columns under a prior in the columns' units."""
+    if isinstance(prior, SpreadNormalInverseWishart):
+        middle, width = prior.of(size)
+        return SpreadNormalEvidence(
+            loc=(middle - centre) / half_range, half_range=width / half_range, linear=linear
+        )
+    loc, precision, df, scale = prior.of(size)
+    return NormalEvidence(
+        loc=(loc - centre) / half_range,
+        precision=precision,
+        df=df,
+        scale=scale / half_range / half_range[:, None],
+        linear=linear,
+    )
+
+
+def normal_update(
+    prior: AnyNormalPrior, evidence: NormalEvidence | SpreadNormalEvidence, names: tuple[str, ...]
+) -> Update:
+    """Return how parameters follow from moments and scales."""
+    if isinstance(prior, SpreadNormalInverseWishart) and isinstance(evidence, SpreadNormalEvidence):
+
+        def given_scales(
+            moments: Moments, latent: Floats, rng: np.random.Generator
+        ) -> NormalInverseWishartDistribution:
+            variance, weight = evidence.variances(latent).T, evidence.weight(moments.n, latent)
+            return updated_given_scales(prior, moments, names, variance, weight, rng)
+
+        return given_scales
+    if not isinstance(prior, NormalInverseWishart):
+        raise TypeError(prior)
+    return lambda moments, _latent, _rng: NormalInverseWishartDistribution.updated(prior, moments, names)
+
+
+def regression_evidence(
+    prior: AnyRegressionPrior, parameters: Parameters
+) -> RegressionEvidence | SpreadRegressionEvidence:
+    """Return the evidence of the last column given the others under a prior in the columns' units."""
+    scaling, linear = Scaling.of(parameters), is_linear(parameters)
+    if isinstance(prior, SpreadNormalInverseGammaRegression):
+        matrix, shift = prior.map_to_half_ranges(len(parameters.columns), linear=linear)
+        _, half_range = prior.of(len(parameters.columns), linear=linear)
+        outcome = float(half_range[-1]) / scaling.outcome
+        return SpreadRegressionEvidence(
+            loc=scaling.coefficients_in_half_ranges(shift),
+            root=np.asarray(np.linalg.solve(matrix, scaling.matrix) * outcome, dtype=np.float64),
+            outcome=outcome,
+            linear=linear,
+        )
+    prior_loc, prior_precision, concentration, scale = prior.of(len(scaling.shift))
+    loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
+    return RegressionEvidence(
+        loc=loc,
+        precision=precision,
+        concentration=concentration,
+        scale=scale / scaling.outcome**2,
+        linear=linear,
+    )
+
+
+def regression_update(
+    prior: AnyRegressionPrior,
+    evidence: RegressionEvidence | SpreadRegressionEvidence,
+    parameters: Parameters,
+) -> Update:
+    """Return how parameters follow from moments and scales."""
+    if isinstance(evidence, SpreadRegressionEvidence):
+
+        def given_scales(
+            moments: Moments, latent: Floats, _rng: np.random.Generator
+        ) -> RegressionDistribution:
+            precision, scale = evidence.prior(latent)
+            return RegressionDistribution.given(
+                evidence.loc, np.moveaxis(precision, 2, 0), CONCENTRATION, scale, moments, parameters
+            )
+
+        return given_scales
+    if not isinstance(prior, NormalInverseGammaRegression):
+        raise TypeError(prior)
+    return lambda moments, _latent, _rng: RegressionDistribution.updated(prior, moments, parameters)

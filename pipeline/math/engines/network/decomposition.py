@@ -1,0 +1,310 @@
+"""Bayesian networks from noisy tables of (parents, node): projection, and posteriors by part.
+
+The tables of a part agree on all margins that they share: where these are of the same parents, or of one
+root, the posterior is exact, and elsewhere it takes MCMC (``counts.network``). What a part is, and why it
+may be less than the whole network, is told in ``counts.network.parts``.
+
+A *family* here is all nodes with the same parents: features of one class, the combination of the parents'
+categories. Where that is a single root, its counts are margins of the nodes' tables; it has no table of its
+own, and its probabilities belong to the family. A root that is nobody's only parent is a categorical
+variable. Where the parents are no single root, their combinations have a prior of Dirichlet(1). A part with a
+table of more than ``MOST_ENTRIES`` entries is taken family by family, whose margins are then not reconciled.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
+from suffice.pipeline.math.distributions.simplex import project_simplex
+from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
+from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
+from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
+from suffice.pipeline.math.engines.network.connected import parts
+from suffice.pipeline.math.engines.network.posterior import NoisyTables, network_posterior
+from suffice.pipeline.terms.statistics.count_table import released_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.distributions.piecewise import Piece
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.typing import Floats
+
+
+MOST_ENTRIES = 128
+"""Of each table of a part whose tables are taken together: chains of larger ones mix slowly."""
+
+_MOST_ROUNDS = 200
+_CLOSE = 1e-6
+"""Share of the noise scale within which projected margins agree."""
+
+
+def network_distribution(
+    released: Sequence[CountTable], noisy: NoisyTables, concentrations: Sequence[Floats]
+) -> PiecewiseTables:
+    """Return the posterior of all probabilities, in the order of the tables' entries.
+
+    Parameters
+    ----------
+    released : sequence of CountTable
+        The tables of (parents, node).
+    noisy : NoisyTables
+        Their noisy counts.
+    concentrations : sequence of ndarray of shape (n_rows, n_categories), float64
+        The prior of each node given each combination of its parents.
+    """
+    pieces = [
+        *joint_pieces(released, [noisy], concentrations),
+        *family_pieces(released, noisy, concentrations),
+    ]
+    return PiecewiseTables(pieces=tuple(pieces), apart=not_reconciled(released))
+
+
+def joint_pieces(
+    released: Sequence[CountTable], data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]
+) -> list[Piece]:
+    """Return posteriors of parts that are taken together, given data sets that share the probabilities.
+
+    Each is a posterior, which of its entries are taken, and where these stand.
+    """
+    joint, _ = joint_parts(released)
+    if not joint:
+        return []
+    starts = np.cumsum([0, *(table.size for table in released)])
+    projected = []
+    for each in data_sets:
+        low, high = each.n_prior.support
+        counts = [
+            totals.by_release[:, 0].reshape(-1, *table.shape)
+            for totals, table in zip(each.released, released_tables(released), strict=True)
+        ]
+        known_n = float(low) if low == high else None
+        projected.append(project_nodes(released, counts, known_n=known_n, scale=each.scales[0]))
+    pieces: list[Piece] = []
+    for part in joint:
+        own = np.concatenate([np.arange(starts[position], starts[position + 1]) for position in part])
+        drawn = network_posterior(
+            [released[position] for position in part],
+            [each.part(part) for each in data_sets],
+            [possible[:, own] for possible in projected],
+            [concentrations[position] for position in part],
+        )
+        pieces.append((Probabilities(drawn), np.arange(len(own)), own))
+    return pieces
+
+
+def family_pieces(
+    released: Sequence[CountTable], noisy: NoisyTables, concentrations: Sequence[Floats]
+) -> list[Piece]:
+    """Return posteriors of the other families of nodes, one by one, as ``joint_pieces`` does."""
+    return [
+        _family_piece(released, noisy, concentrations, root, nodes)
+        for part in joint_parts(released)[1]
+        for root, nodes in _families_of(released, part)
+    ]
+
+
+def not_reconciled(released: Sequence[CountTable]) -> tuple[str, ...]:
+    """Return the names of tables that share margins with others which their posterior does not see."""
+    return tuple(
+        released[position].name
+        for part in joint_parts(released)[1]
+        for root, nodes in _families_of(released, part)
+        for position in ([] if root is None else [root]) + nodes
+        if _is_apart(released, {position for position in (root, *nodes) if position is not None})
+    )
+
+
+def joint_parts(released: Sequence[CountTable]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the parts of several families that are taken together, and those taken family by family.
+
+    It depends on the tables' variables and sizes alone.
+    """
+    joint: list[list[int]] = []
+    by_family: list[list[int]] = []
+    for part in parts(released):
+        several = len(_families_of(released, part)) > 1
+        is_small = max(released[position].size for position in part) <= MOST_ENTRIES
+        (joint if several and is_small else by_family).append(part)
+    return joint, by_family
+
+
+def _is_apart(released: Sequence[CountTable], family: set[int]) -> bool:
+    """Whether tables beyond a family share a variable with it."""
+    variables = {variable.name for position in family for variable in released[position].variables}
+    return any(
+        variable.name in variables
+        for position, table in enumerate(released)
+        if position not in family
+        for variable in table.variables
+    )
+
+
+def _families_of(released: Sequence[CountTable], part: Sequence[int]) -> list[tuple[int | None, list[int]]]:
+    """Return the families of a part, by position among all tables."""
+    return [
+        (None if root is None else part[root], [part[node] for node in nodes])
+        for root, nodes in families([released[position] for position in part])
+    ]
+
+
+def _family_piece(
+    released: Sequence[CountTable],
+    noisy: NoisyTables,
+    concentrations: Sequence[Floats],
+    root: int | None,
+    nodes: Sequence[int],
+) -> Piece:
+    """Return the posterior of one family, which of its entries are taken, and where these stand."""
+    starts = np.cumsum([0, *(table.size for table in released)])
+    if root is not None and not nodes:
+        alone = NoisyCounts.of(
+            noisy.table(root), concentration=concentrations[root][0], n_prior=noisy.n_prior
+        )
+        everything = np.arange(released[root].size)
+        return Probabilities(count_posterior(alone)), everything, starts[root] + everything
+    names = [variable.name for variable in released[nodes[0]].variables[:-1]]
+    positions = [
+        np.arange(table.size).reshape(1, *table.shape) + start
+        for table, start in zip(released, starts, strict=False)
+    ]
+    n_classes = released[nodes[0]].size // released[nodes[0]].shape[-1]
+    of_nodes = [by_class(released[node], positions[node], names).ravel() for node in nodes]
+    posterior = star_posterior(
+        StarCounts(
+            features=tuple(
+                noisy.table(node).part(order - starts[node])
+                for node, order in zip(nodes, of_nodes, strict=True)
+            ),
+            class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
+            feature_concentrations=tuple(
+                by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
+                for node in nodes
+            ),
+            n_prior=noisy.n_prior,
+        )
+    )
+    own = [] if root is None else [starts[root] + np.arange(n_classes)]
+    taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
+    return Probabilities(posterior), taken, np.concatenate([*own, *of_nodes])
+
+
+def families(released: Sequence[CountTable]) -> list[tuple[int | None, list[int]]]:
+    """Return every family: the root that is its class, if any, and the nodes with these parents."""
+    roots = {table.name: index for index, table in enumerate(released) if len(table.variables) == 1}
+    nodes: dict[frozenset[str], list[int]] = {}
+    for index, table in enumerate(released):
+        parents = frozenset(variable.name for variable in table.variables[:-1])
+        if parents:
+            nodes.setdefault(parents, []).append(index)
+    found = [
+        (roots.pop(next(iter(names)), None) if len(names) == 1 else None, own) for names, own in nodes.items()
+    ]
+    return [*found, *((root, []) for root in roots.values())]
+
+
+def by_class(table: CountTable, values: Any, names: Sequence[str]) -> Any:
+    """Values (n, *table.shape) as (n, n_classes, n_categories), the parents in the order of `names`."""
+    own = [variable.name for variable in table.variables[:-1]]
+    axes = [1 + own.index(name) for name in names]
+    ordered = np.transpose(values, (0, *axes, values.ndim - 1))
+    return ordered.reshape(len(values), -1, table.shape[-1])
+
+
+def project_nodes(
+    nodes: Sequence[CountTable], counts: Sequence[Floats], *, known_n: float | None, scale: float
+) -> Floats:
+    """Project the tables that are released of some nodes; add the margins that are not."""
+    released = released_tables(nodes)
+    projected = project_tables(released, counts, known_n=known_n, scale=scale)
+    ends = np.cumsum([table.size for table in released])
+    found = {
+        table.name: values.reshape(-1, *table.shape)
+        for table, values in zip(released, np.split(projected, ends[:-1], axis=1), strict=True)
+    }
+    for node in nodes:
+        if node.name not in found:
+            child = next(table for table in released if table.variables[:-1] == node.variables)
+            found[node.name] = found[child.name].sum(axis=2)
+    return np.concatenate([found[node.name].reshape(len(projected), -1) for node in nodes], axis=1)
+
+
+def project_tables(
+    released: Sequence[CountTable], counts: Sequence[Floats], *, known_n: float | None, scale: float
+) -> Floats:
+    """Return possible counts (n_cells, n_entries): nowhere negative, and shared margins agree.
+
+    Margins are averaged by inverse variance and tables projected onto the simplex of their total, in turns,
+    until both hold.
+    """
+    shared = shared_variables(released)
+    n_cells = len(counts[0])
+    for _round in range(_MOST_ROUNDS):
+        counts = agreeing(counts, released, shared, known_n)
+        if min(float(table.min()) for table in counts) > -_CLOSE * scale:
+            break
+        counts = [
+            project_simplex(table.reshape(n_cells, -1), np.maximum(_total(table), 0.0)[:, None]).reshape(
+                table.shape
+            )
+            for table in counts
+        ]
+    projected: Floats = np.concatenate([table.reshape(n_cells, -1) for table in counts], axis=1)
+    return np.maximum(projected, 0.0)
+
+
+def _total(table: Floats) -> Floats:
+    total: Floats = table.sum(axis=tuple(range(1, table.ndim)))
+    return total
+
+
+def shared_variables(released: Sequence[CountTable]) -> list[frozenset[str]]:
+    """Return the sets of variables that tables share, and what these sets share, the smallest first."""
+    scopes = [frozenset(variable.name for variable in table.variables) for table in released]
+    found = {first & second for first, second in combinations(scopes, 2)} | {frozenset[str]()}
+    while True:
+        more = found | {first & second for first, second in combinations(found, 2)}
+        if more == found:
+            return sorted(found, key=lambda names: (len(names), sorted(names)))
+        found = more
+
+
+def agreeing(
+    counts: Sequence[Floats],
+    released: Sequence[CountTable],
+    shared: Sequence[frozenset[str]],
+    known_n: float | None,
+) -> list[Floats]:
+    """Let tables agree on every margin that they share: its mean by inverse variance, spread evenly.
+
+    Smaller margins come first, and a larger one that agrees on them moves none of them.
+    """
+    result = list(counts)
+    for names in shared:
+        margins: list[tuple[int, Any, Floats, float]] = []
+        for index, table in enumerate(released):
+            own = [variable.name for variable in table.variables]
+            if names <= set(own):
+                others = tuple(axis for axis, name in enumerate(own, 1) if name not in names)
+                kept = [axis for axis, name in enumerate(own, 1) if name in names]
+                order = sorted(range(len(kept)), key=lambda position: own[kept[position] - 1])
+                margin = result[index].sum(axis=others, keepdims=True)
+                spread = result[index][0].size / margin[0].size
+                aligned = np.transpose(
+                    margin.reshape(len(margin), *(margin.shape[axis] for axis in kept)),
+                    (0, *(1 + position for position in order)),
+                )
+                margins.append((index, (margin.shape, np.argsort(order)), aligned, spread))
+        if known_n is not None and not names:
+            mean = np.full(margins[0][2].shape, known_n)
+        else:
+            weight = sum(1.0 / spread for *_, spread in margins)
+            mean = sum((margin / spread for *_, margin, spread in margins), np.zeros(1)) / weight
+        for index, (shape, back), margin, spread in margins:
+            change = np.transpose(mean - margin, (0, *(1 + position for position in back))).reshape(shape)
+            result[index] = result[index] + change / spread
+    return result

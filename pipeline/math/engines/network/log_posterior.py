@@ -1,0 +1,250 @@
+r"""The distribution of latent tables given noisy ones, with all probabilities integrated out.
+
+Latent are tables n of the cliques of a junction tree, which agree on its separators. So many orders of N
+rows have them, and an order is as likely as the Dirichlet priors of every node v given its parents say:
+
+.. math::
+    P(n \mid z) \propto \pi(N) \frac{N! \prod_{\text{separators}} \prod m!}{\prod_{\text{cliques}} \prod n!}
+        \prod_v \prod_{\mathrm{pa}} \frac{\Gamma(A)}{\Gamma(A + n_{\mathrm{pa}})}
+        \prod_k \frac{\Gamma(\alpha_k + n_{\mathrm{pa}, k})}{\Gamma(\alpha_k)}
+        e^{-|z - n_{\mathrm{pa}, k}| / b}
+
+where m are the entries of a separator. It is a product over the entries of margins, which stand one margin
+after the other. Under a uniform prior the factors of a clique's own entries cancel, but for the noise.
+
+Several data sets that share the probabilities have latent tables each: the product over nodes is of the
+tables' sums over data sets, all else is every data set's own. The entries of margins then stand data set by
+data set, those of the sums last.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from suffice.pipeline.math.engines.network.connected import JunctionTree, Scope, junction_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.typing import Floats, Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sites:
+    r"""Some entries of margins, and what each adds to the log density.
+
+    Attributes
+    ----------
+    entries : ndarray of shape (n_entries,), int64
+    gammas : tuple of (ndarray of int64, ndarray of float64, ndarray of float64)
+        Of some of the entries, shifts s and coefficients c: a count n adds :math:`c \log\Gamma(s + n)`.
+    empty : tuple of (int, ndarray of int64)
+        Data sets, and which of the entries is their N.
+    """
+
+    entries: Rows
+    gammas: tuple[tuple[Rows, Floats, Floats], ...]
+    empty: tuple[tuple[int, Rows], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A connected part of a network behind some data sets, its variables numbered.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Categories of each variable.
+    tree : JunctionTree
+    scopes : tuple of Scope
+        Of each released table.
+    positions : tuple of ndarray of int64
+        Where each entry of a table of a scope stands in the released table.
+    starts : dict of Scope to int
+        The first entry of each margin of one data set; the empty one, N, is the first of all.
+    shifts, coefficients : ndarray of shape (n_slots, n_entries), float64
+        As in ``Sites``, with coefficients of 0; of all data sets and their sums.
+    n_priors : tuple of NPrior
+        Of every data set.
+    """
+
+    sizes: tuple[int, ...]
+    tree: JunctionTree
+    scopes: tuple[Scope, ...]
+    positions: tuple[Rows, ...]
+    starts: dict[Scope, int]
+    shifts: Floats
+    coefficients: Floats
+    n_priors: tuple[NPrior, ...]
+
+    @classmethod
+    def of(
+        cls, released: Sequence[CountTable], concentrations: Sequence[Floats], n_priors: Sequence[NPrior]
+    ) -> Self:
+        """Number the variables of tables of (parents, node), with priors (n_rows, n_categories) of each.
+
+        A variable without a table of its own has a uniform prior, and its frequencies are every data set's
+        own.
+        """
+        sizes: dict[str, int] = {}
+        for table in released:
+            sizes.update(zip([variable.name for variable in table.variables], table.shape, strict=True))
+        number = {name: position for position, name in enumerate(sizes)}
+        axes = [[number[variable.name] for variable in table.variables] for table in released]
+        scopes = tuple(tuple(sorted(each)) for each in axes)
+        tree = junction_tree(scopes)
+        own = _Gammas(tuple(sizes.values()))
+        shared = own if len(n_priors) == 1 else _Gammas(own.sizes)
+        for scope in tree.cliques:
+            own.add(scope, np.ones(1), -1.0)
+        for scope in ((), *tree.separators):
+            own.add(scope, np.ones(1), 1.0)
+        for name in [name for name in sizes if name not in {table.name for table in released}]:
+            own.add_prior([number[name]], np.ones((1, sizes[name])))
+        for variables, concentration in zip(axes, concentrations, strict=True):
+            shared.add_prior(variables, concentration)
+        margins = sorted({*own.scopes, *shared.scopes, *scopes}, key=lambda scope: (len(scope), scope))
+        ends = np.cumsum([math.prod(own.sizes[variable] for variable in scope) for scope in margins])
+        starts = dict(zip(margins, [0, *ends.tolist()], strict=False))
+        blocks = [own] * len(n_priors) + ([] if shared is own else [shared])
+        n_slots = max(block.most for block in blocks)
+        slots = [block.slots(starts, int(ends[-1]), n_slots) for block in blocks]
+        shifts, coefficients = (np.concatenate(parts, axis=1) for parts in zip(*slots, strict=True))
+        return cls(
+            sizes=own.sizes,
+            tree=tree,
+            scopes=scopes,
+            positions=tuple(
+                _ascending(np.arange(table.size).reshape(table.shape), variables)
+                for variables, table in zip(axes, released, strict=True)
+            ),
+            starts=starts,
+            shifts=shifts,
+            coefficients=coefficients,
+            n_priors=tuple(n_priors),
+        )
+
+    @property
+    def n_sets(self) -> int:
+        """How many data sets there are."""
+        return len(self.n_priors)
+
+    @property
+    def n_entries(self) -> int:
+        """Over all margins of all data sets and, where there are several, of their sums."""
+        return int(self.shifts.shape[1])
+
+    @property
+    def n_own(self) -> int:
+        """Over all margins of one data set."""
+        return self.n_entries // (self.n_sets + (self.n_sets > 1))
+
+    def within(self, scope: Scope, block: int = 0) -> slice:
+        """Where the entries of a margin of a data set stand; -1 is the sum over all."""
+        start = self.starts[scope] + range(self.n_entries // self.n_own)[block] * self.n_own
+        return slice(start, start + self.size(scope))
+
+    def sites(self, entries: Rows) -> Sites:
+        """What these entries add to the log density."""
+        gammas = []
+        for shift, coefficient in zip(self.shifts[:, entries], self.coefficients[:, entries], strict=True):
+            where = np.flatnonzero(coefficient)
+            if where.size:
+                gammas.append((where, shift[where, None], coefficient[where, None]))
+        totals = [
+            (number, np.flatnonzero(entries == number * self.n_own + self.starts[()]))
+            for number in range(self.n_sets)
+        ]
+        return Sites(
+            entries=entries,
+            gammas=tuple(gammas),
+            empty=tuple((number, where) for number, where in totals if where.size),
+        )
+
+    def log_density(self, sites: Sites, counts: Floats, noisy: Sequence[tuple[Floats, Floats]]) -> Floats:
+        """What counts of some entries add, (n_entries, b), beside noisy ones with rates; -inf below 0."""
+        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
+        value = np.zeros_like(counts)
+        for observed, rate in noisy:
+            value -= np.abs(observed - counts) * rate
+        for where, shift, coefficient in sites.gammas:
+            value[where] += coefficient * gammaln(shift + np.maximum(counts[where], 0.0))
+        for number, where in sites.empty:
+            value[where] += self.n_priors[number].log_prob(counts[where])
+        value[counts < 0.0] = -np.inf
+        return value
+
+    def shape(self, scope: Scope) -> tuple[int, ...]:
+        """The shape of a table of this scope."""
+        return tuple(self.sizes[variable] for variable in scope)
+
+    def size(self, scope: Scope) -> int:
+        """The number of entries of a table of this scope."""
+        return math.prod(self.shape(scope))
+
+    def margin(self, table: Floats, of: Scope, scope: Scope) -> Floats:
+        """Sum a table (size, b) of the scope `of` over all variables but those of `scope`."""
+        axes = tuple(axis for axis, variable in enumerate(of) if variable not in scope)
+        margin: Floats = table.reshape(*self.shape(of), -1).sum(axis=axes).reshape(self.size(scope), -1)
+        return margin
+
+
+class _Gammas:
+    """Coefficients of log gamma functions by scope and shift; those of equal shifts add up."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes
+        self._found: dict[Scope, dict[tuple[float, ...], float]] = {}
+
+    @property
+    def scopes(self) -> set[Scope]:
+        return {(), *(scope for scope, found in self._found.items() if any(found.values()))}
+
+    @property
+    def most(self) -> int:
+        """The most functions of one entry."""
+        return max(sum(map(bool, found.values())) for found in self._found.values())
+
+    def add_prior(self, variables: Sequence[int], concentration: Floats) -> None:
+        """Integrate out the probabilities of the last of some variables given the others."""
+        shaped = concentration.reshape([self.sizes[variable] for variable in variables])
+        parents = variables[:-1]
+        self.add(tuple(sorted(variables)), _ascending(shaped, variables), 1.0)
+        self.add(tuple(sorted(parents)), _ascending(shaped.sum(axis=-1), parents), -1.0)
+
+    def add(self, scope: Scope, shift: Floats, coefficient: float) -> None:
+        key = tuple(shift.tolist())
+        short = key[:1] if len(set(key)) == 1 else key
+        found = self._found.setdefault(scope, {})
+        found[short] = found.get(short, 0.0) + coefficient
+
+    def slots(self, starts: dict[Scope, int], n_entries: int, n_slots: int) -> tuple[Floats, Floats]:
+        """Shifts and coefficients by slot and entry; coefficients of 0 where a margin has fewer."""
+        found = {
+            scope: [
+                (shift, coefficient)
+                for shift, coefficient in self._found.get(scope, {}).items()
+                if coefficient
+            ]
+            for scope in starts
+        }
+        shifts, coefficients = np.ones((n_slots, n_entries)), np.zeros((n_slots, n_entries))
+        for scope, start in starts.items():
+            end = start + math.prod(self.sizes[variable] for variable in scope)
+            for slot, (shift, coefficient) in enumerate(found[scope]):
+                shifts[slot, start:end], coefficients[slot, start:end] = shift, coefficient
+        return shifts, coefficients
+
+
+def _ascending(values: NDArray[Any], variables: Sequence[int]) -> NDArray[Any]:
+    """Flatten a table after ordering its axes by variable."""
+    return np.transpose(values, np.argsort(np.array(variables, dtype=np.int64))).ravel()

@@ -1,0 +1,260 @@
+r"""The density of (N, m, E) behind the noise, and an upper bound of it on boxes.
+
+With a NIG(m0, k0, a0, b0) prior, m the mean and E the mean square deviation of N >= 2 values, the density in
+(m, log E) is, with :math:`\alpha = (N - 1) / 2`, :math:`\delta = a_0 + 1/2`,
+:math:`c = k_0 N / (k_0 + N)` and :math:`R = b_0 + c (m - m_0)^2 / 2`,
+
+.. math::
+    \log p(m, \log E \mid N) = \log\frac{\Gamma(\alpha + \delta)}{\Gamma(\alpha)\Gamma(a_0)}
+        - \delta \log\frac N 2 + a_0 \log b_0 + \frac 1 2 \log\frac c {2 \pi}
+        - \alpha \log\Bigl(1 + \frac{2 R}{N E}\Bigr) - \delta \log\Bigl(\frac{2 R} N + E\Bigr).
+
+Of a mixture of such priors it is a sum over the parts, each on boxes of its own and times its weight.
+N = 1 has E = 0 and a density in m alone (alpha = 0, without its gamma function); N = 0 is a point.
+
+On a box the last two terms are bounded by their values at the least R; in N the first of them falls and the
+second rises, and in log E both together are concave, with a root of a quadratic as the maximum. Both have
+no cancellation at any N. The noise is bounded through intervals of the ``functionals``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from suffice.pipeline.math.engines.multinomial.noise_weights import log_rising, stirling_tail
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.engines.normal.noisy_moments import MomentsPrior, NoisyMoments
+    from suffice.typing import Cells, Floats, Parts, Rows
+
+
+LOG_ZERO = -600.0
+"""Stands for log E where E is 0."""
+_MANY, _STIRLING = 1e4, 16.0
+"""Concentrations from which on differences of gamma functions cancel; least number for Stirling's series."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxes:
+    """Boxes of N x m x log E, each of one cell and one part of its prior; both ends belong to the range of N.
+
+    Attributes
+    ----------
+    cell, part : ndarray of shape (n_boxes,), int64
+        The cell that a box is of, and the part of the prior.
+    low, high : ndarray of shape (n_boxes, 3), float64
+        Its corners, in N, m and log E; N = 1 has one log E, and N = 0 one m as well.
+    """
+
+    cell: Cells
+    part: Parts
+    low: Floats
+    high: Floats
+
+    def take(self, boxes: Rows) -> Self:
+        """Return the given boxes."""
+        low, high = (np.take(corner, boxes, axis=0) for corner in (self.low, self.high))
+        return type(self)(cell=self.cell[boxes], part=self.part[boxes], low=low, high=high)
+
+    def log_volume(self) -> Floats:
+        """Log of the number of N times the area; a side that has one point counts as 1."""
+        sides = self.high - self.low
+        sides[:, 0] += 1.0
+        sides[:, 1] = np.where(self.high[:, 0] == 0.0, 1.0, sides[:, 1])
+        sides[:, 2] = np.where(self.high[:, 0] <= 1.0, 1.0, sides[:, 2])
+        volume: Floats = np.sum(np.log(sides), axis=1)
+        return volume
+
+
+@dataclass(frozen=True, slots=True)
+class MomentWeights:
+    """The log density of (N, m, log E) for the cells of some noisy moments."""
+
+    noisy: NoisyMoments
+    rows: Floats
+    observed: Floats
+    estimates: Floats
+
+    @classmethod
+    def of(cls, noisy: NoisyMoments) -> Self:
+        """Prepare the functionals, and unbiased N, t and q."""
+        return cls(noisy, *noisy.functionals(), noisy.estimates())
+
+    def log_weight(
+        self, cell: Cells, part: Parts, n: Floats, mean: Floats, log_e: Floats, of_n: Floats | None = None
+    ) -> Floats:
+        """Log density at points; N need not be an integer; ``of_n`` is ``log_of_n(n)`` if that is at hand."""
+        noisy, prior, square = self.noisy, self.noisy.prior.at(part), np.exp(log_e)
+        second = mean * mean + square
+        noise = np.zeros_like(n)
+        for component in range(len(noisy.totals.scale)):
+            a, b, c = self.rows[component]
+            noise -= np.abs(self.observed[cell, component] - n * (a + b * mean + c * second))
+        # R / N, so that nothing large cancels.
+        ratio = prior.scale / np.maximum(n, 1.0) + _weight_over_n(prior, n) * (mean - prior.loc) ** 2 / 2.0
+        data = -np.maximum(n - 1.0, 0.0) / 2.0 * np.log1p(2.0 * ratio / square)
+        data -= (prior.concentration + 0.5) * np.log(2.0 * ratio + square)
+        return np.where(n == 0.0, 0.0, data) + noise + (self.log_of_n(part, n) if of_n is None else of_n)
+
+    def log_of_n(self, part: Parts, n: Floats) -> Floats:
+        """What of the log density depends on N alone."""
+        prior = self.noisy.prior.at(part)
+        constant = _gammas(prior, n) + _log_side(prior, n) + _log_precision(prior, n)
+        return np.where(n == 0.0, 0.0, constant) + np.log(prior.weight) + self.noisy.n_prior.log_prob(n)
+
+    def log_bound(self, boxes: Boxes) -> Floats:
+        """Log of an upper bound of the density on every box; equal to it where the box is a point."""
+        rounding = 1e-9 + 1e-15 * boxes.high[:, 0] * np.max(self.noisy.totals.rate)
+        return self.log_prior_bound(boxes) - self._distance(boxes) + rounding
+
+    def log_prior_bound(self, boxes: Boxes) -> Floats:
+        """Log of an upper bound of the density but for the noise."""
+        n_prior, prior = self.noisy.n_prior, self.noisy.prior.at(boxes.part)
+        first, last = boxes.low[:, 0], boxes.high[:, 0]
+        bound = _termwise(prior, boxes, first, last)
+        wide = np.flatnonzero((first >= 2.0) & (first < last))
+        if wide.size:
+            few = boxes.take(wide)
+            middle = (few.low[:, 0] + few.high[:, 0]) / 2.0
+            own = self.noisy.prior.at(few.part)
+            falls, rises = _slopes(own, few)
+            slope = np.maximum(-falls, rises) + 1e-14
+            bound[wide] = np.minimum(
+                bound[wide], _termwise(own, few, middle, middle) + slope * (few.high[:, 0] - middle)
+            )
+        return bound + np.log(prior.weight) + np.maximum(n_prior.log_prob(first), n_prior.log_prob(last))
+
+    def _distance(self, boxes: Boxes) -> Floats:
+        """At least this many nats the noise takes everywhere in a box."""
+        first, left, _ = boxes.low.T[:, :, None]
+        last, right, _ = boxes.high.T[:, :, None]
+        least, most = np.exp(boxes.low[:, 2, None]), np.exp(boxes.high[:, 2, None])
+        a, b, c = self.rows.T
+        at_left, at_right = a + left * (b + c * left), a + right * (b + c * right)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            vertex = np.where(c == 0.0, np.inf, -b / (2.0 * c))
+        turned = np.where(
+            (vertex > left) & (vertex < right),
+            a - np.where(c == 0.0, 0.0, b * b / np.where(c == 0.0, 1.0, 4.0 * c)),
+            at_left,
+        )
+        low = np.minimum(np.minimum(at_left, at_right), turned)
+        high = np.maximum(np.maximum(at_left, at_right), turned)
+        low = low + np.where(c > 0.0, c * least, c * most)
+        high = high + np.where(c > 0.0, c * most, c * least)
+        low = low * np.where(low < 0.0, last, first)
+        high = high * np.where(high < 0.0, first, last)
+        observed = self.observed[boxes.cell]
+        distance = np.maximum(np.maximum(low - observed, observed - high), 0.0)
+        components, observations = len(self.noisy.totals.scale), self.noisy.totals.releases
+        shape = (len(distance), observations)
+        each = distance[:, :components].reshape(*shape, components // observations)
+        patterns = distance[:, components:].reshape(
+            *shape, len(self.rows) // observations - components // observations
+        )
+        together: Floats = np.sum(np.maximum(np.sum(each, axis=2), np.max(patterns, axis=2)), axis=1)
+        return together
+
+
+def _termwise(prior: MomentsPrior, boxes: Boxes, first: Floats, last: Floats) -> Floats:
+    """The bound of p(m, log E | N) for N in first..last, term by term."""
+    nearest = np.clip(prior.loc, boxes.low[:, 1], boxes.high[:, 1])
+    deviation = (nearest - prior.loc) ** 2
+    falling = 2.0 * (prior.scale / np.maximum(first, 1.0) + _weight_over_n(prior, first) * deviation / 2.0)
+    rising = 2.0 * (prior.scale / np.maximum(last, 1.0) + _weight_over_n(prior, last) * deviation / 2.0)
+    alpha, delta = np.maximum(first - 1.0, 0.0) / 2.0, prior.concentration + 0.5
+    least, most = np.exp(boxes.low[:, 2]), np.exp(boxes.high[:, 2])
+    # The root of delta E^2 + (delta - alpha) k E = alpha k A, k = falling and A = rising.
+    half = (delta - alpha) * falling
+    root = np.sqrt(half**2 + 4.0 * delta * alpha * falling * rising)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = np.where(
+            half > 0.0, 2.0 * alpha * falling * rising / (half + root), (root - half) / (2.0 * delta)
+        )
+    best = np.clip(best, least, most)
+    data = -alpha * np.log1p(falling / best) - delta * np.log(rising + best)
+    constant = np.maximum(_gammas(prior, first), _gammas(prior, last))
+    constant += _log_side(prior, last) + _log_precision(prior, last)
+    return np.where(last == 0.0, 0.0, data + constant)
+
+
+def _slopes(prior: MomentsPrior, boxes: Boxes) -> tuple[Floats, Floats]:
+    r"""Bounds of the derivative of log p(m, log E | N) in N, for N >= 2.
+
+    With x = 2 R / (N E) and y = 1 / (1 + x) it is
+
+    .. math::
+        \tfrac 1 2 (\psi(\alpha + \delta) - \psi(\alpha)) - \tfrac 1 2 \log(1 + x)
+        + \frac \alpha N - \frac{\alpha + \delta} N y
+        - \frac{(\alpha + \delta) R'}{R + N E / 2} + \frac{k_0}{2 N (k_0 + N)}.
+    """
+    (first, left, _), (last, right, _) = boxes.low.T, boxes.high.T
+    least, most = np.exp(boxes.low[:, 2]), np.exp(boxes.high[:, 2])
+    delta = prior.concentration + 0.5
+    near = (np.clip(prior.loc, left, right) - prior.loc) ** 2
+    far = np.maximum((left - prior.loc) ** 2, (right - prior.loc) ** 2)
+    weight_first, weight_last = _weight_over_n(prior, first), _weight_over_n(prior, last)
+    # R / N falls in N.
+    most_ratio = prior.scale / first + weight_first * far / 2.0
+    least_ratio = prior.scale / last + weight_last * near / 2.0
+    most_x, least_x = 2.0 * most_ratio / least, 2.0 * least_ratio / most
+    alpha_first, alpha_last = (first - 1.0) / 2.0, (last - 1.0) / 2.0
+    gammas_low, gammas_high = (
+        _digamma_difference(alpha_last, delta),
+        _digamma_difference(alpha_first, delta),
+    )
+    falls = gammas_low[0] / 2.0 - np.log1p(most_x) / 2.0
+    rises = gammas_high[1] / 2.0 - np.log1p(least_x) / 2.0
+    falls += alpha_first / first - (alpha_first + delta) / first / (1.0 + least_x)
+    rises += alpha_last / last - (alpha_last + delta) / last / (1.0 + most_x)
+    pull = (alpha_last + delta) * weight_first**2 * far / 2.0
+    falls -= pull / (first * (least_ratio + least / 2.0))
+    falls += weight_last / (2.0 * last)
+    rises += weight_first / (2.0 * first)
+    return falls, rises
+
+
+def _gammas(prior: MomentsPrior, n: Floats) -> Floats:
+    r"""Log of :math:`\Gamma(\alpha + \delta) / \Gamma(\alpha) \alpha^\delta`: monotone in N >= 2."""
+    delta = prior.concentration + 0.5
+    alpha = np.maximum(n - 1.0, 1.0) / 2.0
+    far = alpha + delta
+    log_ratio = (far - 0.5) * np.log1p(delta / alpha) - delta
+    log_ratio += stirling_tail(far) - stirling_tail(alpha)
+    few, one = np.flatnonzero(alpha < _STIRLING), np.flatnonzero(n <= 1.0)
+    own = np.broadcast_to(delta, n.shape)
+    log_ratio[few] = gammaln(far[few]) - gammaln(alpha[few]) - own[few] * np.log(alpha[few])
+    if np.any(delta > _MANY):
+        ratio = log_rising(delta + 1.0, alpha - 1.0) + gammaln(delta + 1.0) - delta * np.log(alpha)
+        log_ratio = np.where(delta > _MANY, ratio, log_ratio)
+    log_ratio[one] = gammaln(own[one])
+    return log_ratio
+
+
+def _log_side(prior: MomentsPrior, n: Floats) -> Floats:
+    """What makes of alpha^delta the (N / 2)^delta of the density; rises with N >= 2."""
+    delta = prior.concentration + 0.5
+    one = delta * np.log(2.0)
+    return np.where(n <= 1.0, one, delta * np.log1p(-1.0 / np.maximum(n, 2.0)))
+
+
+def _log_precision(prior: MomentsPrior, n: Floats) -> Floats:
+    fixed = prior.concentration * np.log(prior.scale) - gammaln(prior.concentration)
+    weight = np.maximum(n, 1.0) * _weight_over_n(prior, n)
+    return np.asarray(fixed + np.log(weight / (2.0 * np.pi)) / 2.0, dtype=np.float64)
+
+
+def _weight_over_n(prior: MomentsPrior, n: Floats) -> Floats:
+    """The weight c of the mean's deviation, over N."""
+    return prior.precision / (prior.precision + np.maximum(n, 1.0))
+
+
+def _digamma_difference(x: Floats, step: Floats) -> tuple[Floats, Floats]:
+    r"""Bounds of :math:`\psi(x + h) - \psi(x)`, from those of :math:`\psi(x) - \log x` (Alzer 1997)."""
+    far = x + step
+    tail = (1.0 / x - 1.0 / far) / 2.0 + (1.0 / x**2 - 1.0 / far**2) / 12.0 + np.log1p(step / x)
+    return tail - 1.0 / (120.0 * x**4), tail + 1.0 / (120.0 * far**4)

@@ -1,0 +1,215 @@
+r"""Exact posteriors of one parameter when N and one sum S are latent behind discrete Laplace noise.
+
+.. math::
+    p(\theta \mid y) = \sum_N \int p(\theta \mid N, S) \, W(N, S) \, dS \Big/ \sum_N \int W(N, S) \, dS
+
+with W as in ``noisy`` and :math:`p(\theta \mid N, S)` the conjugate posterior. No rows at all, N = 0, is a
+component of its own, with S = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.adaptive_blocks import NATS, Blocks, divide_by_mass, nodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.typing import Cells, Floats
+
+
+BATCH = 256
+"""Cells resolved at a time: their numbers fit into a processor's cache."""
+_NATS = 22.0
+"""The same as ``NATS`` where moments are all that is asked for: means lose some 1e-8 standard deviations,
+these some 1e-6 of themselves where tails are heavy."""
+_LEAST = 1e-290
+"""Weight below which a node is none."""
+_PARTS = 16
+_OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
+_SPREAD = np.array([-25.0, 0.0, 25.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Latent pairs (N, S) of some cells with their posterior probabilities.
+
+    Attributes
+    ----------
+    cell : ndarray of shape (n_nodes,), int64
+    n, total : ndarray of shape (n_nodes,), float64
+        N, and S in T's unit.
+    weight : ndarray of shape (n_nodes,), float64
+        Sums to 1 over the nodes of a cell.
+    log_evidence : ndarray of shape (n_cells,), float64
+        Log of the sum of W over N and S.
+    """
+
+    cell: Cells
+    n: Floats
+    total: Floats
+    weight: Floats
+    log_evidence: Floats
+
+
+def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
+    """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both.
+
+    Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`.
+    """
+    cells = sums.n_cells
+    cell, n, weight = rows_of(sums, evenly=evenly)
+    blocks = blocks_of(sums, cell, n, weight, evenly=evenly)
+    log_share = np.log(weight) - blocks.top[cell]
+    found = []
+    for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
+        # Block by block, so that what depends on N alone is worked out once a block.
+        own, count = cell[row], n[row]
+        masses = sums.log_joint(own, count, nodes)
+        masses += log_share[row][:, None]
+        np.exp(masses, out=masses)
+        masses *= weights
+        used = np.flatnonzero(masses > _LEAST)
+        repeated = (np.repeat(column, nodes.shape[1])[used] for column in (own, count))
+        found.append((*repeated, nodes.ravel()[used], masses.ravel()[used]))
+    own, count, position, mass = (np.concatenate(column) for column in zip(*found, strict=True))
+    evidence = np.bincount(own, mass, cells)
+    amount = np.where(count < 1.0, 0.0, sums.amount(position))
+    return Nodes(
+        cell=own,
+        n=count,
+        total=sums.total(count, amount),
+        weight=mass / evidence[own],
+        log_evidence=blocks.top + np.log(evidence),
+    )
+
+
+def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
+    """Values of N that stand for all: cell, N and weight, each (n_rows,)."""
+    low, high = sums.n_prior.support
+    if low == high:
+        cells = np.arange(sums.n_cells)
+        return cells, np.full(len(cells), float(low)), np.ones(len(cells))
+    found = []
+    # Sums over integers are kinked at integers, and would ripple if N were taken between them.
+    at_integers = sums.is_sum
+    blocks = blocks_of_n(sums, _nats(evenly), at_integers=at_integers, evenly=evenly, approximate=True)
+    for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
+        used = weights != 0.0
+        own = np.broadcast_to(cell[:, None], used.shape)
+        found.append((own[used], nodes[used], weights[used]))
+    cell, n, weight = (np.concatenate(column) for column in zip(*found, strict=True))
+    return cell, n, weight
+
+
+def blocks_of_n(
+    sums: NoisySums,
+    nats: float = NATS,
+    *,
+    at_integers: bool = False,
+    evenly: bool = False,
+    approximate: bool = False,
+) -> Blocks:
+    """Blocks of N in which the mass over S is smooth; a row is a cell.
+
+    What they are judged by is `approximate` for who sums over them; who draws rejects what it misses.
+    """
+    cells = np.arange(sums.n_cells)
+    low, high = (float(end) for end in sums.n_prior.support)
+    edges = _edges_of_n(sums, low, high)
+    return divide_by_mass(
+        lambda cell, n: sums.profile(np.repeat(cell, n.shape[1]), n.ravel()).reshape(n.shape),
+        np.repeat(cells, edges.shape[1] - 1),
+        edges[:, :-1].ravel(),
+        edges[:, 1:].ravel(),
+        group=cells,
+        is_sum=True,
+        at_integers=at_integers,
+        longest=lambda left: 9.0 * np.maximum(left, 1.0),
+        nats=nats,
+        evenly=evenly,
+        approximate=approximate,
+    )
+
+
+def _nats(evenly: bool) -> float:
+    return NATS if evenly else _NATS
+
+
+def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
+    """Edges (n_cells, n_edges) of blocks of N: every second octave, kinks, the noise's scale."""
+    octaves = np.concatenate([np.arange(2.0), _OCTAVES])
+    edges = np.broadcast_to(octaves, (sums.n_cells, len(octaves)))
+    reach = float(np.max(sums.totals.coefficients[:, 0]))
+    if reach:
+        # Where all of N has to be in one sum for it to be what was released, a spike there crosses a kink.
+        values = sums.totals.by_release
+        wide = np.ceil(sums.totals.scale_by_release[:, :1] / reach)
+        near = np.sum(values, axis=2, keepdims=True) / reach + wide * _SPREAD
+        kinks = np.concatenate([near, values / reach], axis=2)
+        edges = np.concatenate([edges, np.ceil(kinks).reshape(sums.n_cells, -1)], axis=1)
+    ends = np.broadcast_to(np.array([low, high + 1.0]), (len(edges), 2))
+    edges = np.concatenate([edges, ends], axis=1)
+    clipped: Floats = np.sort(np.clip(edges, low, high + 1.0), axis=1)
+    return clipped
+
+
+def ranges_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, Floats]:
+    """Ranges of S that matter, between kinks: row, left, right."""
+    some = np.flatnonzero(n >= 1.0)
+    breaks = sums.breaks(cell[some], n[some])
+    # Rows without any records have their only sum, and are a block by themselves.
+    none = np.flatnonzero(n < 1.0)
+    return (
+        np.concatenate([np.repeat(some, breaks.shape[1] - 1), none]),
+        np.concatenate([breaks[:, :-1].ravel(), np.zeros(len(none))]),
+        np.concatenate([breaks[:, 1:].ravel(), np.ones(len(none))]),
+    )
+
+
+def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly: bool = False) -> Blocks:
+    """Blocks of S in every row, of cells whose rows have these weights."""
+    log_weights = np.log(weight)
+    blocks = divide_by_mass(
+        lambda row, position: sums.log_joint(cell[row], n[row], position) + log_weights[row][:, None],
+        *ranges_of(sums, cell, n),
+        group=cell,
+        is_sum=sums.is_sum,
+        longest=sums.longest,
+        nats=_nats(evenly),
+        evenly=evenly,
+    )
+    if len(n) > sums.n_cells:
+        return blocks
+    # With one N the nodes of S alone have to resolve the distribution of the parameter.
+    whole = np.arange(len(blocks.row))
+    part, left, right = cut(whole, blocks.left, blocks.right, _PARTS, is_sum=sums.is_sum)
+    return replace(blocks.take(part), left=left, right=right)
+
+
+def cut(
+    row: Cells, left: Floats, right: Floats, parts: Floats | float, *, is_sum: bool
+) -> tuple[Cells, Floats, Floats]:
+    """Cut every block into so many equal parts; into single integers where there are fewer."""
+    length = right - left
+    parts = np.minimum(parts, length) if is_sum else np.broadcast_to(parts, length.shape)
+    number = parts.astype(np.int64)
+    first, length, parts = (np.repeat(column, number) for column in (left, length, parts))
+    index = np.arange(len(first)) - np.repeat(np.cumsum(number) - number, number)
+    begin, end = first + length * index / parts, first + length * (index + 1) / parts
+    if is_sum:
+        begin, end = np.floor(begin), np.floor(end)
+    return np.repeat(row, number), begin, end
+
+
+def batches(sums: NoisySums) -> Iterator[Cells]:
+    """Consecutive cells to be resolved together; more of them where N is known."""
+    low, high = sums.n_prior.support
+    size = BATCH if low < high else 4 * BATCH
+    for start in range(0, sums.n_cells, size):
+        yield np.arange(start, min(start + size, sums.n_cells))

@@ -1,0 +1,286 @@
+r"""Noisy sums, and the weight of the latent (N, S) behind them.
+
+.. math::
+    W(N, S) = \pi(N) \, p(S \mid N) \, e^{-|y_1 - A| / b} \, e^{-|y_2 - (R N - A)| / b}
+
+with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
+range, and b the noise's scale. Where N is public the first component alone is released.
+Every further release of the same sums has factors of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, Self
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.adaptive_blocks import NATS
+from suffice.pipeline.math.engines.one_sum.marginals import Marginal, Support
+from suffice.pipeline.terms.released.noise_distribution import log_laplace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+    from suffice.typing import Cells, Floats
+
+
+_CLOSE = 4.0
+"""Nats below a bound at which the best of a few locations counts as the mode."""
+_LEVEL = 1e-3
+"""Nats that a mode may be higher than where it is taken to be."""
+_SECTIONS, _EIGHTHS = 11, np.linspace(0.0, 1.0, 9)
+_LOWEST_LOG = -600.0
+_LONGEST_LOG = 5.0
+"""Rational functions of S have poles pi away from the real logarithms of S."""
+_NEAR_END = (12.0, 108.0)
+
+
+class Factor(Protocol):
+    """A function of latent pairs, above 0."""
+
+    def take(self, cells: Cells) -> Self:
+        """That of the given cells, in the given order."""
+
+    def log(self, cell: Cells, n: Floats, total: Floats) -> Floats:
+        """Its logarithm of pairs; arrays broadcast."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisySums:
+    """Noisy sums and the distribution that they came from.
+
+    Attributes
+    ----------
+    totals : NoisyTotals
+        The sums of X - lowest and, unless N is public, of highest - X, in lattice steps. They are linear in
+        N and A: by 0 and 1, and by R and -1.
+    step, lower : float
+        S = lower N + step A, in T's unit.
+    marginal : Marginal
+        The distribution of S given N under the prior.
+    n_prior : NPrior
+        The prior of N; ``Fixed`` where N is public.
+    factor : Factor or None
+        What the weight of every pair is multiplied by, for averages of it to be resolved as weights are.
+    """
+
+    totals: NoisyTotals
+    step: float
+    lower: float
+    marginal: Marginal
+    n_prior: NPrior
+    factor: Factor | None = None
+
+    def take(self, cells: Cells) -> Self:
+        """The given cells, in the given order."""
+        factor = None if self.factor is None else self.factor.take(cells)
+        return replace(self, totals=self.totals.take(cells), factor=factor)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.totals.n_cells
+
+    @property
+    def change_per_row(self) -> float:
+        """Nats by which the noise's distribution changes at most where N changes by 1 and A does not."""
+        return float(self.totals.coefficients[:, 0] @ self.totals.rate)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether sums are whole numbers of steps."""
+        return self.marginal.support is Support.INTEGERS
+
+    @property
+    def fall(self) -> float:
+        """Nats by which the noise's distribution falls per step, beyond all kinks."""
+        return float(np.sum(self.totals.rate))
+
+    def kinks(self, cell: Cells, n: Floats) -> Floats:
+        """A at which the slope of the noise's distribution jumps, (n_rows, n_kinks), ascending."""
+        return np.stack(self._kinks(cell, n), axis=1)
+
+    def _kinks(self, cell: Cells, n: Floats) -> list[Floats]:
+        return functools.reduce(_inserted, self._kinks_of_rows(cell, n), [])
+
+    def _kinks_of_rows(self, cell: Cells, n: Floats) -> list[Floats]:
+        """Where the noise of every row of the totals has its kink; n is (n_rows,)."""
+        return [
+            reach * n - value[cell] if reach else value[cell]
+            for value, (reach, _) in zip(self.totals.values.T, self.totals.coefficients.tolist(), strict=True)
+        ]
+
+    def log_density(self, n: Floats, position: Floats) -> Floats:
+        """Log of the probability or density of positions given N; n >= 1 and positions broadcast.
+
+        A position is A itself, or its logarithm where S is above 0.
+        """
+        log_prob = self.marginal.log_prob(self.total(n, self.amount(position)), n)
+        if self.is_sum:
+            return np.broadcast_to(log_prob, np.broadcast_shapes(n.shape, position.shape))
+        # Of A, not of S: no rows at all have a probability, and it has to be weighed against densities.
+        log_prob = np.add(log_prob, np.log(self.step))
+        return log_prob + position if self.marginal.support is Support.POSITIVE else log_prob
+
+    def log_noise(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log density of the noise, unnormalised, at positions (n_rows, n_positions); n is (n_rows, 1)."""
+        kinks = self._kinks_of_rows(cell, n[:, 0])
+        return log_laplace(self.amount(position), [kink[:, None] for kink in kinks], self.totals.rate)
+
+    def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log of p(S | N) times noise and factor, at (n_rows, n_positions); n is (n_rows, 1)."""
+        weight = self.log_density(n, position) + self.log_noise(cell, n, position)
+        return weight if self.factor is None else weight + self._log_factor(cell, n, position)
+
+    def _log_factor(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log of the factor at (n_rows, n_positions); n is (n_rows, 1)."""
+        if self.factor is None:
+            return np.zeros(position.shape)
+        return self.factor.log(cell[:, None], n, self.total(n, self.amount(position)))
+
+    def log_joint(self, cell: Cells, n: Floats, position: Floats) -> Floats:
+        """Log of W at positions (n_rows, n_positions), n (n_rows,); where n is 0, every position is S = 0."""
+        rows = np.maximum(n, 1.0)[:, None]
+        value = self.log_weight(cell, rows, position)
+        none = n < 1.0
+        if np.any(none):
+            value[none] = self.log_weight_of_none(cell[none])[:, None]
+        return value + self.n_prior.log_prob(n)[:, None]
+
+    def amount(self, position: Floats) -> Floats:
+        """A at a position."""
+        return np.exp(position) if self.marginal.support is Support.POSITIVE else position
+
+    def total(self, n: Floats, amount: Floats) -> Floats:
+        """S, in T's unit."""
+        if self.is_sum:  # the lattice is that of the counts
+            return amount
+        total: Floats = self.lower * n + self.step * amount
+        return total
+
+    def least_n(self, position: Floats) -> Floats:
+        """The least N, not only of the integers, with which a position is possible."""
+        return position * self.step / self.marginal.most_per_row if self.is_sum else np.zeros_like(position)
+
+    def is_possible(self, n: Floats, position: Floats) -> NDArray[np.bool_]:
+        """Whether so many rows can have a sum at a position; arrays of one shape."""
+        possible: NDArray[np.bool_] = n >= self.least_n(position)
+        return possible
+
+    def log_weight_of_none(self, cell: Cells) -> Floats:
+        """Log of the noise's distribution, and the factor, where N and A are 0."""
+        log_noise = -self.totals.take(cell).distance(np.zeros(2))
+        if self.factor is None:
+            return log_noise
+        return log_noise + self.factor.log(cell, np.zeros(len(cell)), np.zeros(len(cell)))
+
+    def longest(self, left: Floats) -> Floats:
+        """How long a block of positions may be for rational functions of S to be smooth in it."""
+        if self.marginal.support is Support.INTEGERS:
+            return 9.0 * left + 12.0
+        return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
+
+    def breaks(self, cell: Cells, n: Floats) -> Floats:
+        """Positions (n_rows, n_positions), ascending: kinks, a typical one, ends with little beyond."""
+        kinks = self._kinks(cell, n)
+        if self.is_sum:  # where a kink is between two integers, the next one is the first beyond it
+            kinks = [np.ceil(kink) for kink in kinks]
+        typical = (self.marginal.typical(n) - self.lower * n) / self.step
+        margin = NATS / self.fall
+        first, last = kinks[0] - margin, kinks[-1] + margin
+        inner = _inserted([first, *kinks, last], typical)
+        columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, typical + margin)]
+        if self.factor is not None and self.marginal.support is not Support.REAL:
+            columns[0] = np.zeros_like(typical)  # it may be largest where the noise is least likely
+        if self.marginal.support is Support.POSITIVE:
+            least = np.exp(_LOWEST_LOG)
+            columns = [np.log(np.maximum(column, least)) for column in columns]
+        if self.is_sum:
+            most = self.marginal.most_per_row * n / self.step
+            columns = [np.minimum(np.maximum(np.rint(column), 0.0), most) for column in columns]
+            columns[-1] = columns[-1] + 1.0
+            if np.all(np.isfinite(most)):  # near its upper end a distribution may be as steep as near 0
+                for distance in _NEAR_END:
+                    near_end = np.minimum(np.maximum(most + 1.0 - distance, columns[0]), columns[-1])
+                    columns = _inserted(columns, near_end)
+        return np.stack(columns, axis=1)
+
+    def profile(self, cell: Cells, n: Floats) -> Floats:
+        """Log of the prior of N and of about the sum of W over S: (n_rows,), finite within the support."""
+        rows = np.maximum(n, 1.0)
+        breaks = self.breaks(cell, rows)
+        if self.is_sum:
+            breaks = np.minimum(breaks, breaks[:, -1:] - 1.0)
+        else:
+            breaks[:, 0], breaks[:, -1] = breaks[:, 1], breaks[:, -2]
+        mass = self._mass_about(cell, rows, breaks)
+        return np.where(n < 1.0, self.log_weight_of_none(cell), mass) + self.n_prior.log_prob(n)
+
+    def _mass_about(self, cell: Cells, n: Floats, breaks: Floats) -> Floats:
+        """Log of about the sum of W over S, but for the prior of N, from its values at breaks."""
+        density, noise = self.log_density(n[:, None], breaks), self.log_noise(cell, n[:, None], breaks)
+        if self.factor is not None:  # which, unlike densities, has no integral that it cannot exceed
+            noise = noise + self._log_factor(cell, n[:, None], breaks)
+        weight = density + noise
+        # Where prior and noise disagree, the mode may be at none of the breaks.
+        # Along a long axis, which is many times as fast as along a short one.
+        best, likeliest, nearest = (
+            np.max(np.ascontiguousarray(values.T), axis=0) for values in (weight, density, noise)
+        )
+        apart = np.flatnonzero(likeliest + nearest - best > _CLOSE)
+        if apart.size:
+            density = density.copy()
+            position = self._mode(cell[apart], n[apart], breaks[apart], np.argmax(weight[apart], axis=1))
+            breaks[apart, 0] = position
+            density[apart, 0] = self.log_density(n[apart, None], position[:, None])[:, 0]
+            noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], position[:, None])[:, 0]
+            if self.factor is not None:
+                noise[apart, 0] += self._log_factor(cell[apart], n[apart, None], position[:, None])[:, 0]
+        kinks = self.kinks(cell, n)
+        wide = np.log(kinks[:, -1] - kinks[:, 0] + 2.0 / self.fall)[:, None]
+        if self.marginal.support is Support.POSITIVE:
+            wide = wide - breaks
+        # Of all of S, as much is about a break as there is room in what the noise leaves.
+        scarce = -density - wide
+        room = noise - np.maximum(scarce, 0.0) - np.log1p(np.exp(-np.abs(scarce)))
+        room = np.ascontiguousarray(room.T)
+        top = np.max(room, axis=0)
+        about: Floats = top + np.log(np.sum(np.exp(room - top), axis=0))
+        return about
+
+    def _mode(self, cell: Cells, n: Floats, breaks: Floats, best: Cells) -> Floats:
+        """Where the weight is highest about the best of the breaks."""
+        row = np.arange(len(n))
+        left = breaks[row, np.maximum(best - 1, 0)]
+        right = breaks[row, np.minimum(best + 1, breaks.shape[1] - 1)]
+        mode = np.empty(len(n))
+        active = row
+        for _ in range(_SECTIONS):
+            inner = left[:, None] + (right - left)[:, None] * _EIGHTHS
+            value = self.log_weight(cell[active], n[active, None], inner)
+            row = np.arange(len(active))
+            best = np.argmax(value, axis=1)
+            first, last = np.maximum(best - 1, 0), np.minimum(best + 1, 8)
+            left, right = inner[row, first], inner[row, last]
+            mode[active] = (left + right) / 2.0
+            with np.errstate(invalid="ignore"):
+                rise = value[row, best] - np.minimum(value[row, first], value[row, last])
+            # Of what is concave the mode is no higher above the best than the best above both beside it.
+            open_ = np.flatnonzero(~(rise < _LEVEL))
+            if not open_.size:
+                break
+            active, left, right = active[open_], left[open_], right[open_]
+        return mode
+
+
+def _inserted(columns: list[Floats], further: Floats) -> list[Floats]:
+    """Columns that ascend, with one more: much faster than sorting along short axes."""
+    found = []
+    for column in columns:
+        found.append(np.minimum(column, further))
+        further = np.maximum(column, further)
+    return [*found, further]

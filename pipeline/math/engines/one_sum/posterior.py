@@ -1,0 +1,283 @@
+"""The posterior of a parameter when N and the sum are latent: a mixture of conjugate posteriors."""
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.merged import FINE, Components
+from suffice.pipeline.math.distributions.partial_moments import moments_between
+from suffice.pipeline.math.distributions.rough_quantiles import rough_quantiles
+from suffice.pipeline.math.engines.one_sum.marginals import SpreadGammaGamma
+from suffice.pipeline.math.engines.one_sum.moments import spread_moments
+from suffice.pipeline.math.engines.one_sum.nodes import Nodes, batches, resolve
+from suffice.pipeline.math.engines.one_sum.sampling import tiles_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution
+    from suffice.pipeline.math.distributions.merged import WeighedPairs
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.typing import Cells, Floats
+
+    Update: TypeAlias = Callable[[Floats, Floats], Distribution]
+
+_NEXT_TO_NOTHING = 1e-9
+_LEAST_WITHIN = 1e-4
+"""Of a posterior, for what is left of its moments within limits to be known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentSumPosterior:
+    """The distribution of one parameter; made by ``LatentSumPosterior.of``.
+
+    Attributes
+    ----------
+    sums : NoisySums
+        The noisy sums and the distribution that they came from.
+    update : callable
+        N and S, each (n,) -> the parameter's conjugate distribution, n cells of it.
+    name : str
+        The parameter's.
+    merged : Components
+        Of all cells.
+    means, sds, log_evidence : ndarray of shape (n_cells,), float64
+        Posterior means and standard deviations, and the log of the marginal likelihood but for a constant
+        that does not depend on the prior.
+    levels : ndarray of shape (n_cells, n_levels), float64, or None
+        Design effects, equally likely: rows count as so many times fewer independent ones; see ``tempered``.
+    """
+
+    sums: NoisySums
+    update: Update
+    name: str
+    merged: Components
+    means: Floats
+    sds: Floats
+    log_evidence: Floats
+    levels: Floats | None = None
+
+    @classmethod
+    def of(cls, sums: NoisySums, update: Update) -> Self:
+        """Sum up the moments of every cell."""
+        cells = sums.n_cells
+        means, sds, log_evidence = np.empty(cells), np.empty(cells), np.empty(cells)
+        merged = []
+        (name,) = update(np.zeros(1), np.zeros(1)).parameters
+        for batch in batches(sums):
+            own = sums.take(batch)
+            pairs = resolve(own)
+            nodes = _split(pairs, own, update)
+            if isinstance(own.marginal, SpreadGammaGamma):
+                means[batch], sds[batch] = spread_moments(own, update, own.marginal, pairs)
+            else:
+                means[batch], sds[batch] = _moments(pairs, update(pairs.n, pairs.total), len(batch))
+            log_evidence[batch] = pairs.log_evidence
+            merged.append(Components.of(nodes, update, len(batch)))
+        return cls(
+            sums=sums,
+            update=update,
+            name=name,
+            merged=Components.joined(merged, [len(batch) for batch in batches(sums)]),
+            means=means,
+            sds=sds,
+            log_evidence=log_evidence,
+        )
+
+    @property
+    def latent_means(self) -> tuple[Floats, Floats]:
+        """Posterior means of N and S, each (n_cells,)."""
+        own, cells = self.merged, len(self.means)
+        n = np.bincount(own.cell, own.weight * own.n, cells).astype(np.float64, copy=False)
+        total = np.bincount(own.cell, own.weight * own.total, cells).astype(np.float64, copy=False)
+        return n, total
+
+    def tempered(self, levels: Floats) -> Self:
+        """Return the distribution under likelihoods to the power of one over the design effects.
+
+        N and S stay as likely as they were: N rows then count as N / d, and their sum as S / d.
+        """
+        merged = self.merged.tempered(levels)
+        means, sds = _moments(merged, self._conjugate(merged.n, merged.total), len(self.means))
+        return replace(self, merged=merged, means=means, sds=sds, levels=levels)
+
+    def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
+        """Means and standard deviations given that the parameter is within limits; None of tempered cells.
+
+        Between two limits the pairs hold all of it. On a side without a limit others may hold most of a
+        moment: what lies beyond the other limit is taken from the moments that there are without limits.
+        NaN where next to nothing is within.
+        """
+        if self.levels is not None:
+            return None
+        is_bounded = bool(np.isfinite(limits).all())
+        low, high = limits
+        side = limits if is_bounded else ((-np.inf, low) if np.isfinite(low) else (high, np.inf))
+        means, sds = np.empty((2, len(self.means)))
+        for batch in batches(self.sums):
+            nodes = _resolved(self.sums.take(batch), self.update)
+            centre = np.clip(self.means[batch], *limits) if is_bounded else self.means[batch]
+            with np.errstate(invalid="ignore"):  # infinite moments are known to be none
+                parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
+                sums = np.stack([np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts])
+                if not is_bounded:
+                    sums = np.stack([np.ones(len(batch)), np.zeros(len(batch)), self.sds[batch] ** 2]) - sums
+                mass, first, second = np.where(sums[0] > _LEAST_WITHIN, sums, np.nan)
+                means[batch] = centre + first / mass
+                sds[batch] = np.sqrt(second / mass - (first / mass) ** 2)
+        return means, sds
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells, ascending."""
+        return replace(
+            self,
+            sums=self.sums.take(cells),
+            merged=self.merged.take(cells),
+            means=self.means[cells],
+            sds=self.sds[cells],
+            log_evidence=self.log_evidence[cells],
+            levels=None if self.levels is None else self.levels[cells],
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return (self.name,)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means; infinite where there is none."""
+        return self.means
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations; infinite where there is none."""
+        return self.sds
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles of merged components; see ``components``. They do not rest on draws."""
+        return np.concatenate(
+            [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
+        )
+
+    def rough_quantiles(self, parameter: str, q: Sequence[float]) -> Floats:
+        """About the quantiles, by which the exact ones that are wanted may be chosen."""
+        return np.concatenate(
+            [
+                rough_quantiles(self.merged.take(batch), self.update, q, len(batch))
+                for batch in batches(self.sums)
+            ]
+        )
+
+    def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
+        """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
+        return np.concatenate(
+            [
+                self.merged.take(batch).quantiles(
+                    self.update, list(levels[batch].T), len(batch), near=near[batch]
+                )
+                for batch in batches(self.sums)
+            ]
+        )
+
+    def coarser(self) -> Self:
+        """Return the same distribution, of pairs that are merged much coarser; moments are what they were."""
+        return replace(self, merged=self.merged.coarser(self.update, len(self.means)))
+
+    def cdf(self, points: Floats) -> Floats:
+        """Distribution functions at points (n_cells, n_points), of merged components."""
+        return self.merged.cdf(self.update, points)
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
+        found = np.empty(points.shape)
+        for batch in batches(self.sums):
+            nodes = _resolved(self.sums.take(batch), self.update)
+            fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
+            if self.levels is not None:
+                fine = fine.tempered(self.levels[batch])
+            found[batch] = fine.density(self.update, points[batch])
+        return found
+
+    def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
+        """Averages in some cells, ascending, of a function of positions on the line; see ``Components``."""
+        some = self.take(cells)
+        averages = [
+            some.merged.take(batch).average(some.update, function, len(batch)) for batch in batches(some.sums)
+        ]
+        return np.concatenate(averages)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        drawn = self.mixture(draws, rng).sample(1, rng)[self.name]
+        return {self.name: drawn.reshape(draws, len(self.means))}
+
+    def prior_distribution(self) -> ConjugateDistribution:
+        """The prior, as the distribution of one cell."""
+        return self._conjugate(np.zeros(1), np.zeros(1))
+
+    def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateDistribution:
+        """Conjugate distributions given independent draws of N and S, draw by draw, then by cell."""
+        n, total = np.empty((2, draws, len(self.means)))
+        for batch in batches(self.sums):
+            cells = np.tile(np.arange(len(batch)), draws)
+            pairs = tiles_of(self.sums.take(batch)).sample(cells, rng)
+            n[:, batch], total[:, batch] = (drawn.reshape(draws, len(batch)) for drawn in pairs)
+        if self.levels is not None:
+            effect = drawn_levels(self.levels, draws, rng)
+            n, total = n / effect, total / effect
+        if isinstance(self.sums.marginal, SpreadGammaGamma):
+            total = self.sums.marginal.shifted(total.ravel(), n.ravel(), rng)
+        return self._conjugate(n.ravel(), total.ravel())
+
+    def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
+        return cast("ConjugateDistribution", self.update(n, total))
+
+
+def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, (n_cells,), of the distributions given pairs."""
+    (name,) = given.parameters
+    cell, weight, mean, sd = pairs.cell, pairs.weight, given.mean(name), given.sd(name)
+    centre = np.bincount(cell, weight * mean, cells).astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):
+        squares = sd**2 + (mean - centre[cell]) ** 2
+    squares[np.isnan(squares)] = np.inf
+    return centre, np.sqrt(np.bincount(cell, weight * squares, cells))
+
+
+def _resolved(sums: NoisySums, update: Update) -> Nodes:
+    """Return latent pairs with their weights, split."""
+    return _split(resolve(sums), sums, update)
+
+
+def _split(nodes: Nodes, sums: NoisySums, update: Update) -> Nodes:
+    """Split pairs, under a spread prior, into one for each of its components that matters.
+
+    Those are shifted so that its first component leads to their posteriors. Pairs are merged, much less than
+    for quantiles, before they are split.
+    """
+    marginal = sums.marginal
+    if not isinstance(marginal, SpreadGammaGamma):
+        return nodes
+    merged = Components.of(nodes, update, sums.n_cells, fineness=FINE, negligible=_NEXT_TO_NOTHING)
+    shares = marginal.shares(merged.total, merged.n) * merged.weight
+    pair, component = np.nonzero(shares.T > _NEXT_TO_NOTHING)
+    weight = shares[component, pair]
+    cell = merged.cell[pair]
+    return replace(
+        nodes,
+        cell=cell,
+        n=merged.n[pair],
+        total=merged.total[pair] + marginal.shifts[component],
+        weight=weight / np.bincount(cell, weight, sums.n_cells)[cell],
+    )
+
+
+def drawn_levels(levels: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Draw one of the equally likely levels of every cell, (draws, n_cells)."""
+    cells, number = levels.shape
+    drawn: Floats = levels[np.arange(cells), rng.integers(number, size=(draws, cells))]
+    return drawn

@@ -1,0 +1,278 @@
+r"""Finite mixtures of conjugate priors, and the posteriors that they lead to.
+
+.. math::
+    p(\theta \mid y) = \sum_k r_k \, p_k(\theta \mid y), \qquad
+    r_k \propto w_k \, p_k(y), \quad p_k(y) = \int p(y \mid \theta) \, p_k(\theta) \, d\theta
+
+with :math:`w_k` and :math:`p_k` the prior's weights and components: each component's posterior counts by its
+evidence.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.gamma import Gamma
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.distributions.prior import Prior, written
+from suffice.pipeline.math.distributions.spread_scales import (
+    CONCENTRATION,
+    LARGEST,
+    LARGEST_WEIGHTS,
+    VARIANCES,
+    WEIGHTS,
+)
+from suffice.pipeline.math.priors.by_name import NAMES, parse_one_component
+from suffice.pipeline.math.priors.density import Density
+from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.math.priors.parsing import called_name, parse_call, parse_number, parse_prior
+
+_LARGEST_BOUND = 1e150
+_LARGEST_SCALE = 1e30
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Mixture:
+    """A mixture of conjugate priors of one kind: ``Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))``.
+
+    Parameters
+    ----------
+    *parts
+        Weights above 0 and the component that each is of, by turns. Weights need not sum to 1: a component's
+        prior probability is its weight over the sum of all.
+
+    Raises
+    ------
+    PriorError
+        Where weights and priors do not come by turns, a weight is no finite number above 0, their sum is
+        too large for a number, or components are not of one kind.
+    """
+
+    weights: tuple[float, ...]
+    components: tuple[Prior, ...]
+
+    def __init__(self, *parts: float | Prior) -> None:
+        weights, components = parts[::2], parts[1::2]
+        if not components or len(weights) != len(components):
+            message = "Mixture needs weights and priors in turn: Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"
+            raise PriorError(message)
+        for weight in weights:
+            is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not is_number or not 0.0 < weight < math.inf:  # type: ignore[operator]
+                message = f"Mixture: every weight must be a finite number above 0, not {weight!r}"
+                raise PriorError(message)
+        try:
+            math.fsum(weights)  # type: ignore[arg-type]
+        except OverflowError:
+            message = "Mixture: the weights are too large to be added up: only their ratios matter"
+            raise PriorError(message) from None
+        kind = type(components[0])
+        if not issubclass(kind, Prior) or any(type(component) is not kind for component in components):
+            message = "Mixture: every component must be a conjugate prior, and all of one kind"
+            raise PriorError(message)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "components", components)
+
+    def __str__(self) -> str:
+        parts = zip(self.weights, self.components, strict=True)
+        return f"Mixture({', '.join(f'{weight!r}, {component}' for weight, component in parts)})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ScaleMixture(Mixture):
+    r"""Mean and variance of a column within bounds, of any scale from a 7,900th of the half range to all.
+
+    With h the half range, the :math:`v_j` and weights of ``spread_scales``, and 14 components
+
+    .. math::
+        v \sim \mathrm{InverseGamma}(3, 2 v_j h^2), \qquad
+        m \mid v \sim \mathrm{Normal}\Bigl(\tfrac{lower + upper} 2, \sqrt{v / 4 v_j}\Bigr)
+
+    so that in each :math:`v_j h^2` is the mean of the variance, and the mean's standard deviation h / 2.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Public bounds of the column, in its unit; of the logarithm for a lognormal one.
+
+    Raises
+    ------
+    PriorError
+        Where a bound is no finite number, or they are in the wrong order or too near or far for numbers.
+    """
+
+    lower: float
+    upper: float
+
+    def __init__(self, lower: float, upper: float) -> None:
+        for name, bound in (("lower", lower), ("upper", upper)):
+            is_number = not isinstance(bound, bool) and isinstance(bound, int | float)
+            if not is_number or not abs(bound) <= _LARGEST_BOUND:
+                message = f"ScaleMixture: {name} must be a number in -1e150..1e150, not {bound!r}"
+                raise PriorError(message)
+        middle, half_range = lower / 2.0 + upper / 2.0, upper / 2.0 - lower / 2.0
+        if not half_range >= 1.0 / _LARGEST_BOUND:
+            message = f"ScaleMixture: lower must be below upper, not {lower!r} and {upper!r}"
+            raise PriorError(message)
+        parts: list[float | Prior] = []
+        for weight, variance in zip(WEIGHTS, VARIANCES, strict=True):
+            scale = (CONCENTRATION - 1.0) * variance * half_range**2
+            parts += [weight, NormalInverseGamma(middle, 4.0 * variance, CONCENTRATION, scale)]
+        Mixture.__init__(self, *parts)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    def __str__(self) -> str:
+        return f"ScaleMixture({written(self.lower)}, {written(self.upper)})"
+
+    def __repr__(self) -> str:
+        return str(self)  # its 14 components follow
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SpreadScale(Mixture):
+    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: the ten largest scales of ``spread_scales``.
+
+    Attributes
+    ----------
+    upper : float
+    rates : tuple of float
+        :math:`2 v_j \cdot upper`, ascending: the components' second numbers. The first one of each is 3.
+    """
+
+    upper: float
+    rates: tuple[float, ...]
+
+    def __init__(self, kind: type[Gamma | InverseGamma], upper: float) -> None:
+        is_number = not isinstance(upper, bool) and isinstance(upper, int | float)
+        if not is_number or not 1.0 / _LARGEST_SCALE <= upper <= _LARGEST_SCALE:
+            message = f"{type(self).__name__}: upper must be a number in 1e-30..1e30, not {upper!r}"
+            raise PriorError(message)
+        rates = tuple((CONCENTRATION - 1.0) * variance * upper for variance in LARGEST)
+        parts: list[float | Prior] = []
+        for weight, rate in zip(LARGEST_WEIGHTS, rates, strict=True):
+            parts += [weight, kind(CONCENTRATION, rate)]
+        Mixture.__init__(self, *parts)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "rates", rates)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({written(self.upper)})"
+
+    def __repr__(self) -> str:
+        return str(self)  # its ten components follow
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SpreadInverseGamma(SpreadScale):
+    r"""A scale or a variance of any size from a 250,000th of a public bound to all of it.
+
+    With the ten largest :math:`v_j` of ``spread_scales`` and their weights, a mixture of ten components
+
+    .. math:: s \sim \mathrm{InverseGamma}(3, 2 v_j \cdot upper)
+
+    in each of which :math:`v_j \cdot upper` is the mean of s.
+
+    Parameters
+    ----------
+    upper : float, in 1e-30..1e30
+        The public bound, in the unit of s.
+
+    Raises
+    ------
+    PriorError
+        Where the bound is no such number.
+    """
+
+    def __init__(self, upper: float) -> None:
+        SpreadScale.__init__(self, InverseGamma, upper)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SpreadGamma(SpreadScale):
+    """A rate whose reciprocal is of any size up to a public bound: ``SpreadInverseGamma`` of it.
+
+    A mixture of ten components ``Gamma(3, 2 v_j upper)``.
+
+    Parameters
+    ----------
+    upper : float, in 1e-30..1e30
+        The public bound, in the unit of the reciprocal.
+
+    Raises
+    ------
+    PriorError
+        Where the bound is no such number.
+    """
+
+    def __init__(self, upper: float) -> None:
+        SpreadScale.__init__(self, Gamma, upper)
+
+
+_SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
+    "ScaleMixture": (ScaleMixture, ("lower", "upper")),
+    "SpreadGamma": (SpreadGamma, ("upper",)),
+    "SpreadInverseGamma": (SpreadInverseGamma, ("upper",)),
+}
+"""By name: mixtures that are written by their bounds, and what these are called."""
+
+
+def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
+    """Read a prior, a mixture of conjugate ones or a density by name; nothing is evaluated.
+
+    Raises
+    ------
+    PriorError
+        Where the text is neither.
+    """
+    name, call = called_name(text)
+    if name in _SPREAD:
+        return _parse_spread(text, name)
+    if call is None or name != "Mixture":
+        return parse_one_component(text)
+    parts: list[float | Prior] = []
+    for node in call.args:
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if is_call and node.func.id in {*NAMES, *_SPREAD, "Independent", "Mixture"}:  # type: ignore[attr-defined]
+            message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
+            raise PriorError(message)
+        parts.append(parse_prior(ast.unparse(node)) if is_call else parse_number(node, text))
+    if call.keywords:
+        message = f"prior {text!r}: Mixture takes weights and priors in turn, and no keywords"
+        raise PriorError(message)
+    return Mixture(*parts)
+
+
+def _parse_spread(text: str, name: str) -> Mixture:
+    kind, names = _SPREAD[name]
+    _, arguments, keywords = parse_call(text, known=(name,))
+    given = dict(zip(names, arguments, strict=False)) | keywords
+    if len(given) != len(arguments) + len(keywords) or set(given) != set(names):
+        message = f"prior {text!r}: {name} takes exactly ({', '.join(names)})"
+        raise PriorError(message)
+    return kind(**given)
+
+
+AnyDensity: TypeAlias = Density | Independent | JointDensity
+
+
+def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
+    """Return a conjugate prior that is no mixture.
+
+    Raises
+    ------
+    PriorError
+        Where it is a mixture or a density.
+    """
+    if isinstance(prior, AnyDensity):
+        message = f"{purpose} takes a conjugate prior alone, not {prior}"
+        raise PriorError(message)
+    if isinstance(prior, Mixture):
+        message = f"{purpose} takes no mixture of priors yet: give one of its components"
+        raise PriorError(message)
+    return prior

@@ -1,0 +1,156 @@
+"""Public priors of the number of rows N, for releases in which N is private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.math.priors.parsing import parse_call
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LARGEST_N = 10**15
+"""Counts are held in float64 here: beyond this bound neighbouring integers would merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reciprocal:
+    r"""Prior proportional to 1 / (N + 1) on 0..max.
+
+    Parameters
+    ----------
+    max : int, >= 0
+        The largest N; by default ``max_total_rows`` of the release.
+    """
+
+    max: int
+
+    def __post_init__(self) -> None:
+        _require_integer("Reciprocal", "max", self.max)
+
+    def __str__(self) -> str:
+        return f"Reciprocal({self.max})"
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """Smallest and largest N."""
+        return 0, self.max
+
+    def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log probability of every N; minus infinity outside of the support."""
+        from scipy.special import digamma  # noqa: PLC0415 - slow to import
+
+        log_total = np.log(digamma(self.max + 2.0) + np.euler_gamma)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_prob = -np.log1p(n) - log_total
+        return np.where(_inside(n, self.support), log_prob, -np.inf)
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return independent draws, (size,): the least N whose cumulative probability is reached."""
+        from scipy.special import digamma  # noqa: PLC0415 - slow to import
+
+        target = rng.random(size) * (digamma(self.max + 2.0) + np.euler_gamma)
+        low, high = np.zeros(size, dtype=np.int64), np.full(size, self.max, dtype=np.int64)
+        while np.any(low < high):
+            middle = (low + high) // 2
+            reached = digamma(middle + 2.0) + np.euler_gamma >= target
+            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+        return low
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Every N in lower..upper, both included, is equally likely."""
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        _require_integer("Uniform", "lower", self.lower)
+        _require_integer("Uniform", "upper", self.upper)
+        if self.lower > self.upper:
+            message = f"Uniform: lower must be at most upper, not {self.lower} and {self.upper}"
+            raise PriorError(message)
+
+    def __str__(self) -> str:
+        return f"Uniform({self.lower}, {self.upper})"
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """Smallest and largest N."""
+        return self.lower, self.upper
+
+    def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log probability of every N; minus infinity outside of the support."""
+        return np.where(_inside(n, self.support), -np.log(self.upper - self.lower + 1.0), -np.inf)
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return independent draws, (size,)."""
+        return rng.integers(self.lower, self.upper, size, endpoint=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """N is known."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _require_integer("N", "the fixed number", self.n)
+
+    def __str__(self) -> str:
+        return str(self.n)
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """Smallest and largest N."""
+        return self.n, self.n
+
+    def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Zero at N; minus infinity elsewhere."""
+        return np.where(_inside(n, self.support), 0.0, -np.inf)
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:  # noqa: ARG002 - as the others
+        """Return N as often as asked for, (size,)."""
+        return np.full(size, self.n, dtype=np.int64)
+
+
+NPrior: TypeAlias = Reciprocal | Uniform | Fixed
+
+
+def parse_n_prior(text: str) -> NPrior:
+    """Read a prior of N: ``Uniform(0, 2000)``, ``Reciprocal(1000000)`` or a fixed number such as ``500``.
+
+    Raises
+    ------
+    PriorError
+        When the text is none of these, or a value breaks a rule.
+    """
+    stripped = text.strip()
+    if stripped.isascii() and stripped.isdigit() and len(stripped) <= len(str(LARGEST_N)):
+        return Fixed(int(stripped))
+    if not stripped[:1].isalpha():
+        message = f"prior of N {text!r}: write a whole number, Uniform(lower, upper) or Reciprocal(max)"
+        raise PriorError(message)
+    name, arguments, keywords = parse_call(text, known=("Reciprocal", "Uniform"))
+    kind: type[Reciprocal | Uniform] = Reciprocal if name == "Reciprocal" else Uniform
+    try:
+        return kind(*arguments, **keywords)  # type: ignore[arg-type]
+    except TypeError:
+        takes = "(max)" if kind is Reciprocal else "(lower, upper)"
+        message = f"prior of N {text!r}: {name} takes exactly {takes}"
+        raise PriorError(message) from None
+
+
+def _require_integer(kind: str, name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_N:
+        message = f"{kind}: {name} must be an integer in 0..10^15, not {value!r}"
+        raise PriorError(message)
+
+
+def _inside(n: NDArray[np.float64], support: tuple[int, int]) -> NDArray[np.bool_]:
+    return (n >= support[0]) & (n <= support[1])

@@ -1,0 +1,223 @@
+"""Derived columns, computed batch by batch: each is a total function of its own row's values.
+
+Every type of column gives the same answer for the same value. What is stored as a dictionary is computed
+for its entries alone.
+"""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from suffice.pipeline.rows.chunk.date_parts import date_part
+from suffice.pipeline.rows.chunk.derived_conditions import compared, has_value, is_member, no_value
+from suffice.pipeline.rows.chunk.encoding import Encoder
+from suffice.pipeline.rows.sources.arrow_arrays import as_float64, comparable
+from suffice.pipeline.terms.declaration.derived_columns import needed
+from suffice.pipeline.terms.declaration.derived_conditions import (
+    Combination,
+    Comparison,
+    Membership,
+    Presence,
+)
+from suffice.pipeline.terms.declaration.derived_values import (
+    Arithmetic,
+    Case,
+    DatePart,
+    MapTo,
+    PublicMap,
+    UniformText,
+)
+from suffice.pipeline.terms.declaration.time_zones import UTC_OFFSETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
+
+    Columns: TypeAlias = Mapping[str, pa.Array]
+    Zones: TypeAlias = Mapping[str, ZoneOffsets]
+    OfValues: TypeAlias = Callable[[pa.Array], pa.Array]
+
+# proof: derived-columns
+
+
+def with_derived(
+    batches: Iterable[pa.RecordBatch], job: ChunkJob, columns: Iterable[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Add derived columns to batches of rows.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With what the derived columns rest on, of types that serve them.
+    job : ChunkJob
+        The derived columns, and the offsets of their time zones.
+    columns : iterable of str, optional
+        What is wanted; everything that the job sums or chooses by otherwise.
+    """
+    wanted = job.names if columns is None else columns
+    functions = {name: _function(of, job.zones) for name, of in needed(wanted, job.derived).items()}
+    for batch in batches:
+        if not functions:
+            yield batch
+            continue
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name, function in functions.items():
+            found[name] = function(found)
+        yield pa.RecordBatch.from_arrays([*found.values()], [*found])
+
+
+def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
+    """Return the function of a derived column; it lives for one task."""
+    zone = zones[of.time_zones[0]] if of.time_zones else UTC_OFFSETS
+    functions: dict[type[DerivedColumn], Callable[..., Callable[[Columns], pa.Array]]] = {
+        Comparison: lambda of: _OfOne(of.column, partial(compared, of=of, zone=zone), pa.bool_()),
+        Membership: lambda of: _OfOne(of.column, partial(is_member, domain=of.domain), pa.bool_()),
+        DatePart: lambda of: _OfOne(of.column, partial(date_part, part=of.part, zone=zone), pa.int32()),
+        UniformText: lambda of: _OfOne(of.column, partial(_uniform, of=of), pa.string()),
+        PublicMap: _mapped,
+        Arithmetic: lambda of: partial(_computed, of=of),
+        Presence: _present,
+        Combination: lambda of: _combined(of, zones),
+    }
+    return functions[type(of)](of)
+
+
+class _OfOne:
+    """A function of one column's values; of a dictionary's entries it is computed once.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    of_values : callable
+        Array to array, of no dictionary.
+    kind : pyarrow.DataType
+        The result's type where no value is there.
+    """
+
+    def __init__(self, column: str, of_values: OfValues, kind: pa.DataType) -> None:
+        self._column = column
+        self._of_values = of_values
+        self._kind = kind
+        self._dictionary: pa.Array | None = None
+        self._of_dictionary: pa.Array | None = None
+
+    def __call__(self, columns: Columns) -> pa.Array:
+        """Return the function's values, one a row."""
+        column = columns[self._column]
+        if not pa.types.is_dictionary(column.type):
+            return self._values(column)
+        entries = self._of_entries(column.dictionary)
+        if pa.types.is_string(entries.type) or pa.types.is_large_string(entries.type):
+            return pa.DictionaryArray.from_arrays(column.indices, entries)
+        return entries.take(column.indices)
+
+    def _values(self, column: pa.Array) -> pa.Array:
+        if pa.types.is_null(column.type):
+            return pa.nulls(len(column), self._kind)
+        return self._of_values(comparable(column))
+
+    def _of_entries(self, dictionary: pa.Array) -> pa.Array:
+        """Return the function of a dictionary's entries: of new ones, where it begins with the last one's."""
+        last, known = self._dictionary, self._of_dictionary
+        if last is None or known is None or not last.equals(dictionary.slice(0, len(last))):
+            known = self._values(dictionary)
+        elif len(last) < len(dictionary):
+            known = pa.concat_arrays([known, self._values(dictionary.slice(len(last)))])
+        self._dictionary, self._of_dictionary = dictionary, known
+        return known
+
+
+def _mapped(of: PublicMap) -> Callable[[Columns], pa.Array]:
+    targets = [*of.map.values(), *([] if of.otherwise is None else [of.otherwise])]
+    positions = _OfOne(of.column, partial(_positions, of=of), pa.int32())
+    if of.type is MapTo.NUMBER:
+        numbers = pa.array([float(target) for target in targets], pa.float64())
+        return lambda columns: numbers.take(positions(columns))
+    texts = pa.array([str(target) for target in targets], pa.string())
+    return lambda columns: pa.DictionaryArray.from_arrays(positions(columns), texts)
+
+
+def _positions(column: pa.Array, of: PublicMap) -> pa.Array:
+    """Return where values are among a map's keys, one past the last for others, null for null."""
+    codes = Encoder(of.domain, missing=len(of.map)).codes(column)
+    absent = no_value(column)
+    if of.otherwise is None:
+        unlisted = codes == len(of.map)
+        absent = unlisted if absent is None else absent | unlisted
+    return pa.array(codes, mask=absent)
+
+
+def _uniform(column: pa.Array, of: UniformText) -> pa.Array:
+    if of.trim:
+        column = _where_text(pc.utf8_trim_whitespace, column)
+    if of.case is not None:
+        column = _where_text(pc.utf8_lower if of.case is Case.LOWER else pc.utf8_upper, column)
+    return column
+
+
+def _where_text(function: OfValues, column: pa.Array) -> pa.Array:
+    """Return a function of texts, and null of what is no UTF-8: Arrow refuses whole arrays of them."""
+    try:
+        return function(column)
+    except pa.ArrowInvalid:
+        if len(column) == 1:
+            return pa.nulls(1, column.type)
+    half = len(column) // 2
+    return pa.concat_arrays([_where_text(function, part) for part in (column[:half], column[half:])])
+
+
+def _computed(columns: Columns, of: Arithmetic) -> pa.Array:
+    """Compute in float64: null where an operand is null or NaN, or the result is no number."""
+    left, right = (as_float64(columns[column]) for column in of.operands)
+    if left is None or right is None:
+        return pa.nulls(len(columns[of.operands[0]]), pa.float64())
+    (first, first_source), (second, second_source) = left, right
+    with np.errstate(all="ignore"):
+        match of.operation:
+            case "sum":
+                result = first + second
+            case "difference":
+                result = first - second
+            case "product":
+                result = first * second
+            case _:
+                result = np.where(second == 0.0, np.nan, first / second)
+        absent = np.isnan(result)
+    for source in (first_source, second_source):
+        if source.null_count:
+            absent |= pc.is_null(source).to_numpy(zero_copy_only=False)
+    return pa.array(np.clip(result, float(of.lower), float(of.upper)), mask=absent)
+
+
+def _present(of: Presence) -> Callable[[Columns], pa.Array]:
+    # What has no value is null in what `_OfOne` gives, or false: of a dictionary its indices are null.
+    there = _OfOne(of.column, has_value, pa.bool_())
+    if of.present:
+        return lambda columns: pc.fill_null(there(columns), fill_value=False)
+    return lambda columns: pc.invert(pc.fill_null(there(columns), fill_value=False))
+
+
+def _combined(of: Combination, zones: Zones) -> Callable[[Columns], pa.Array]:
+    """Return Kleene's logic of conditions: null where what is null could still decide."""
+    conditions = [
+        partial(_named, name=each) if isinstance(each, str) else _function(each, zones)
+        for each in of.conditions
+    ]
+    combine = pc.or_kleene if of.any_of is not None else pc.and_kleene
+    return lambda columns: reduce(combine, [condition(columns) for condition in conditions])
+
+
+def _named(columns: Columns, name: str) -> pa.Array:
+    column = columns[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column if pa.types.is_boolean(column.type) else pa.nulls(len(column), pa.bool_())

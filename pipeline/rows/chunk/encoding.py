@@ -1,0 +1,161 @@
+"""A column's values as codes of a public domain.
+
+What cannot be compared with the domain's keys, is null or is not declared gets one code, `missing`; no
+value of any type is ever an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from suffice.arrays import number_array
+from suffice.pipeline.rows.chunk import kernels
+from suffice.pipeline.rows.sources.arrow_arrays import comparable, fixed_width, validity
+from suffice.pipeline.terms.declaration.domain_lookup import (
+    UNSIGNED_SHIFT,
+    Dense,
+    Interval,
+    Listed,
+    Sparse,
+    lookup,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.terms.declaration.domain_lookup import Codes
+    from suffice.pipeline.terms.declaration.domains import Domain
+
+
+_MOST_DICTIONARIES = 256
+_LARGEST_DICTIONARY = 1 << 18
+"""In bytes, of one whose codes are kept."""
+_FEW = 16
+"""So many times fewer texts than keys are looked up one by one: Arrow goes over all keys in each call."""
+
+
+class Encoder:
+    """The codes of one column in one domain; lives for one task.
+
+    Parameters
+    ----------
+    domain : Domain
+        The declared keys: codes ``0..len(domain)-1``.
+    missing : int
+        The code of null and of every value that is not declared; -1 where such a row does not enter.
+    """
+
+    def __init__(self, domain: Domain, missing: int = -1) -> None:
+        self._domain = domain
+        self._missing = missing
+        self._dictionary: pa.Array | None = None
+        self._dictionary_codes = self._all_missing(1)
+        self._codes_by_content: dict[tuple[pa.DataType, bytes, bytes], Codes] = {}
+
+    def codes(self, column: pa.Array) -> Codes:
+        """Return one code per row of an Arrow array, shape (n_rows,), int32."""
+        if pa.types.is_null(column.type) or not len(column):
+            return self._all_missing(len(column))
+        if pa.types.is_dictionary(column.type):
+            column, codes = column.indices, self._codes_by_index(column)
+        else:
+            codes = self._codes_by_value(column)
+        if column.null_count:
+            kernels.fill_nulls(codes, *validity(column), self._missing)
+        return codes
+
+    def _all_missing(self, size: int) -> Codes:
+        return np.full(size, self._missing, np.int32)
+
+    def _codes_by_index(self, column: pa.DictionaryArray) -> Codes:
+        codes = np.empty(len(column), np.int32)
+        indices = fixed_width(column.indices).astype(np.int32, copy=False)
+        kernels.gather(indices, self._codes_of_dictionary(column.dictionary), codes)
+        return codes
+
+    def _codes_of_dictionary(self, dictionary: pa.Array) -> Codes:
+        """Return the codes of a dictionary's entries, and `missing` last.
+
+        Within a row group each batch's dictionary begins with the last one's: only new entries are
+        looked up. Many files have few dictionaries: each is looked up once.
+        """
+        known = 0
+        last = self._dictionary
+        if last is not None and last.equals(dictionary.slice(0, len(last))):
+            known = len(last)
+        if last is None or known < max(len(dictionary), len(last)):
+            content = None if known else _content(dictionary)
+            codes = None if content is None else self._codes_by_content.get(content)
+            if codes is None:
+                fresh = self.codes(dictionary.slice(known))
+                codes = np.concatenate([self._dictionary_codes[:known], fresh, self._all_missing(1)])
+                if content is not None and len(self._codes_by_content) < _MOST_DICTIONARIES:
+                    self._codes_by_content[content] = codes
+            self._dictionary_codes = codes
+            self._dictionary = dictionary
+        return self._dictionary_codes
+
+    def _codes_by_value(self, column: pa.Array) -> Codes:
+        column = comparable(column)
+        found = lookup(self._domain, column.type)
+        if isinstance(found, Listed):
+            by_text = found.by_text
+            if by_text is not None and _FEW * len(column) < len(by_text):
+                texts = column.to_pylist()
+                return np.array([by_text.get(text, self._missing) for text in texts], np.int32)
+            absent = number_array(np.array([len(found.codes)], np.int32))[0]
+            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), absent)
+            codes: Codes = np.append(found.codes, np.int32(self._missing))[fixed_width(positions)]
+            return codes
+        values, is_integer = _int64(column, found)
+        if isinstance(found, Interval):
+            is_inside = (values >= found.begins) & (values < found.ends)
+            return np.where(is_inside, np.int32(0), np.int32(self._missing))
+        codes = np.empty(len(column), np.int32)
+        if isinstance(found, Dense):
+            kernels.look_up(values, found.first, found.codes, self._missing, codes)
+        else:
+            kernels.search(values, found.keys, found.codes, self._missing, codes)
+        if is_integer is not None:
+            codes[~is_integer] = self._missing
+        return codes
+
+
+def _content(dictionary: pa.Array) -> tuple[pa.DataType, bytes, bytes] | None:
+    """Return what tells dictionaries of texts apart; None of others, and of large ones."""
+    kind = dictionary.type
+    is_large = pa.types.is_large_string(kind)
+    if not (is_large or pa.types.is_string(kind)) or dictionary.null_count or not len(dictionary):
+        return None
+    _, ends, texts = dictionary.buffers()
+    offsets = np.frombuffer(ends, np.int64 if is_large else np.int32)
+    offsets = offsets[dictionary.offset : dictionary.offset + len(dictionary) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first + offsets.nbytes > _LARGEST_DICTIONARY:
+        return None
+    data = bytes(memoryview(texts)[first:last]) if texts is not None else b""
+    return kind, (offsets - first).tobytes(), data
+
+
+def _int64(
+    column: pa.Array, found: Dense | Sparse | Interval
+) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Return values as the int64 numbers that a lookup compares, and which of them are comparable."""
+    if pa.types.is_boolean(column.type):
+        return fixed_width(pc.cast(column, pa.uint8())).astype(np.int64), None
+    values = fixed_width(column)
+    if column.type == pa.uint64():
+        return (values ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64), None
+    if not pa.types.is_floating(column.type):
+        values = values.astype(np.int64, copy=False)
+        return (values // found.divisor if found.divisor > 1 else values), None
+    numbers = values.astype(np.float64, copy=False)
+    if isinstance(found, Sparse) and found.of_bits:
+        return (numbers + 0.0).view(np.int64), None
+    with np.errstate(invalid="ignore"):
+        integers = numbers.astype(np.int64)
+    return integers, (integers == numbers) & (numbers < 2.0**63)

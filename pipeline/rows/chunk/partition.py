@@ -1,0 +1,166 @@
+r"""One task: a partition of rows in, exact integer sums out.
+
+.. math:: S_{jck} = \sum_{i \in \text{partition}} [\text{cell}(i) = c] \; T_{jk}(x_{ij})
+
+over every statistic j, cell c and sum k. The sums are integers, so neither the order of the rows nor the
+way they are partitioned changes a bit of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.accumulator import accumulator
+from suffice.pipeline.rows.chunk.derived_columns import with_derived
+from suffice.pipeline.rows.chunk.exact_sums import cell_count
+from suffice.pipeline.rows.chunk.row_readers import CellReader, column_reader
+from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.derived_columns import needed, physical
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
+from suffice.pipeline.terms.declaration.fields import UnitNulls
+from suffice.pipeline.terms.declaration.time_zones import zone_offsets
+from suffice.pipeline.terms.statistics.measure import orders_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.sources.contract import Split
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit
+    from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
+    from suffice.pipeline.terms.statistics.measure import Measure
+
+BLOCK_ROWS = 1 << 17
+"""Rows read and summed at a time: their codes fit the second-level cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkJob:
+    """What every task computes; made from the public spec alone.
+
+    Parameters
+    ----------
+    measures : dict of str to Measure
+        What is summed, by statistic.
+    groups : dict of str to Domain
+        The group columns, in declared order; the cells are the product of their keys.
+    window : (str, Domain) or None
+        The window's column, and a domain whose one key is the window: other rows enter nothing.
+    unit : ColumnUnit or None
+        The column whose values are the privacy units, and their bound; None where a row is the unit.
+    is_clustered : bool
+        Whether the rows of a unit are declared to stand together; changes no result.
+    orders : tuple of str
+        Columns by which statistics order the rows of a unit.
+    derived : dict of str to DerivedColumn
+        Columns that are computed from others of their row.
+    zones : dict of str to ZoneOffsets
+        The time zones that they need: they travel, so that all tasks read times alike.
+    """
+
+    measures: dict[str, Measure]
+    groups: dict[str, Domain]
+    window: tuple[str, Domain] | None = None
+    unit: ColumnUnit | None = None
+    is_clustered: bool = False
+    orders: tuple[str, ...] = ()
+    derived: dict[str, DerivedColumn] = field(default_factory=dict)
+    zones: dict[str, ZoneOffsets] = field(default_factory=dict)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return cell_count(self.groups.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns summed or chosen by, each once: of the source, or derived."""
+        window = (self.window[0],) if self.window else ()
+        statistics = (of.column for measure in self.measures.values() for of in measure.reads)
+        unit = (self.unit.column,) if self.unit else ()
+        return tuple(dict.fromkeys((*window, *self.groups, *unit, *self.orders, *statistics)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns read from the source, each once."""
+        return physical(self.names, self.derived)
+
+    @property
+    def keeps_null_units(self) -> bool:
+        """Whether rows whose unit is null are units of their own."""
+        return self.unit is not None and self.unit.nulls is UnitNulls.OWN_UNIT
+
+    @property
+    def cell_columns(self) -> tuple[tuple[str, Domain], ...]:
+        """The columns that choose a row's cell with their keys; a window has a single key."""
+        return (*([self.window] if self.window else []), *self.groups.items())
+
+
+def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
+    """Return the job of one release.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    window : str
+        A canonical window label, or ``all`` where the spec has no window.
+    """
+    selected = None
+    # proof: disjoint-windows
+    if spec.window is not None:
+        period = Domain(
+            kind=DomainKind.PERIOD,
+            keys=(window,),
+            every=spec.window.every,
+            time_zone=spec.window.time_zone,
+        )
+        selected = (spec.window.column, period)
+    job = ChunkJob(
+        measures=measures(spec),
+        groups=dict(spec.groups),
+        window=selected,
+        unit=spec.privacy.column_unit,
+        is_clustered=spec.is_clustered,
+        orders=orders_of(measures(spec).values()),
+        derived=dict(spec.derived),
+    )
+    zones = {zone for of in needed(job.names, job.derived).values() for zone in of.time_zones}
+    return replace(job, zones={zone: zone_offsets(zone) for zone in sorted(zones)})
+
+
+def chunk(partition: Split, job: ChunkJob) -> Sums:
+    """Read one partition's columns in blocks, and sum them, each row for itself.
+
+    Memory is bounded by a block and the tables, whatever the number of rows.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file cannot be read, or is not the one that was pinned; the text is fixed.
+    ValueError
+        Where the job has a column unit: its rows are bounded before they are added.
+    """
+    if job.unit is not None:
+        message = "the rows of a column unit are bounded before they are added"
+        raise ValueError(message)
+    return sum_batches(sources.read(partition, job.columns, BLOCK_ROWS), job)
+
+
+def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
+    """Sum batches of rows, each with at least the columns that the job reads, of types that serve them."""
+    cell_reader = CellReader(job.cell_columns)
+    readers = {name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()}
+    accumulators = {name: accumulator(measure, job.n_cells) for name, measure in job.measures.items()}
+    for batch in with_derived(batches, job):
+        cells = cell_reader.read(batch)
+        for name, adding in accumulators.items():
+            adding.add(cells, [reader.read(batch) for reader in readers[name]])
+    return {name: adding.table() for name, adding in accumulators.items()}

@@ -1,0 +1,190 @@
+"""Adding whole units to exact sums: accumulators that see all rows of each unit at once.
+
+Which of a unit's rows comes first is a function of its own rows and of the run's key alone, and so is
+everything that the unit adds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from suffice.pipeline.rows.chunk import kernels
+from suffice.pipeline.rows.chunk.accumulators import (
+    CountAccumulator,
+    PowerAccumulator,
+    add_in_time,
+    rows_before_carry,
+    without_last_cell,
+)
+from suffice.pipeline.rows.chunk.exact_sums import normalise, zero_table
+from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.rows.chunk.exact_sums import Table
+    from suffice.pipeline.terms.statistics.measure import ReadColumn
+    from suffice.pipeline.terms.statistics.unit_measures import FirstRow, RowCounts, UnitMean
+    from suffice.typing import Codes
+
+
+@exact_data(travels=False)
+class UnitRows:
+    """All rows of some units.
+
+    Parameters
+    ----------
+    units : ndarray of int32, shape (n_rows,)
+        The number of each row's unit, from 0 on.
+    n_units : int
+        How many units there are.
+    cells : ndarray of int32, shape (n_rows,)
+        Each row's cell.
+    ranked : ndarray of int64, shape (n_rows,)
+        The rows such that those of one unit stand in the order of their rank.
+    kept : ndarray of bool, shape (n_rows,)
+        Whether a row is among the first `max_rows` of its unit.
+    """
+
+    units: Codes
+    n_units: int
+    cells: Codes
+    ranked: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+
+    def firsts(self, enters: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the first row by rank of each unit among those that enter, -1 where there is none."""
+        firsts = np.full(self.n_units, -1, np.int64)
+        kernels.first_rows(self.ranked, self.units, enters, firsts)
+        return firsts
+
+
+@runtime_checkable
+class UnitAccumulator(Protocol):
+    """What a task needs of a measure of whole units."""
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own."""
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add units all of whose rows are here; the columns may be overwritten."""
+
+    def table(self) -> Table:
+        """Return the exact sums, shape (n_cells, n_sums)."""
+
+
+class FirstRowAccumulator:
+    """Sums of one row of each unit."""
+
+    def __init__(self, measure: FirstRow, n_cells: int) -> None:
+        of = measure.of
+        self._reads = measure.reads
+        self._rows = (
+            CountAccumulator(of, n_cells) if isinstance(of, CodeCounts) else PowerAccumulator(of, n_cells)
+        )
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own."""
+        self._rows.add(cells, columns)
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add of each unit the first row that enters."""
+        # proof: one-row-a-unit
+        firsts = rows.firsts(enters(self._reads, columns))
+        firsts = firsts[firsts >= 0]
+        self._rows.add(rows.cells[firsts], [column[firsts] for column in columns])
+
+    def table(self) -> Table:
+        """Return the exact sums."""
+        return self._rows.table()
+
+
+class UnitMeanAccumulator:
+    """Sums of powers of units' means."""
+
+    def __init__(self, measure: UnitMean, n_cells: int) -> None:
+        self._reads = measure.reads
+        self._units = PowerAccumulator(measure.of, n_cells)
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own, and its own mean."""
+        self._units.add(cells, columns)
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add the mean of each unit's values in the cell of its first row that has one.
+
+        A sum of k values stays below ``2**30 k`` in magnitude, and a task holds fewer than 2**31 rows.
+        """
+        # proof: unit-means
+        firsts = rows.firsts(enters(self._reads, columns))
+        totals, counts = np.zeros(rows.n_units, np.int64), np.zeros(rows.n_units, np.int64)
+        kernels.add_by_unit(rows.units, rows.cells, columns[0], firsts, totals, counts)
+        present = counts > 0
+        means = rounded_ratio(totals[present], counts[present]).astype(np.int32)
+        self._units.add(rows.cells[firsts[present]], [means])
+
+    def table(self) -> Table:
+        """Return the exact sums."""
+        return self._units.table()
+
+
+class RowCountAccumulator:
+    """Sums, or counts, of the numbers of units' rows."""
+
+    def __init__(self, measure: RowCounts, n_cells: int) -> None:
+        self._measure = measure
+        self._table = zero_table(measure, n_cells + 1)
+        self._limit = rows_before_carry(measure.upper, 1)
+        self._room = 0
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own."""
+        del columns
+        self._add(cells, np.ones(len(cells), np.int64))
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add the number of each unit's rows."""
+        # proof: rows-per-unit
+        del columns
+        firsts = rows.firsts(np.ones(len(rows.cells), np.bool_))
+        self._add(rows.cells[firsts], np.bincount(rows.units, minlength=rows.n_units))
+
+    def _add(self, cells: Codes, numbers: NDArray[np.int64]) -> None:
+        upper, kept = self._measure.upper, self._measure.kept
+        seen = np.minimum(numbers, upper)
+        if self._measure.counts_each:
+            kernels.count_codes(cells, (seen - 1).astype(np.int32), self._table.low)
+            return
+        kept_rows = np.minimum(seen, kept)
+        parts = np.stack([kept_rows, seen - kept_rows, upper - seen], axis=1)
+
+        def add_rows(rows: slice) -> None:
+            np.add.at(self._table.low, cells[rows], parts[rows])
+
+        self._room = add_in_time(self._table, len(cells), add_rows, room=self._room, limit=self._limit)
+
+    def table(self) -> Table:
+        """Return the exact sums, normalised."""
+        normalise(self._table)
+        return without_last_cell(self._table)
+
+
+def enters(reads: Sequence[ReadColumn], columns: Sequence[Codes]) -> NDArray[np.bool_]:
+    """Return which rows enter: those that have a code or a lattice value of every column."""
+    found = np.ones(len(columns[0]), np.bool_)
+    for of, column in zip(reads, columns, strict=True):
+        found &= column >= 0 if isinstance(of, CodeColumn) else column != kernels.NOTHING
+    return found
+
+
+def rounded_ratio(totals: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return totals over counts, rounded to integers, ties to even; in integers throughout."""
+    quotients, rests = np.divmod(totals, counts)
+    doubled = 2 * rests
+    quotients += (doubled > counts) | ((doubled == counts) & (quotients % 2 == 1))
+    return quotients

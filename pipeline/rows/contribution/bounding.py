@@ -1,0 +1,185 @@
+"""The privacy unit: no unit keeps more than `max_rows` rows, however many it has and wherever they stand.
+
+Which rows a unit keeps depends on its own rows and on the run's secret key alone: neither on where they
+stand nor on any other unit. Statistics are of three kinds: of the rows kept; of steps along all rows of a
+unit; and of whole units, which get all rows of each and bound by themselves what it adds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.rows.chunk.accumulator import accumulator
+from suffice.pipeline.rows.chunk.accumulators import TransitionAccumulator
+from suffice.pipeline.rows.chunk.unit_accumulators import UnitAccumulator, UnitRows
+from suffice.pipeline.rows.contribution import siphash
+from suffice.pipeline.rows.contribution.records import RecordLayout, by_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.rows.chunk.accumulator import Accumulator
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.rows.contribution.records import Records
+    from suffice.pipeline.rows.contribution.unit_key import UnitKey
+    from suffice.typing import Codes
+
+_BUNDLE_ROWS = 1 << 14
+"""Rows whose units are told apart at a time: a table of them fits the second-level cache."""
+
+
+class UnitSums:
+    """Sums of rows that are bounded by unit; lives for one task.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        What to sum, and the bound.
+    key : UnitKey
+        The run's secret.
+    """
+
+    def __init__(self, job: ChunkJob, key: UnitKey) -> None:
+        self._job = job
+        self._key = key
+        self._layout = RecordLayout.of(job)
+        self._accumulators = {name: accumulator(of, job.n_cells) for name, of in job.measures.items()}
+
+    def add(self, records: Records) -> None:
+        """Add rows each of which is a unit of its own."""
+        self._add_rows(records, self._accumulators)
+
+    def add_units(self, pieces: Sequence[Records]) -> None:
+        """Bound units all of whose rows are here, and add what they keep."""
+        if self._job.unit is None:
+            message = "a job without a column unit bounds nothing"
+            raise ValueError(message)
+        max_rows = self._job.unit.max_rows
+        whole = {name: of for name, of in self._accumulators.items() if isinstance(of, UnitAccumulator)}
+        by_row = {name: of for name, of in self._accumulators.items() if name not in whole}
+        for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
+            self._add_sequences(records)
+            if whole:
+                rows = unit_rows(records, self._layout.cells(records), max_rows, self._key)
+                for name, adding in whole.items():
+                    adding.add_units(rows, self._columns(records, name))
+                self._add_rows(records[rows.kept], by_row)
+            else:
+                self._add_rows(first_rows(records, max_rows, self._key), by_row)
+
+    def _add_rows(self, records: Records, accumulators: Mapping[str, Accumulator]) -> None:
+        cells = self._layout.cells(records)
+        for name, adding in accumulators.items():
+            adding.add(cells, self._columns(records, name))
+
+    def _columns(self, records: Records, name: str) -> list[Codes]:
+        """Return what a statistic reads of the records, in new arrays."""
+        return [self._layout.column(records, of) for of in self._job.measures[name].reads]
+
+    def _add_sequences(self, records: Records) -> None:
+        """Add all rows of some units to the statistics that go along them, and bound them by themselves."""
+        following = [each for each in self._accumulators.values() if isinstance(each, TransitionAccumulator)]
+        if not following:
+            return
+        units, _ = number_units(records, self._key)
+        cells = self._layout.cells(records)
+        for adding in following:
+            order = self._layout.order(records, adding.measure.order)
+            adding.add_sequences(units, order, cells, self._layout.column(records, adding.measure.of))
+
+    def sums(self) -> Sums:
+        """Return the sums."""
+        return {name: adding.table() for name, adding in self._accumulators.items()}
+
+
+def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
+    """Keep at most `max_rows` records of each unit: those of lowest rank.
+
+    A record's rank is a keyed hash of its unit, of all else that it holds, and of its number among identical
+    records; records of equal rank go by their content. So the multiset of records that a unit keeps is a
+    function of the multiset of its own records and of the key.
+
+    Parameters
+    ----------
+    records : ndarray of uint64, shape (n_rows, n_words)
+        All records of the units in it.
+    max_rows : int
+        What a unit may keep.
+    key : UnitKey
+        The run's secret.
+    """
+    numbers, counts = number_units(records, key)
+    is_crowded = counts > max_rows
+    if not is_crowded.any():
+        return records
+    # proof: bounded-contributions
+    crowded = np.flatnonzero(is_crowded[numbers])
+    order = _by_rank(records.take(crowded, axis=0), key)
+    is_kept = np.ones(len(records), np.bool_)
+    is_kept[crowded] = _take_first(order, numbers[crowded], max_rows, len(counts))
+    return records[is_kept]
+
+
+def unit_rows(records: Records, cells: Codes, max_rows: int, key: UnitKey) -> UnitRows:
+    """Rank all rows of units, and tell which of them `first_rows` keeps.
+
+    Parameters
+    ----------
+    records : ndarray of uint64, shape (n_rows, n_words)
+        All records of the units in it.
+    cells : ndarray of int32, shape (n_rows,)
+        Their cells.
+    max_rows : int
+        What a unit may keep.
+    key : UnitKey
+        The run's secret.
+    """
+    numbers, counts = number_units(records, key)
+    is_single = counts[numbers] == 1
+    several = np.flatnonzero(~is_single)
+    ranked = np.concatenate(
+        [np.flatnonzero(is_single), several[_by_rank(records.take(several, axis=0), key)]]
+    )
+    return UnitRows(
+        units=numbers,
+        n_units=int(np.count_nonzero(counts)),
+        cells=cells,
+        ranked=ranked,
+        kept=_take_first(ranked, numbers, max_rows, len(counts)),
+    )
+
+
+def _by_rank(records: Records, key: UnitKey) -> NDArray[np.int64]:
+    """Return the positions of records in the order of their ranks."""
+    hashes, ranks = np.empty(len(records), np.uint64), np.empty(len(records), np.uint64)
+    siphash.hash_words(records, *key.ranks, hashes)
+    siphash.rank_rows(records, hashes, *key.ranks, _slots(len(records)), ranks)
+    order = np.argsort(ranks)
+    siphash.settle_ties(records, ranks, order)
+    return order
+
+
+def _take_first(
+    order: NDArray[np.int64], numbers: NDArray[np.int32], most: int, n_units: int
+) -> NDArray[np.bool_]:
+    """Tell which rows are among the first `most` of their unit in `order`."""
+    kept = np.empty(len(order), np.bool_)
+    siphash.take_first(order, numbers, most, np.zeros(n_units, np.int32), kept)
+    return kept
+
+
+def number_units(records: Records, key: UnitKey) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return each row's unit as a number, and the number of rows by unit; both of shape (n_rows,)."""
+    numbers, counts = np.empty(len(records), np.int32), np.zeros(len(records), np.int32)
+    siphash.number_units(records, *key.positions, _slots(len(records)), numbers, counts)
+    return numbers, counts
+
+
+def _slots(n_rows: int) -> NDArray[np.int32]:
+    """Return an empty table that stays half empty when all rows are in it."""
+    return np.full(1 << (2 * n_rows).bit_length(), -1, np.int32)

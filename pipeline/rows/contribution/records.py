@@ -1,0 +1,288 @@
+"""Encoded rows that travel between tasks: unit, cell, and what the statistics read, in few bytes.
+
+A record is a whole number of 64-bit words, the first two of which are its unit. Rows with equal encodings
+are interchangeable: everything that is summed is a function of the record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.rows.chunk.kernels import NOTHING
+from suffice.pipeline.rows.chunk.row_readers import (
+    LARGEST_REST,
+    CellReader,
+    OrderReader,
+    Places,
+    column_reader,
+)
+from suffice.pipeline.rows.contribution import bit_packing, siphash
+from suffice.pipeline.rows.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
+from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.terms.statistics.measure import CodeColumn
+from suffice.pipeline.terms.statistics.side_column import ABOVE, BELOW, NOT_MOVED, SideColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.rows.contribution.unit_key import UnitKey
+    from suffice.pipeline.terms.statistics.measure import Measure, ReadColumn
+    from suffice.typing import Codes
+
+    Records: TypeAlias = NDArray[np.uint64]
+    """Records as 64-bit words, shape (n_rows, n_words)."""
+
+
+_UNIT_WORDS = 2
+_WORD_BITS = 64
+_CELL = "cell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """Where a number stands in a record.
+
+    Parameters
+    ----------
+    word, shift, bits : int
+        The bits from `shift` on of a word.
+    lowest : int
+        The lowest number, which is written as 1.
+    nothing : int
+        What 0 stands for.
+    """
+
+    word: int
+    shift: int
+    bits: int
+    lowest: int
+    nothing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLayout:
+    """Where things stand in a record; follows from the job.
+
+    Parameters
+    ----------
+    columns : dict of ReadColumn to Field
+        What statistics read, each once.
+    orders : dict of str to (int, Field)
+        The words of places' floors, and the fields of their rests, of columns that order a unit's rows.
+    cell : Field
+        The cell.
+    n_words : int
+        Words of a record.
+    """
+
+    columns: dict[ReadColumn, Field]
+    orders: dict[str, tuple[int, Field]]
+    cell: Field
+    n_words: int
+
+    @classmethod
+    def of(cls, job: ChunkJob) -> RecordLayout:
+        """Return the layout of a job's records: unit, orders, then the others, the widest first."""
+        numbers: dict[ReadColumn | str, tuple[int, int, int]] = {
+            _CELL: (0, job.n_cells - 1, -1),
+            **{_rest(column): (0, LARGEST_REST, 0) for column in job.orders},
+        }
+        for of in (of for measure in job.measures.values() for of in measure.reads):
+            if isinstance(of, CodeColumn):
+                numbers[of] = (0, of.n_codes - 1, -1)
+            elif isinstance(of, SideColumn):
+                numbers[of] = (BELOW, ABOVE, NOT_MOVED)
+            else:
+                numbers[of] = (of.quantiser.lowest, of.quantiser.highest, NOTHING)
+        widths = {of: (highest - lowest + 1).bit_length() for of, (lowest, highest, _) in numbers.items()}
+        fields: dict[ReadColumn | str, Field] = {}
+        word, shift = _UNIT_WORDS + len(job.orders), 0
+        for name in sorted(numbers, key=lambda name: -widths[name]):
+            if shift + widths[name] > _WORD_BITS:
+                word, shift = word + 1, 0
+            lowest, _, nothing = numbers[name]
+            fields[name] = Field(word=word, shift=shift, bits=widths[name], lowest=lowest, nothing=nothing)
+            shift += widths[name]
+        columns = {of: field for of, field in fields.items() if not isinstance(of, str)}
+        orders = {
+            column: (_UNIT_WORDS + position, fields[_rest(column)])
+            for position, column in enumerate(job.orders)
+        }
+        return cls(columns=columns, orders=orders, cell=fields[_CELL], n_words=word + 1)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of a record."""
+        return self.n_words * _WORD_BITS // 8
+
+    def column(self, records: Records, of: ReadColumn) -> Codes:
+        """Return what a statistic reads of a column, in a new array, shape (n_rows,), int32."""
+        return _unpacked(records, self.columns[of])
+
+    def cells(self, records: Records) -> Codes:
+        """Return the records' cells, shape (n_rows,), int32."""
+        return _unpacked(records, self.cell)
+
+    def order(self, records: Records, column: str) -> Places:
+        """Return the records' places in the order of a column."""
+        word, rest = self.orders[column]
+        return Places(floors=records[:, word].view(np.int64), rests=_unpacked(records, rest))
+
+
+def _rest(column: str) -> str:
+    """Name the field of an order's rests; no name of another field is like it."""
+    return f"rest of {column}"
+
+
+def _unpacked(records: Records, field: Field) -> Codes:
+    out = np.empty(len(records), np.int32)
+    bit_packing.unpack(records, field.word, field.shift, field.bits, field.lowest, field.nothing, out)
+    return out
+
+
+class RecordReader:
+    """Encodes rows, and divides them by unit; lives for one task.
+
+    Parameters
+    ----------
+    job : ChunkJob
+        A job with a column unit.
+    key : UnitKey
+        The run's secret.
+    """
+
+    def __init__(self, job: ChunkJob, key: UnitKey) -> None:
+        if job.unit is None:
+            message = "a job without a column unit has no records"
+            raise ValueError(message)
+        self._layout = RecordLayout.of(job)
+        self._cells = CellReader(job.cell_columns)
+        self._units = UnitReader(job.unit.column, key.texts)
+        self._columns = [(column_reader(of), field) for of, field in self._layout.columns.items()]
+        self._orders = [(OrderReader(column), *place) for column, place in self._layout.orders.items()]
+
+    def rows(self, batch: pa.RecordBatch) -> Rows:
+        """Return which rows of a batch belong to a cell, and their units."""
+        units, kinds = self._units.read(batch)
+        # proof: bounded-contributions (a row of nobody knows whom enters nothing)
+        cells = np.where(kinds == IS_ROUNDED, np.int32(-1), self._cells.read(batch))
+        return Rows(batch=batch, cells=cells, units=units, is_null=kinds == IS_NULL)
+
+    def records(self, rows: Rows, chosen: NDArray[np.int32]) -> Records:
+        """Return the records of some rows, in their order."""
+        records = np.zeros((len(chosen), self._layout.n_words), np.uint64)
+        if not len(chosen):
+            return records
+        bit_packing.pack_units(rows.units, chosen, records)
+        for order, word, rest in self._orders:
+            places = order.read(rows.batch)
+            records[:, word] = places.floors.view(np.uint64)[chosen]
+            bit_packing.pack(places.rests, chosen, rest.word, rest.shift, rest.lowest, records)
+        cell = self._layout.cell
+        bit_packing.pack(rows.cells, chosen, cell.word, cell.shift, cell.lowest, records)
+        for column, field in self._columns:
+            bit_packing.pack(column.read(rows.batch), chosen, field.word, field.shift, field.lowest, records)
+        return records
+
+
+@exact_data(travels=False)
+class Rows:
+    """A batch with its rows' cells and units.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        The rows.
+    cells : ndarray of int32, shape (n_rows,)
+        -1 where a row belongs to none, or its unit may have been rounded.
+    units : ndarray of uint64, shape (n_rows, 2)
+        See `unit_ids`.
+    is_null : ndarray of bool, shape (n_rows,)
+        Whether the unit is null.
+    """
+
+    batch: pa.RecordBatch
+    cells: Codes
+    units: Records
+    is_null: NDArray[np.bool_]
+
+
+def divide(
+    units: Records,
+    key: UnitKey,
+    parts: range,
+    n_total: int,
+    *,
+    enters: NDArray[np.bool_] | None = None,
+    finely: bool = False,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Divide rows among parts of the units; all rows of a unit are in one part.
+
+    Parameters
+    ----------
+    units : ndarray of uint64, shape (n_rows, 2 or more)
+        The first two words of a row are its unit.
+    key : UnitKey
+        The run's secret, without which nobody can aim many units at one part.
+    parts : range
+        The parts wanted, of ``range(n_total)``.
+    n_total : int
+        How many parts the units are divided among.
+    enters : ndarray of bool, shape (n_rows,), optional
+        The rows divided; all otherwise.
+    finely : bool
+        Divide a part once more, independently of what divided all.
+
+    Returns
+    -------
+    order : ndarray of int32
+        The rows in wanted parts, part by part.
+    ends : ndarray of int64, shape (len(parts) + 1,)
+        Part ``p`` has ``order[ends[p]:ends[p + 1]]``.
+    """
+    part = np.zeros(len(units), np.int32)
+    if enters is not None:
+        part[~enters] = -1
+    siphash.assign_parts(units, *key.positions, parts.start, len(parts), n_total, finely, part)
+    order, ends = np.empty(len(units), np.int32), np.zeros(len(parts) + 1, np.int64)
+    siphash.sort_by_part(part, ends, order)
+    return order[: ends[-1]], ends
+
+
+def slices(records: Records, ends: NDArray[np.int64]) -> list[Records]:
+    """Return consecutive slices of records."""
+    return [records[start:end] for start, end in pairwise(ends)]
+
+
+def by_unit(pieces: Sequence[Records], key: UnitKey, bundle_rows: int) -> Iterator[Records]:
+    """Bundle records so that all of one unit are in one bundle of some `bundle_rows`, more for large units.
+
+    Parameters
+    ----------
+    pieces : sequence of Records
+        All records of the units in them, in any order.
+    key : UnitKey
+        The run's secret.
+    bundle_rows : int
+        Rows wanted in a bundle.
+    """
+    n_bundles = -(-sum(map(len, pieces)) // bundle_rows)
+    divided = []
+    for piece in pieces:
+        order, ends = divide(piece, key, range(n_bundles), n_bundles, finely=True)
+        divided.append(slices(piece.take(order, axis=0), ends))
+    for bundle in range(n_bundles):
+        yield np.concatenate([parts[bundle] for parts in divided])
+
+
+def columns_read(records: Records, layout: RecordLayout, measure: Measure) -> tuple[Codes, list[Codes]]:
+    """Return the cells and the columns of a measure, in new arrays."""
+    return layout.cells(records), [layout.column(records, of) for of in measure.reads]

@@ -1,0 +1,99 @@
+"""Where rows come from: one kind of source per file, behind one contract. A trusted room.
+
+In: a spec, and what it names.
+Out: a pin, its schema, its splits, and their rows in Arrow batches: the functions below are the way in.
+May import: spec and below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suffice.pipeline.rows.sources import (
+    bigquery,
+    csv_files,
+    delta,
+    duckdb_tables,
+    generated,
+    iceberg,
+    parquet,
+    postgresql,
+    snowflake,
+)
+from suffice.pipeline.spec.terms import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Source, Split
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
+
+_KINDS: tuple[Source, ...] = (
+    parquet,
+    csv_files,
+    delta,
+    iceberg,
+    postgresql,
+    duckdb_tables,
+    snowflake.SOURCE,
+    bigquery.SOURCE,
+)
+SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
+"""Every kind of source that can be read, by the key that declares it in a spec."""
+
+
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
+    """Take a consistent snapshot of what a window of a spec's source needs; see `contract.Source.pin`."""
+    return SOURCES[spec.source.kind].pin(spec, window, contract)
+
+
+def row_count(pin: Pin, splits: Sequence[Split]) -> int:
+    """Return how many rows a snapshot has; asked for only where their number is public.
+
+    Parameters
+    ----------
+    pin : Pin
+        The snapshot.
+    splits : sequence of Split
+        What it was divided into.
+
+    Raises
+    ------
+    StageFailedError
+        Where they have to be counted, and cannot.
+    """
+    return pin.count_rows() if pin.count_rows else sum(split.n_rows for split in splits)
+
+
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
+    """Return the columns of every part of a snapshot; see `contract.Source.schema`."""
+    return SOURCES[pin.kind].schema(pin)
+
+
+def splits(pin: Pin) -> tuple[Split, ...]:
+    """Divide a snapshot into tasks; see `contract.Source.splits`."""
+    return SOURCES[pin.kind].splits(pin)
+
+
+def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split in blocks; see `contract.Source.read`."""
+    kind = generated if split.kind == generated.KIND else SOURCES[split.kind]
+    return kind.read(split, columns, block_rows)
+
+
+def verify(pin: Pin, checksums: str) -> None:
+    """Check a snapshot against an owner's list of SHA-256; see `contract.Source.verify`."""
+    SOURCES[pin.kind].verify(pin, checksums)
+
+
+def check(pin: Pin) -> None:
+    """Check that a source still is what was pinned; see `contract.Source.check`."""
+    SOURCES[pin.kind].check(pin)
+
+
+def close(pin: Pin) -> None:
+    """Let go of what a snapshot holds at its source, such as a connection; a second time does nothing."""
+    pin.close()

@@ -1,0 +1,415 @@
+"""CSV files that a path, a directory or a pattern names: each line is a record.
+
+Nothing but reading tells how many lines a file has, so `splits` reads all of it once, and counts; the rows
+are read a second time, by the workers.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.rows.sources.checksums import fits, mismatch
+from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
+from suffice.pipeline.rows.sources.contracted_columns import contract_schema
+from suffice.pipeline.rows.sources.delimited_lines import (
+    LONGEST_LINE,
+    LineFormat,
+    columns_of,
+    fields_of,
+    line_blocks,
+)
+from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
+from suffice.pipeline.rows.sources.file_listing import list_files, list_objects, reaches
+from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
+from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
+from suffice.pipeline.terms.declaration.source_spec import is_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
+
+KIND = CsvSpec.kind
+
+RANGE_BYTES = 1 << 22
+"""Bytes of a file, about, that are never divided further."""
+COUNT_BYTES = 1 << 20
+"""Bytes whose lines are counted at a time."""
+
+_PLACE = f"source.{KIND}"
+_COUNTERS = 4
+_HEAD_BYTES = 1 << 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CHANGED = "has changed since it was pinned"
+_LOST = "cannot be read: it is gone, or access to it was lost"
+
+
+@exact_data(travels=True)
+class CsvFile:
+    """A pinned file and what its columns are.
+
+    Parameters
+    ----------
+    file : PinnedFile
+        The file.
+    names : tuple of (str or None)
+        Its columns, in order. Names that the spec does not hold are not kept: where a file lacks the line of
+        names, they are values.
+    types : tuple of (str, ColumnType)
+        What texts of some columns are read as.
+    delimiter, quote : str
+        The signs that divide its lines.
+    start : int
+        Where the first record begins, in bytes.
+    unit : str or None
+        The column of the units: a row whose text there does not read enters nothing.
+    """
+
+    file: PinnedFile
+    names: tuple[str | None, ...]
+    types: tuple[tuple[str, ColumnType], ...]
+    delimiter: str
+    quote: str
+    start: int
+    unit: str | None
+
+    @property
+    def names_the_unit(self) -> bool:
+        """Whether the unit's column is there, once."""
+        return self.unit is None or self.names.count(self.unit) == 1
+
+    @property
+    def form(self) -> LineFormat:
+        """How its lines are divided."""
+        return LineFormat(delimiter=self.delimiter, quote=self.quote, n_fields=len(self.names))
+
+
+@exact_data(travels=True)
+class Lines:
+    """Whole lines of a file, one after the other.
+
+    Parameters
+    ----------
+    csv : CsvFile
+        The file.
+    start, stop : int
+        Where the first begins and the last ends, in bytes.
+    n_rows : int
+        How many there are.
+    """
+
+    csv: CsvFile
+    start: int
+    stop: int
+    n_rows: int
+
+
+@exact_data(travels=False)
+class PinnedCsv:
+    """The private part of a pin.
+
+    Parameters
+    ----------
+    files : tuple of CsvFile
+        In the order of their paths.
+    without_rows : tuple of PinnedFile
+        Files that are there, and by the contract have no rows.
+    n_columns : int
+        Columns that the spec reads.
+    contracted : PartSchema or None
+        They as a contract has them.
+    """
+
+    files: tuple[CsvFile, ...]
+    without_rows: tuple[PinnedFile, ...]
+    n_columns: int
+    contracted: PartSchema | None
+
+
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
+    """List the spec's files and pin them. Reads the first line of each.
+
+    Parameters
+    ----------
+    spec : Spec
+        Its ``source.csv`` is a file, a directory (its ``*.csv``, not those below it) or a pattern.
+    window : str
+        The window that will be read, or ``all``.
+    contract : DataContract, optional
+        By one, a file without a line of names, or without the unit's column, has no rows, and a column that
+        a file lacks is null in it.
+
+    Raises
+    ------
+    UsageError
+        Where no file is there, two names are the same file, one cannot be read, or its first line is needed
+        and names no columns.
+    """
+    source = spec.source
+    if not isinstance(source, CsvSpec):
+        message = f"{_PLACE}: the source is of another kind"
+        raise TypeError(message)
+    address = spec.source_address
+    columns = spec_columns(spec)
+    known = frozenset({*columns, *source.columns, *(source.header or ())})
+    unit = spec.privacy.column_unit.column if spec.privacy.column_unit else None
+    files, without_rows = [], []
+    for path in _listed(address, may_be_empty=contract is not None):
+        csv = _pinned(path, source, known, unit)
+        if csv is None and contract is None:
+            message = (
+                f"{_PLACE}: the first line of {path} does not name columns: write such a line, or name the "
+                "columns in source.header"
+            )
+            raise UsageError(message)
+        if csv is not None and (contract is None or csv.names_the_unit):
+            files.append(csv)
+        else:
+            without_rows.append(_status(path))
+    return Pin(
+        kind=KIND,
+        public={"kind": KIND, "address": address},
+        private=PinnedCsv(
+            files=tuple(files),
+            without_rows=tuple(without_rows),
+            n_columns=len(columns),
+            contracted=None if contract is None else contract_schema(spec, contract, address),
+        ),
+    )
+
+
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
+    """Return those columns of every file that the spec names: text, unless it says what they are read as.
+
+    As the contract has them, where there is one.
+    """
+    pinned: PinnedCsv = pin.private
+    if pinned.contracted is not None:
+        return (pinned.contracted,)
+    return tuple(PartSchema(part=csv.file.address, columns=_columns(csv)) for csv in pinned.files)
+
+
+def splits(pin: Pin) -> tuple[Split, ...]:
+    """Count the lines, and divide the files into tasks at ends of lines.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file cannot be read, or is not the pinned one.
+    """
+    pinned: PinnedCsv = pin.private
+    with ThreadPoolExecutor(_COUNTERS) as pool:
+        ranges = [lines for of_file in pool.map(_count, pinned.files) for lines in of_file]
+    enough = split_rows(sum(lines.n_rows for lines in ranges), pinned.n_columns)
+    return tuple(_batches(ranges, enough))
+
+
+def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split in blocks of at most `block_rows` rows.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file cannot be read, or is not the pinned one.
+    """
+    for piece in split.pieces:
+        yield from _read_lines(piece, columns, block_rows)
+
+
+def verify(pin: Pin, checksums: str) -> None:
+    """Hash every file, and compare with the owner's list.
+
+    Raises
+    ------
+    InputNotVerifiedError
+        Where a file is not in the list or has another SHA-256, one in the list is gone, or there is no list.
+    """
+    address = pin.public["address"]
+    try:
+        is_fit = fits(
+            [file.address for file in _pinned_files(pin)],
+            checksums,
+            address,
+            partial(reaches, address, kind=KIND),
+        )
+        check(pin)
+    except StageFailedError:  # a file changed while it was hashed
+        is_fit = False
+    if not is_fit:
+        raise mismatch(f"{_PLACE}: {address}")
+
+
+def check(pin: Pin) -> None:
+    """Check that every file is the pinned one, as reading does before and after each piece.
+
+    Raises
+    ------
+    StageFailedError
+        Where a file is gone, or is not the pinned one.
+    """
+    for file in _pinned_files(pin):
+        _check_pinned(file)
+
+
+def _pinned_files(pin: Pin) -> Iterator[PinnedFile]:
+    pinned: PinnedCsv = pin.private
+    yield from (csv.file for csv in pinned.files)
+    yield from pinned.without_rows
+
+
+def _status(path: str) -> PinnedFile:
+    try:
+        return status(path)
+    except OSError:
+        message = f"{_PLACE}: {path} cannot be read"
+        raise UsageError(message) from None
+
+
+def _listed(address: str, *, may_be_empty: bool) -> Sequence[str]:
+    if is_url(address):
+        return [file.address for file in list_objects(address, KIND, may_be_empty=may_be_empty)]
+    return list_files(address, KIND, may_be_empty=may_be_empty)
+
+
+def _pinned(path: str, source: CsvSpec, known: frozenset[str], unit: str | None) -> CsvFile | None:
+    """Pin a file; None where its first line is needed and names no columns."""
+    try:
+        file = status(path)
+        with opened(file) as content:
+            head = _head(content)
+    except OSError:
+        message = f"{_PLACE}: {path} cannot be read"
+        raise UsageError(message) from None
+    start = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
+    names: Sequence[str | None] | None = source.header
+    if names is None:
+        end = head.find(b"\n") + 1 or len(head)
+        names = fields_of(head[start:end], source.delimiter, source.quote)
+        start = end
+    if names is None:
+        return None
+    return CsvFile(
+        file=file,
+        names=tuple(name if name in known else None for name in names),
+        types=tuple((str(name), kind) for name, kind in source.columns.items()),
+        delimiter=source.delimiter,
+        quote=source.quote,
+        start=start,
+        unit=unit,
+    )
+
+
+def _head(content: BinaryIO) -> bytes:
+    """Read the first line, or what is enough of it to tell that it is too long."""
+    head = b""
+    while b"\n" not in head and len(head) <= LONGEST_LINE + len(_BYTE_ORDER_MARK) + 1:
+        read = content.read(_HEAD_BYTES)
+        if not read:
+            break
+        head += read
+    return head
+
+
+def _columns(csv: CsvFile) -> pa.Schema:
+    types = dict(csv.types)
+    return pa.schema(
+        [
+            pa.field(name, ARROW_TYPES[types.get(name, ColumnType.TEXT)])
+            for name in csv.names
+            if name is not None
+        ]
+    )
+
+
+def _count(csv: CsvFile) -> list[Lines]:
+    """Count the lines of a file in ranges that begin and end with lines."""
+    _check_pinned(csv.file)
+    ranges = []
+    start = position = csv.start
+    n_rows = 0
+    try:
+        with opened(csv.file) as content:
+            content.seek(start)
+            ends_within = False
+            while read := content.read(COUNT_BYTES):
+                n_rows += read.count(b"\n")
+                end = position + read.rfind(b"\n") + 1
+                position += len(read)
+                ends_within = end < position
+                if b"\n" in read and end - start >= RANGE_BYTES:
+                    ranges.append(Lines(csv=csv, start=start, stop=end, n_rows=n_rows))
+                    start, n_rows = end, 0
+    except OSError:
+        raise _failure(csv.file, _LOST) from None
+    _check_pinned(csv.file)
+    n_rows += ends_within
+    if n_rows:
+        ranges.append(Lines(csv=csv, start=start, stop=position, n_rows=n_rows))
+    return ranges
+
+
+def _batches(ranges: Sequence[Lines], enough: int) -> Iterator[Split]:
+    """Batch consecutive ranges into tasks of `enough` rows or more."""
+    batch: list[Lines] = []
+    for lines in ranges:
+        batch.append(lines)
+        if sum(each.n_rows for each in batch) >= enough:
+            yield Split.of(KIND, batch)
+            batch = []
+    if batch:
+        yield Split.of(KIND, batch)
+
+
+def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    csv = piece.csv
+    _check_pinned(csv.file)
+    # A column is lacking only where a contract says that it is null then.
+    held = [name for name in columns if csv.names.count(name) == 1]
+    positions = [csv.names.index(name) for name in held] or [0]
+    types = dict(csv.types)
+    kinds = {name: types.get(name, ColumnType.TEXT) for name in columns}
+    n_rows = 0
+    try:
+        with opened(csv.file) as content:
+            for block in line_blocks(content, piece.start, piece.stop):
+                texts = columns_of(block, csv.form, positions)
+                n_rows += len(texts[0])
+                found = {name: read_texts(text, kinds[name]) for name, text in zip(held, texts, strict=False)}
+                arrays = [
+                    found[name] if name in found else pa.nulls(len(texts[0]), ARROW_TYPES[kinds[name]])
+                    for name in columns
+                ]
+                batch = pa.RecordBatch.from_arrays(arrays, list(columns))
+                if csv.unit in found:
+                    # proof: typed-files
+                    text = texts[held.index(csv.unit)]
+                    batch = batch.filter(pc.or_(pc.is_null(text), pc.is_valid(found[csv.unit])))
+                for first in range(0, batch.num_rows, block_rows):
+                    yield batch.slice(first, block_rows)
+    except OSError:
+        raise _failure(csv.file, _LOST) from None
+    _check_pinned(csv.file)
+    if n_rows != piece.n_rows:
+        raise _failure(csv.file, _CHANGED)
+
+
+def _check_pinned(file: PinnedFile) -> None:
+    try:
+        found = status(file.address)
+    except OSError:
+        raise _failure(file, _LOST) from None
+    if found != file:
+        raise _failure(file, _CHANGED)
+
+
+def _failure(file: PinnedFile, what: str) -> StageFailedError:
+    return StageFailedError("reading", f"the data file {file.address} {what}")

@@ -1,0 +1,341 @@
+"""Tables and views in a DuckDB file, opened only to be read, in ranges of row ids.
+
+The file is pinned like any other, by its size and time of modification, and no changes may wait beside it
+to be written. DuckDB's own lock keeps writers out while somebody reads.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from suffice.errors import MissingExtraError, StageFailedError, UsageError
+from suffice.pipeline.rows.sources.checksums import fits, mismatch
+from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
+from suffice.pipeline.rows.sources.duckdb_file import driver, has_unwritten_changes, opened, read_errors
+from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.file_access import PinnedFile, status
+from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.duckdb_spec import DuckdbSpec
+from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
+
+    Query = Callable[[str, Mapping[str, float], Mapping[str, pa.Table]], dict[str, NDArray[np.int64]]]
+    """Takes SQL, its parameters and tables of keys by name; gives columns of integers by name."""
+
+KIND = DuckdbSpec.kind
+
+ROWS = '"rows;"'
+"""What queries call the rows: no table of a spec has a semicolon in its name."""
+
+_PLACE = f"source.{KIND}"
+_UNREAD = pa.time64("us")
+_GROUP_ROWS = 122_880
+"""Rows that DuckDB stores together: a task begins at a multiple of it, so that none is decoded twice."""
+
+
+@exact_data(travels=True)
+class RowRange:
+    """Rows of a table by their ids, or all rows of a view.
+
+    Parameters
+    ----------
+    file : PinnedFile
+        The database.
+    table : str
+        Schema and table.
+    ids : (int, int) or None
+        The first id, and the one after the last; None for all rows, where ids are not to be had.
+    n_rows : int
+        Rows in it.
+    """
+
+    file: PinnedFile
+    table: str
+    ids: tuple[int, int] | None
+    n_rows: int
+
+
+@exact_data(travels=False)
+class _Pinned:
+    """The private part of a pin."""
+
+    file: PinnedFile
+    table: str
+    columns: pa.Schema
+    ranges: tuple[RowRange, ...]
+
+
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
+    """Look at the spec's file and table; count rows by ranges of ids.
+
+    Parameters
+    ----------
+    spec : Spec
+        Its ``source.duckdb`` is a file, its ``source.table`` a table or a view in it.
+    window : str
+        The window that will be read, or ``all``.
+    contract : DataContract, optional
+        Checked by whoever asks for the columns.
+
+    Raises
+    ------
+    UsageError
+        Where the file or the table is not there, cannot be read, or is being written.
+    """
+    source = spec.source
+    assert isinstance(source, DuckdbSpec)  # noqa: S101 - the registry's
+    driver()
+    path, table = source.file(spec.directory), source.table
+    try:
+        file = status(path)
+    except OSError:
+        message = f"{_PLACE}: {path} is not there, or cannot be read"
+        raise UsageError(message) from None
+    if has_unwritten_changes(path):
+        message = f"{_PLACE}: {path} has changes in {path}.wal: let its writer close it, or run CHECKPOINT"
+        raise UsageError(message)
+    try:
+        with opened(path) as (connection, catalog):
+            columns = _columns(connection.sql(f"SELECT * FROM {_named(catalog, table)} LIMIT 0"))  # noqa: S608
+            definition = _definition(connection, catalog, table)
+            ranges = _ranges(
+                connection, catalog, file, table, len(spec_columns(spec)), is_divided=not source.push_down
+            )
+    except read_errors():
+        message = (
+            f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
+            "or it holds no such table, or no such view of its own rows"
+        )
+        raise UsageError(message) from None
+    if source.push_down:
+        _require_fixed_rows(table, definition)
+    return Pin(
+        kind=KIND,
+        public={"kind": KIND, "address": spec.source_address},
+        private=_Pinned(file=file, table=table, columns=columns, ranges=ranges),
+    )
+
+
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
+    """Return the columns of the table."""
+    pinned: _Pinned = pin.private
+    return (PartSchema(part=f"{pinned.file.address}/{pinned.table}", columns=pinned.columns),)
+
+
+def splits(pin: Pin) -> tuple[Split, ...]:
+    """Return the ranges of row ids, each a task."""
+    pinned: _Pinned = pin.private
+    return tuple(Split.of(KIND, [each]) for each in pinned.ranges)
+
+
+def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split.
+
+    Raises
+    ------
+    StageFailedError
+        Where the file cannot be read, or is not the pinned one.
+    """
+    listed = ", ".join(map(quoted, columns))
+    for piece in split.pieces:
+        _check_pinned(piece.file)
+        where = "" if piece.ids is None else f" WHERE rowid >= {piece.ids[0]} AND rowid < {piece.ids[1]}"
+        n_rows = 0
+        try:
+            with opened(piece.file.address) as (connection, catalog):
+                query = f"SELECT {listed} FROM {_named(catalog, piece.table)}{where}"  # noqa: S608
+                for batch in connection.sql(query).to_arrow_reader(block_rows):
+                    n_rows += batch.num_rows
+                    yield batch
+        except MissingExtraError as error:  # a worker lacks what the caller has
+            raise _failure(piece.file, f"cannot be read by a worker: {error}") from None
+        except read_errors():
+            raise _failure(piece.file, "cannot be read: it is damaged, or in use by a writer") from None
+        _check_pinned(piece.file)
+        if n_rows != piece.n_rows:
+            raise _failure(piece.file, "cannot be read: it is damaged, or a view's rows are not fixed")
+
+
+def verify(pin: Pin, checksums: str) -> None:
+    """Hash the file, and compare with the owner's list.
+
+    Raises
+    ------
+    InputNotVerifiedError
+        Where the file is not in the list, has another SHA-256, or there is no list.
+    """
+    pinned: _Pinned = pin.private
+    try:
+        is_fit = fits([pinned.file.address], checksums, pinned.file.address)
+        check(pin)
+    except StageFailedError:  # it changed while it was hashed
+        is_fit = False
+    if not is_fit:
+        raise mismatch(f"{_PLACE}: {pinned.file.address}")
+
+
+def check(pin: Pin) -> None:
+    """Check the file's size and time of modification, and that no changes wait beside it.
+
+    Raises
+    ------
+    StageFailedError
+        Where it is not so.
+    """
+    pinned: _Pinned = pin.private
+    _check_pinned(pinned.file)
+
+
+@contextmanager
+def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
+    """Open the pinned file for queries that sum its table, in this process and in memory.
+
+    Parameters
+    ----------
+    pin : Pin
+        Of a table.
+    n_threads : int
+        Threads that sum.
+
+    Raises
+    ------
+    StageFailedError
+        Where the file cannot be read, or is not the pinned one; the text is fixed.
+    """
+    pinned: _Pinned = pin.private
+    _check_pinned(pinned.file)
+    try:
+        with opened(pinned.file.address) as (connection, catalog):
+            table = _named(catalog, pinned.table)
+            rows = f"WITH {ROWS} AS NOT MATERIALIZED (SELECT * FROM {table}) "  # noqa: S608
+            connection.execute("SET enable_progress_bar = false").fetchall()
+            connection.execute(f"SET threads = {int(n_threads)}").fetchall()
+
+            def run(
+                sql: str, parameters: Mapping[str, float], keys: Mapping[str, pa.Table]
+            ) -> dict[str, NDArray[np.int64]]:
+                for name, codes in keys.items():
+                    connection.register(name, codes)
+                found = _answer(connection, rows + sql, parameters)
+                for name in keys:
+                    connection.unregister(name)
+                return found
+
+            yield run
+    except driver().Error:
+        raise _failure(pinned.file, "cannot be read: it is damaged, or memory is short") from None
+    _check_pinned(pinned.file)
+
+
+def _answer(connection: Any, sql: str, parameters: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
+    """Ask in a thread of its own, so that an interrupt of the caller stays one.
+
+    Of an interrupt while it is asked, DuckDB makes an error like any other, after which a run reads again.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(lambda: connection.execute(sql, dict(parameters)).fetchnumpy())
+        try:
+            answer: dict[str, NDArray[np.int64]] = asked.result()
+        except BaseException:
+            connection.interrupt()
+            raise
+    return answer
+
+
+def _named(catalog: str, table: str) -> str:
+    """Return a table's full name; a schema may be called as the file is."""
+    return f"{quoted(catalog)}.{quoted_name(table)}"
+
+
+def _definition(connection: Any, catalog: str, table: str) -> str | None:
+    """Return how DuckDB writes a table's definition; None for a view."""
+    schema_name, table_name = table.split(".")
+    found = connection.execute(
+        "SELECT sql FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
+        [catalog, schema_name, table_name],
+    ).fetchall()
+    return found[0][0] if found else None
+
+
+def _require_fixed_rows(table: str, definition: str | None) -> None:
+    """Refuse what may compute other values each time it is asked, also within one query.
+
+    Raises
+    ------
+    UsageError
+        Where it is a view, or has generated columns.
+    """
+    if definition is None:
+        what = f"{table} is a view, which may have other rows for each statistic: name a table"
+    elif "GENERATED ALWAYS AS" in definition:
+        what = f"{table} has generated columns, which may have other values each time: name a table without"
+    else:
+        return
+    message = f"source.push_down: {what}, or leave push_down out"
+    raise UsageError(message)
+
+
+def _columns(relation: Any) -> pa.Schema:
+    """Return the columns as Arrow has them.
+
+    Of ``UHUGEINT`` DuckDB hands over other numbers in silence, negative ones, where Arrow has none so large:
+    it is given out as a type that no statistic reads.
+    """
+    kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+    found = relation.to_arrow_reader().read_all().schema
+    return pa.schema(
+        [field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found]
+    )
+
+
+def _ranges(
+    connection: Any, catalog: str, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
+) -> tuple[RowRange, ...]:
+    """Count rows in ranges of ids that are tasks.
+
+    A view is one task: it has no ids. So is a table with a column of that name, which hides them, and one
+    that is not read but summed.
+    """
+    name = _named(catalog, table)
+    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
+    schema_name, table_name = table.split(".")
+    ((has_ids,),) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() t WHERE schema_name = $1 AND table_name = $2"
+        " AND database_name = $3"
+        " AND NOT EXISTS (FROM duckdb_columns() c WHERE c.table_oid = t.table_oid"
+        " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
+        [schema_name, table_name, catalog],
+    ).fetchall()
+    if not has_ids or not is_divided:
+        return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
+    step = -(-split_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
+    counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
+    return tuple(
+        RowRange(file=file, table=table, ids=(number * step, (number + 1) * step), n_rows=found)
+        for number, found in connection.execute(counted).fetchall()
+    )
+
+
+def _check_pinned(file: PinnedFile) -> None:
+    try:
+        found = status(file.address)
+    except OSError:
+        raise _failure(file, "cannot be read: it is gone, or access to it was lost") from None
+    if found != file or has_unwritten_changes(file.address):
+        raise _failure(file, "has changed since it was pinned") from None
+
+
+def _failure(file: PinnedFile, what: str) -> StageFailedError:
+    return StageFailedError("reading", f"the DuckDB file {file.address} {what}")

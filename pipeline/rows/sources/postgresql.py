@@ -1,0 +1,299 @@
+"""Tables and views in PostgreSQL, read over ADBC under one exported snapshot.
+
+A connection in the calling process, the leader, exports its snapshot and holds it until the pin is closed.
+Every task opens a connection of its own, takes the snapshot over, and reads ranges of pages. Whatever
+others commit meanwhile, all tasks see the rows of one moment. The leader's lock lets others read and
+write; what would take the table away (DROP, TRUNCATE, ALTER) waits until the pin is closed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
+from suffice.pipeline.rows.sources import postgresql_catalog as catalog
+from suffice.pipeline.rows.sources.adbc import blocks, connected, driver_errors, keys_fit, not_read
+from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
+from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.postgresql_columns import batch_of
+from suffice.pipeline.rows.sources.postgresql_session import (
+    LOST,
+    Leader,
+    Snapshot,
+    begin,
+    connect_leader,
+    connection,
+    failed,
+    first_row,
+    named,
+    reason,
+    take_over,
+)
+from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.postgresql_spec import PostgresqlSpec, RowPolicies
+from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from suffice.pipeline.rows.sources.postgresql_columns import ServerColumn
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.table_names import KeyRanges
+
+KIND = PostgresqlSpec.kind
+
+_PLACE = f"source.{KIND}"
+
+
+@exact_data(travels=True)
+class Rows:
+    """Rows of one table or view: a range of pages, or of public keys.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The moment.
+    table : str
+        The name that the spec states, for messages.
+    relation : str
+        What is read, as SQL names it.
+    condition : str
+        What chooses the rows in SQL; empty for all.
+    n_rows : int
+        An estimate.
+    row_policies : RowPolicies
+        What becomes of rows that policies hide.
+    unit : str or None
+        The column whose values are the privacy units.
+    """
+
+    snapshot: Snapshot
+    table: str
+    relation: str
+    condition: str
+    n_rows: int
+    row_policies: RowPolicies
+    unit: str | None
+
+
+@exact_data(travels=False)
+class _Pinned:
+    """The private part of a pin."""
+
+    leader: Leader
+    snapshot: Snapshot
+    table: str
+    row_policies: RowPolicies
+    unit: str | None
+    columns: tuple[ServerColumn, ...]
+    leaves: tuple[catalog.Leaf, ...] | None
+    conditions: tuple[str, ...]
+    n_columns: int
+
+
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
+    """Export a snapshot of the spec's table, and hold it.
+
+    Parameters
+    ----------
+    spec : Spec
+        Its ``source.postgresql`` names a table, a partitioned table, a view or a materialized view.
+    window : str
+        The window that will be read, or ``all``.
+    contract : DataContract, optional
+        Checked by whoever asks for the columns.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such table, or it cannot be read.
+    """
+    source = spec.source
+    assert isinstance(source, PostgresqlSpec)  # noqa: S101 - the registry's
+    leader = connect_leader()
+    try:
+        unit = spec.privacy.column_unit
+        pinned = _pinned(leader, source, len(spec_columns(spec)), unit.column if unit else None)
+    except BaseException:
+        leader.close()
+        raise
+    return Pin(
+        kind=KIND,
+        public={"kind": KIND, "address": spec.source_address},
+        private=pinned,
+        close=leader.close,
+        count_rows=lambda: _count(leader, source.postgresql),
+    )
+
+
+def schema(pin: Pin) -> tuple[PartSchema, ...]:
+    """Return the columns of the table."""
+    pinned: _Pinned = pin.private
+    return (PartSchema(part=pinned.table, columns=catalog.schema_of(pinned.columns)),)
+
+
+def splits(pin: Pin) -> tuple[Split, ...]:
+    """Divide the pages of every table that holds rows, or the public keys; numbers of rows are estimates."""
+    pinned: _Pinned = pin.private
+    if pinned.conditions or pinned.leaves is None:
+        conditions = pinned.conditions or ("",)
+        whole = quoted_name(pinned.table)
+        pieces = (_rows(pinned, whole, condition, 1) for condition in conditions)
+        return tuple(Split.of(KIND, [piece]) for piece in pieces)
+    n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
+    enough = split_rows(n_rows, pinned.n_columns)
+    found: list[Split] = []
+    batch: list[Rows] = []
+    for leaf in pinned.leaves:
+        for piece in _page_ranges(pinned, leaf, enough):
+            batch.append(piece)
+            if sum(each.n_rows for each in batch) >= enough:
+                found.append(Split.of(KIND, batch))
+                batch = []
+    return (*found, Split.of(KIND, batch)) if batch else tuple(found)
+
+
+def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a split in the snapshot, over a connection of its own.
+
+    Raises
+    ------
+    StageFailedError
+        Where the server cannot be reached, a query fails, or the snapshot is gone.
+    """
+    table = split.pieces[0].table
+    try:
+        with connected(connection) as cursor:
+            first = split.pieces[0]
+            take_over(cursor, first.snapshot, table, first.row_policies)
+            wanted = _wanted(cursor, table, columns, first.unit)
+            listed = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in wanted)
+            enters = [column.enters for column in wanted if column.enters]
+            for piece in split.pieces:
+                conditions = " AND ".join([*([f"({piece.condition})"] if piece.condition else []), *enters])
+                query = f"SELECT {listed} FROM {piece.relation}{conditions and ' WHERE '}{conditions}"  # noqa: S608
+                for batch in blocks(cursor, query, block_rows):
+                    yield batch_of(batch, wanted)
+    except driver_errors() as error:
+        raise failed(table, error) from None
+    except (MissingExtraError, UsageError) as error:  # a worker lacks what the caller has
+        raise not_read(named(table), f"cannot be read by a worker: {error}") from None
+
+
+def verify(pin: Pin, checksums: str) -> None:  # noqa: ARG001 - the contract's
+    """Refuse: a database has no files of which an owner could list checksums.
+
+    Raises
+    ------
+    InputNotVerifiedError
+        Always.
+    """
+    message = f"{_PLACE}: the account demands checksums of its input, and a table in a database has none"
+    raise InputNotVerifiedError(message)
+
+
+def check(pin: Pin) -> None:
+    """Check that the leader still holds the snapshot.
+
+    Raises
+    ------
+    StageFailedError
+        Where it does not.
+    """
+    pinned: _Pinned = pin.private
+    try:
+        (database,) = pinned.leader.fetch(f"SELECT {catalog.DATABASE} WHERE pg_export_snapshot() IS NOT NULL")
+    except driver_errors():
+        raise not_read(named(pinned.table), LOST) from None
+    if database != pinned.snapshot.database:
+        raise not_read(named(pinned.table), LOST)
+
+
+def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | None) -> _Pinned:
+    """Lock the table, export the snapshot, and ask the catalogue."""
+    table = source.postgresql
+    try:
+        with leader.cursor() as cursor:
+            kind = catalog.relation_kind(cursor, table)
+            if kind not in catalog.READABLE:
+                found = "is a foreign table" if kind else "is not there, or the role does not see it"
+                message = f"{_PLACE}: {table} {found}: name a {', a '.join(catalog.READABLE.values())}"
+                raise UsageError(message)
+            begin(cursor, source.row_policies)
+            name = quoted_name(table)
+            # A lock before the snapshot: TRUNCATE shows itself to snapshots that are older.
+            if kind != "m":
+                cursor.execute(f"LOCK TABLE {name} IN ACCESS SHARE MODE")
+            # Reads no row, and fails where the role or its policies would stop the reading of rows.
+            cursor.execute(f"SELECT FROM {name} LIMIT 0")
+            query = f"SELECT pg_export_snapshot(), {catalog.DATABASE}, current_setting('server_encoding')"
+            exported, database, encoding = first_row(cursor, query)
+            if encoding != "UTF8":
+                message = f"{_PLACE}: the database's encoding is not UTF8: texts may fail to be converted"
+                raise UsageError(message)
+            columns = catalog.columns(cursor, table, unit)
+            leaves = catalog.leaves(cursor, table)
+    except driver_errors() as error:
+        message = f"{_PLACE}: {table} {reason(error)}"
+        raise UsageError(message) from None
+    if source.split_by is not None:
+        _check_keys(source.split_by, columns, table)
+    return _Pinned(
+        leader=leader,
+        snapshot=Snapshot(exported=exported, database=database),
+        table=table,
+        row_policies=source.row_policies,
+        unit=unit,
+        columns=columns,
+        leaves=leaves,
+        conditions=source.split_by.conditions() if source.split_by else (),
+        n_columns=n_columns,
+    )
+
+
+def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) -> None:
+    if not any(column.name == ranges.column and keys_fit(ranges, column.kind) for column in columns):
+        message = f"{_PLACE}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
+        raise UsageError(message)
+
+
+def _wanted(cursor: Any, table: str, columns: Sequence[str], unit: str | None) -> tuple[ServerColumn, ...]:
+    found = {column.name: column for column in catalog.columns(cursor, table, unit)}
+    if any(name not in found or not found[name].is_read for name in columns):
+        raise not_read(named(table), "lacks a column that was there")
+    return tuple(found[name] for name in columns)
+
+
+def _page_ranges(pinned: _Pinned, leaf: catalog.Leaf, enough: int) -> Iterator[Rows]:
+    """Divide a table's pages; the last range has no end, and each row is in one of them."""
+    step = math.ceil(enough / leaf.rows_per_page)
+    for start in range(0, leaf.n_pages, step):
+        condition = f"ctid >= '({start},0)'::tid"
+        if start + step < leaf.n_pages:
+            condition += f" AND ctid < '({start + step},0)'::tid"
+        n_rows = int(min(step, leaf.n_pages - start) * leaf.rows_per_page)
+        yield _rows(pinned, f"ONLY {leaf.name}", condition, max(1, n_rows))
+
+
+def _rows(pinned: _Pinned, relation: str, condition: str, n_rows: int) -> Rows:
+    return Rows(
+        snapshot=pinned.snapshot,
+        table=pinned.table,
+        relation=relation,
+        condition=condition,
+        n_rows=n_rows,
+        row_policies=pinned.row_policies,
+        unit=pinned.unit,
+    )
+
+
+def _count(leader: Leader, table: str) -> int:
+    """Count the rows in the snapshot; asked for only where their number is public."""
+    try:
+        return int(leader.fetch(f"SELECT count(*) FROM {quoted_name(table)}")[0])  # noqa: S608
+    except driver_errors() as error:
+        raise failed(table, error) from None

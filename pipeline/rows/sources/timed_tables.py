@@ -1,0 +1,209 @@
+"""Tables that a warehouse shows as they were at a time: the pin is the time, and every query names it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
+from suffice.pipeline.rows.sources.adbc import blocks, connected, driver, driver_errors, keys_fit, not_read
+from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split
+from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from suffice.errors import StageFailedError
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.table_names import KeyRanges
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(Z|[+-]\d{4})", re.ASCII)
+
+
+@exact_data(travels=True)
+class TimedRows:
+    """Rows of a table at a time: all, or those of a range of public keys.
+
+    Parameters
+    ----------
+    table : str
+        The name that the spec states.
+    time : str
+        The warehouse's own time of the snapshot.
+    condition : str
+        What chooses the rows in SQL; empty for all.
+    n_rows : int
+        Taken to be one: how many there are, nobody has counted.
+    """
+
+    table: str
+    time: str
+    condition: str
+    n_rows: int = 1
+
+
+@exact_data(travels=False)
+class _Pinned:
+    """The private part of a pin."""
+
+    table: str
+    time: str
+    columns: pa.Schema
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedTables:
+    """A kind of source: the tables of one warehouse, over its ADBC driver.
+
+    Parameters
+    ----------
+    KIND : str
+        The key of the kind.
+    module : str
+        The driver's module, which is the name of its package with underscores, and ``.dbapi``.
+    connect : callable
+        Connects, given that module and a table's name; raises `UsageError` where credentials are not set.
+    clock : str
+        The query for the warehouse's time, in ISO 8601 with microseconds or more, and a zone.
+    at : str
+        What follows a table's name in a query, ``{time}`` in it: rows at that time.
+    quote : str
+        What stands around an identifier.
+    """
+
+    KIND: str
+    module: str
+    connect: Callable[[Any, str], Any]
+    clock: str
+    at: str
+    quote: str
+
+    def pin(
+        self,
+        spec: Spec,
+        window: str = ALL,  # noqa: ARG002 - the protocol's
+        contract: DataContract | None = None,  # noqa: ARG002 - checked by whoever asks for the columns
+    ) -> Pin:
+        """Ask the warehouse for its time, and for the table's columns at that time."""
+        table: str = getattr(spec.source, self.KIND)
+        ranges: KeyRanges | None = getattr(spec.source, "split_by", None)
+        try:
+            with connected(partial(self._connection, table)) as cursor:
+                cursor.execute(self.clock)
+                time = str(cursor.fetchone()[0])
+                if not _TIME.fullmatch(time):
+                    message = f"source.{self.KIND}: the driver gave no time that pins {table}"
+                    raise UsageError(message)
+                cursor.execute(f"SELECT * FROM {self._at(table, time)} LIMIT 0")  # noqa: S608
+                columns = cursor.fetch_record_batch().schema
+        except driver_errors():
+            message = (
+                f"source.{self.KIND}: {table} cannot be read: it is not there, has no history, or the "
+                "credentials lack the right"
+            )
+            raise UsageError(message) from None
+        if ranges is not None:
+            self._check_keys(ranges, columns, table)
+        return Pin(
+            kind=self.KIND,
+            public={"kind": self.KIND, "address": spec.source_address},
+            private=_Pinned(
+                table=table,
+                time=time,
+                columns=columns,
+                conditions=ranges.conditions(self.quote) if ranges else ("",),
+            ),
+            count_rows=lambda: self._count(table, time),
+        )
+
+    def schema(self, pin: Pin) -> tuple[PartSchema, ...]:
+        """Return the columns of the table."""
+        return (PartSchema(part=pin.private.table, columns=pin.private.columns),)
+
+    def splits(self, pin: Pin) -> tuple[Split, ...]:
+        """Return one task, or one for each range of public keys."""
+        pinned: _Pinned = pin.private
+        pieces = (
+            TimedRows(table=pinned.table, time=pinned.time, condition=condition)
+            for condition in pinned.conditions
+        )
+        return tuple(Split.of(self.KIND, [piece]) for piece in pieces)
+
+    def read(self, split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
+        """Read columns at the pinned time.
+
+        Raises
+        ------
+        StageFailedError
+            Where a query fails: the warehouse keeps that time no longer, say.
+        """
+        listed = ", ".join(quoted(column, self.quote) for column in columns)
+        for piece in split.pieces:
+            where = f" WHERE {piece.condition}" if piece.condition else ""
+            query = f"SELECT {listed} FROM {self._at(piece.table, piece.time)}{where}"  # noqa: S608
+            try:
+                with connected(partial(self._connection, piece.table)) as cursor:
+                    yield from blocks(cursor, query, block_rows)
+            except driver_errors():
+                raise self._lost(piece.table) from None
+            except (MissingExtraError, UsageError) as error:  # a worker lacks what the caller has
+                raise not_read(self._named(piece.table), f"cannot be read by a worker: {error}") from None
+
+    def verify(self, pin: Pin, checksums: str) -> None:  # noqa: ARG002 - the contract's
+        """Refuse: a warehouse has no files of which an owner could list checksums."""
+        message = f"source.{self.KIND}: the account demands checksums, and a table in a warehouse has none"
+        raise InputNotVerifiedError(message)
+
+    def check(self, pin: Pin) -> None:
+        """Check that the warehouse still shows the table as it was at the pinned time."""
+        pinned: _Pinned = pin.private
+        try:
+            with connected(partial(self._connection, pinned.table)) as cursor:
+                cursor.execute(f"SELECT * FROM {self._at(pinned.table, pinned.time)} LIMIT 0")  # noqa: S608
+                columns = cursor.fetch_record_batch().schema
+        except driver_errors():
+            raise self._lost(pinned.table) from None
+        if columns != pinned.columns:
+            raise self._lost(pinned.table)
+
+    def _connection(self, table: str) -> Any:
+        extra = self.KIND
+        return self.connect(driver(self.module, self.KIND, extra), table)
+
+    def _at(self, table: str, time: str) -> str:
+        return f"{quoted_name(table, self.quote)} {self.at.format(time=time)}"
+
+    def _count(self, table: str, time: str) -> int:
+        """Count the rows at the pinned time; asked for only where their number is public."""
+        try:
+            with connected(partial(self._connection, table)) as cursor:
+                cursor.execute(f"SELECT count(*) FROM {self._at(table, time)}")  # noqa: S608
+                return int(cursor.fetchone()[0])
+        except driver_errors():
+            raise self._lost(table) from None
+
+    def _check_keys(self, ranges: KeyRanges, columns: pa.Schema, table: str) -> None:
+        kinds = [columns.field(index).type for index in columns.get_all_field_indices(ranges.column)]
+        if len(kinds) != 1 or not keys_fit(ranges, kinds[0]):
+            message = (
+                f"source.{self.KIND}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
+            )
+            raise UsageError(message)
+
+    def _named(self, table: str) -> str:
+        return f"the {self.KIND} table {table}"
+
+    def _lost(self, table: str) -> StageFailedError:
+        return not_read(
+            self._named(table),
+            "cannot be read as it was when it was pinned: the connection failed, the warehouse keeps that "
+            "time no longer, or the table is gone",
+        )

@@ -1,0 +1,1 @@
+"""What is said, summed and published: the declared document, exact statistics, noisy statistics."""

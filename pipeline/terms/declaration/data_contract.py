@@ -1,0 +1,223 @@
+"""The contract of an account: what its owner says that the data are, apart from any row of them.
+
+A spec is held against it before anything is opened. Loose files are read by it, whatever they turn out to
+hold. It names columns and formats; where rows are and who may read them, it does not say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.fields import read_column
+from suffice.pipeline.terms.declaration.hive_columns import HiveColumn  # noqa: TC001 - pydantic reads it
+from suffice.pipeline.terms.declaration.safe_text import shown
+from suffice.pipeline.terms.declaration.small_files import read_small_file
+from suffice.pipeline.terms.declaration.time_zones import known_time_zone
+from suffice.pipeline.terms.declaration.type_family import ColumnFamily  # noqa: TC001 - as above
+
+MOST_COLUMNS = 10_000
+_LARGEST = 1 << 22
+"""Bytes of a contract's file."""
+_CONFIG = ConfigDict(extra="forbid")
+
+ColumnName = Annotated[str, AfterValidator(read_column)]
+Zone = Annotated[str, AfterValidator(known_time_zone)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRule:
+    """By which column, and by whose midnights, rows fall into windows.
+
+    Attributes
+    ----------
+    column : str
+    time_zone : str
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    column: ColumnName
+    time_zone: Zone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelimitedForm:
+    """How lines of delimited text are divided, and who names their columns.
+
+    Attributes
+    ----------
+    delimiter, quote : str
+        One sign each; no quote is empty.
+    header : tuple of str or None
+        The names of the columns; None where each file's first line has them.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    delimiter: str
+    quote: str
+    header: tuple[ColumnName, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceForm:
+    """What kind of source the rows are in, and how its files and folders are written.
+
+    Attributes
+    ----------
+    kind : str
+        The key of the kind in a spec.
+    compression : {"as_stored", "none"} or None
+        ``as_stored``: what a file's own footer names. ``none``: files are read as they are. None: no files.
+    dates : {"iso_8601"} or None
+        How texts and folders write dates and times; None where neither does.
+    folders : dict of str to HiveColumn
+        Columns that folders ``KEY=VALUE`` state.
+    delimited : DelimitedForm or None
+        Of delimited text.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    kind: Annotated[str, Field(pattern=r"^[a-z]{1,40}$")]
+    compression: Literal["as_stored", "none"] | None = None
+    dates: Literal["iso_8601"] | None = None
+    folders: dict[ColumnName, HiveColumn] = field(default_factory=dict)
+    delimited: DelimitedForm | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataContract:
+    """What an account's data are.
+
+    Attributes
+    ----------
+    format_version : int
+        1.
+    columns : dict of str to ColumnFamily
+        What each column holds; a spec may read these, and no others.
+    unit : str
+        ``row``, or ``column:`` and the column whose values are the protected units.
+    window : WindowRule or None
+        Without one, no spec of the account has windows.
+    source : SourceForm
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    format_version: Literal[1] = 1
+    columns: Annotated[dict[ColumnName, ColumnFamily], Field(min_length=1, max_length=MOST_COLUMNS)]
+    unit: Annotated[str, Field(pattern=r"^(row|column:[^\x00-\x1f]{1,255})$")]
+    window: WindowRule | None = None
+    source: SourceForm
+
+    @property
+    def unit_column(self) -> str | None:
+        """The column of the units; None where a row is the unit."""
+        return None if self.unit == "row" else self.unit.removeprefix("column:")
+
+    def document(self) -> dict[str, Any]:
+        """Return the contract as JSON has it."""
+        document: dict[str, Any] = _ADAPTER.dump_python(self, mode="json")
+        return document
+
+    @property
+    def canonical(self) -> str:
+        """The contract in canonical JSON."""
+        return canonical_json.encode(self.document()).decode()
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the canonical JSON, in hex: what runs and ledgers call the contract by."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+
+_ADAPTER = TypeAdapter(DataContract)
+
+
+def parse_contract(text: str | bytes, place: str) -> DataContract:
+    """Read a contract.
+
+    Parameters
+    ----------
+    text : str or bytes
+        JSON.
+    place : str
+        What messages name.
+
+    Raises
+    ------
+    UsageError
+        Naming the field and the rule.
+    """
+    try:
+        contract = _ADAPTER.validate_python(_document(text))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(shown(str(part)) for part in first["loc"])
+        message = f"{place}: {where or 'the document'}: {first['msg'].removeprefix('Value error, ')}"
+        raise UsageError(message) from None
+    except (ValueError, RecursionError):
+        message = f"{place}: it is no JSON object: `suffice inspect SPEC --out FILE` writes a contract"
+        raise UsageError(message) from None
+    for name, folder in contract.source.folders.items():
+        family = contract.columns.get(name)
+        if family is not None and str(family) != str(folder.type):
+            message = f"{place}: source.folders.{shown(name)}: it is {folder.type}, by columns {family}"
+            raise UsageError(message)
+    for column, what in _stated(contract):
+        if column not in contract.columns:
+            message = f"{place}: {what} is the column {shown(column)!r}, which columns does not name"
+            raise UsageError(message)
+    return contract
+
+
+def read_contract(path: str) -> DataContract:
+    """Read a contract from a file.
+
+    Raises
+    ------
+    UsageError
+        Where it cannot be read, or as :func:`parse_contract`.
+    """
+    try:
+        content = read_small_file(path, _LARGEST)
+    except (OSError, ValueError):
+        message = f"{path}: the contract cannot be read: it is not there, or no regular file"
+        raise UsageError(message) from None
+    if content is None:
+        message = f"{path}: a contract has at most {_LARGEST} bytes"
+        raise UsageError(message)
+    return parse_contract(content, path)
+
+
+def _document(text: str | bytes) -> object:
+    document = json.loads(text, object_pairs_hook=_once)
+    if not isinstance(document, dict):
+        message = "no object"
+        raise ValueError(message)  # noqa: TRY004 - as for what is no JSON
+    return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that occurs twice: which of the two counts, nobody could tell."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        message = "a key occurs twice"
+        raise ValueError(message)
+    return found
+
+
+def _stated(contract: DataContract) -> list[tuple[str, str]]:
+    """Return the columns that have a part of their own, and which."""
+    found = [] if contract.window is None else [(contract.window.column, "the window's column")]
+    if contract.unit_column is not None:
+        found.append((contract.unit_column, "the unit"))
+    return found + [(name, "a folder's value") for name in contract.source.folders]

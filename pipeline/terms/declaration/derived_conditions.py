@@ -1,0 +1,275 @@
+"""Derived columns that are true, false or null: comparisons, membership, presence, and combinations."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from fractions import Fraction
+from typing import Annotated, Self
+
+from pydantic import Field, PlainValidator, ValidationInfo, model_validator
+
+from suffice.pipeline.terms.declaration.derived_column import DerivedColumn, Input, one_of, read_as
+from suffice.pipeline.terms.declaration.domain_entries import parse_domain
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.fields import Boolean, Column, read_bound, read_column
+from suffice.pipeline.terms.declaration.safe_text import is_safe, shown
+from suffice.pipeline.terms.declaration.scalars import read_text
+from suffice.pipeline.terms.declaration.time_zones import TimeZone
+from suffice.pipeline.terms.declaration.type_family import ANY_FAMILY, BOOLEANS, DATES, NUMBERS, TypeFamily
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_MOST_CONDITIONS = 100
+
+
+def _constant(value: object) -> Fraction | str:
+    """Return a number, or a date as it is written."""
+    text = read_text(value)
+    if _DATE.fullmatch(text):
+        try:
+            dt.date.fromisoformat(text)
+        except ValueError:
+            message = f"{text!r} is no date"
+            raise ValueError(message) from None
+        return text
+    return read_bound(text)
+
+
+def _range(value: object) -> tuple[Fraction | str, Fraction | str]:
+    if not isinstance(value, list) or len(value) != 2:
+        message = "a range is written as [lowest, highest]"
+        raise ValueError(message)
+    lowest, highest = (_constant(end) for end in value)
+    if isinstance(lowest, str) != isinstance(highest, str):
+        message = "both ends of a range are numbers, or both are dates"
+        raise ValueError(message)
+    if highest < lowest:  # type: ignore[operator] # both are numbers, or both are texts
+        message = f"the range ends at {_shown(highest)}, before it begins at {_shown(lowest)}"
+        raise ValueError(message)
+    return lowest, highest
+
+
+Constant = Annotated[Fraction | str | None, PlainValidator(_constant)]
+
+
+class Comparison(DerivedColumn):
+    """A column compared with a public constant, or with both ends of a range, which belong to it."""
+
+    column: Column
+    above: Constant = None
+    at_least: Constant = None
+    below: Constant = None
+    at_most: Constant = None
+    between: Annotated[tuple[Fraction | str, Fraction | str] | None, PlainValidator(_range)] = None
+    time_zone: TimeZone | None = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        one_of(self, _COMPARISONS, ", ".join(_COMPARISONS))
+        if self.time_zone is not None and not self.is_of_dates:
+            message = "a time_zone says on which date a time lies: the column is compared with a number"
+            raise ValueError(message)
+        return self
+
+    @property
+    def lowest(self) -> tuple[Fraction | str, bool] | None:
+        """The lower end, and whether it belongs to what is true; None where there is none."""
+        if self.between is not None:
+            return self.between[0], True
+        return _end(self.above, self.at_least)
+
+    @property
+    def highest(self) -> tuple[Fraction | str, bool] | None:
+        """The upper end, and whether it belongs to what is true; None where there is none."""
+        if self.between is not None:
+            return self.between[1], True
+        return _end(self.below, self.at_most)
+
+    @property
+    def is_of_dates(self) -> bool:
+        """Whether dates are compared, not numbers."""
+        ends = [end[0] for end in (self.lowest, self.highest) if end is not None]
+        return isinstance(ends[0], str)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column compared."""
+        needed = DATES if self.is_of_dates else NUMBERS
+        return (Input(column=self.column, families=needed, needs_zone=self.time_zone is not None),)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Boolean."""
+        return TypeFamily.BOOLEAN
+
+    @property
+    def time_zones(self) -> tuple[str, ...]:
+        """The zone in which times have their dates, where it is stated."""
+        return (self.time_zone,) if self.time_zone else ()
+
+    def __str__(self) -> str:
+        key = one_of(self, _COMPARISONS, "")
+        value = getattr(self, key)
+        ends = " and ".join(map(_shown, value)) if isinstance(value, tuple) else _shown(value)
+        zone = f" in {self.time_zone}" if self.time_zone else ""
+        return f"{self.column} {key.replace('_', ' ')} {ends}{zone}"
+
+
+_COMPARISONS = ("above", "at_least", "below", "at_most", "between")
+
+
+def _end(
+    without: Fraction | str | None, including: Fraction | str | None
+) -> tuple[Fraction | str, bool] | None:
+    if without is not None:
+        return without, False
+    return None if including is None else (including, True)
+
+
+def _shown(constant: Fraction | str) -> str:
+    return constant if isinstance(constant, str) else format_number(constant)
+
+
+def _members(value: object, info: ValidationInfo) -> Domain:
+    if isinstance(value, dict) and set(value) == {"from", "to", "every"}:
+        message = "periods are no members: compare the date, as between: [2013-01-01, 2013-12-31]"
+        raise ValueError(message)
+    directory = (info.context or {}).get("directory")
+    return parse_domain(value, directory=directory, column=str(info.data.get("column", "")))
+
+
+def _member(value: object) -> str:
+    text = read_text(value)
+    if not is_safe(text):
+        message = f"'{shown(text)}' has a character that cannot be seen, or turns text around"
+        raise ValueError(message)
+    return text
+
+
+class Membership(DerivedColumn):
+    """Whether a column's value is among public ones, which are compared with it as keys of groups are."""
+
+    column: Column
+    is_in: Annotated[Domain | None, PlainValidator(_members)] = Field(default=None, alias="in")
+    equals: Annotated[str | None, PlainValidator(_member)] = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        one_of(self, ("is_in", "equals"), "in, equals")
+        return self
+
+    @property
+    def domain(self) -> Domain:
+        """The values that are true."""
+        if self.is_in is not None:
+            return self.is_in
+        return Domain(kind=DomainKind.LIST, keys=(self.equals or "",))
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column looked up."""
+        return (Input(column=self.column, families=ANY_FAMILY),)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Boolean."""
+        return TypeFamily.BOOLEAN
+
+    def __str__(self) -> str:
+        if self.is_in is None:
+            return f"{self.column} equals {shown(self.equals or '')}"
+        keys = self.is_in.keys
+        if isinstance(keys, range):
+            return f"{self.column} in {keys[0]}..{keys[-1]}"
+        return f"{self.column} in {listed(keys)}"
+
+
+class Presence(DerivedColumn):
+    """Whether a column has a value: nulls and NaN are none. It is never null itself."""
+
+    column: Column
+    present: Boolean
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column looked at."""
+        return (Input(column=self.column, families=ANY_FAMILY),)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Boolean."""
+        return TypeFamily.BOOLEAN
+
+    def __str__(self) -> str:
+        return f"{self.column} has {'a' if self.present else 'no'} value"
+
+
+def listed(keys: tuple[str, ...], most: int = 5) -> str:
+    """Write the first of several texts, and how many there are where that is not all."""
+    more = f", ... ({len(keys)} in all)" if len(keys) > most else ""
+    return ", ".join(map(shown, keys[:most])) + more
+
+
+def _conditions(value: object, info: ValidationInfo) -> tuple[str | DerivedColumn, ...]:
+    if not isinstance(value, list) or not 2 <= len(value) <= _MOST_CONDITIONS:
+        message = f"needs a list of 2 to {_MOST_CONDITIONS} conditions"
+        raise ValueError(message)
+    return tuple(_condition(entry, info) for entry in value)
+
+
+def _condition(entry: object, info: ValidationInfo) -> str | DerivedColumn:
+    if isinstance(entry, str):
+        return read_column(entry)
+    return read_as(CONDITIONS, entry, info.context, _FORMS)
+
+
+Conditions = Annotated[tuple[str | DerivedColumn, ...] | None, PlainValidator(_conditions)]
+
+
+class Combination(DerivedColumn):
+    """Whether any, or all, of several conditions are true: boolean columns by name, or conditions."""
+
+    any_of: Conditions = None
+    all_of: Conditions = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        one_of(self, ("any_of", "all_of"), "any_of, all_of")
+        return self
+
+    @property
+    def conditions(self) -> tuple[str | DerivedColumn, ...]:
+        """What is combined, a column by its name."""
+        return self.any_of or self.all_of or ()
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The columns of all conditions."""
+        return tuple(
+            each
+            for of in self.conditions
+            for each in ((Input(column=of, families=BOOLEANS),) if isinstance(of, str) else of.inputs)
+        )
+
+    @property
+    def family(self) -> TypeFamily:
+        """Boolean."""
+        return TypeFamily.BOOLEAN
+
+    @property
+    def time_zones(self) -> tuple[str, ...]:
+        """The zones of all conditions."""
+        return tuple(zone for of in self.conditions if not isinstance(of, str) for zone in of.time_zones)
+
+    def __str__(self) -> str:
+        parts = (f"({of})" if isinstance(of, Combination) else str(of) for of in self.conditions)
+        return f" {'or' if self.any_of else 'and'} ".join(parts)
+
+
+CONDITIONS: tuple[type[DerivedColumn], ...] = (Comparison, Membership, Presence, Combination)
+"""Every kind of condition that is written as a mapping."""
+_FORMS = (
+    "a condition is the name of a boolean column, or as {column: x, above: 15}, {column: x, in: [a, b]}, "
+    "{column: x, present: true} or {any_of: [...]}"
+)

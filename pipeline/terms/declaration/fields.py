@@ -1,0 +1,361 @@
+"""Field types of the spec: every scalar arrives as text and is converted here, by field."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationInfo
+
+from suffice.pipeline.terms.declaration.domain_entries import parse_domain
+from suffice.pipeline.terms.declaration.domains import Domain, Every
+from suffice.pipeline.terms.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
+from suffice.pipeline.terms.declaration.safe_text import is_safe, shown
+from suffice.pipeline.terms.declaration.scalars import (
+    read_boolean,
+    read_choice,
+    read_every,
+    read_integer,
+    read_mapping,
+    read_text,
+)
+
+RESERVED_NAMES = frozenset({"publications"})
+"""Folders of a store that others than those who release may write to."""
+
+LONGEST_NAME = 63
+"""Characters of the name of a release or a data set."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
+_STATISTIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
+_LARGEST_BOUND = Fraction(10) ** 150
+"""Squares of a bounded column must stay finite in float64."""
+SMALLEST_SHARE = Fraction(1, 10**6)
+LARGEST_SHARE = Fraction(10**6)
+LARGEST_COUNT = 10**9
+"""Lattice values are 32-bit integers."""
+SMALLEST_COUNT_WEIGHT = Fraction(1, 1000)
+DEFAULT_COUNT_WEIGHT = Fraction(1, 16)
+"""Sums become 6 % noisier, and counts have noise of scale 17 / epsilon."""
+FEWEST_BITS = 2
+MOST_BITS = 24
+RESERVED = frozenset(
+    [
+        "component",
+        "value",
+        "estimate",
+        "quantity",
+        "category",
+        "parameter",
+        "draw",
+        "mean",
+        "sd",
+        "lower",
+        "upper",
+        "noise_sd",
+        "table",
+    ]
+)
+"""Names of columns of tables and draws, which no group and no variable may have."""
+
+
+class SpecModel(BaseModel):
+    """Base of the spec's models: unknown keys are refused, nothing changes after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CountClipped(SpecModel):
+    """That records which clipping moved are counted beside the sums.
+
+    Attributes
+    ----------
+    weight : Fraction
+        What such a record may add to its count, as a share of what it may change the sums by.
+    """
+
+    weight: CountWeight
+
+
+class RowsOf(StrEnum):
+    """What a statistic is summed over.
+
+    ``rows``: the rows, with a column unit those that each unit keeps. ``units``: the units, each of which
+    counts once, by all of its rows.
+    """
+
+    ROWS = "rows"
+    UNITS = "units"
+
+
+class StatisticSpec(SpecModel):
+    """What every statistic states, whatever its family."""
+
+    family: str
+    share: Share = Fraction(1)
+    rows_of: RowsOfField = RowsOf.ROWS
+    within_unit: IfTrue | None = None
+    count_clipped: CountClippedField = None
+    _max_rows: int | None = PrivateAttr(default=None)
+
+    @property
+    def max_rows(self) -> int:
+        """Most rows that a unit keeps, of a statistic that stands under a column unit.
+
+        Raises
+        ------
+        ValueError
+            Where it stands under none, or was not yet told.
+        """
+        if self._max_rows is None:
+            message = f"{self.family} stands under no column unit"
+            raise ValueError(message)
+        return self._max_rows
+
+    def under(self, max_rows: int | None) -> Self:
+        """Return the statistic as it stands under a column unit that keeps so many rows, or under none."""
+        bound = self.model_copy()
+        bound._max_rows = max_rows  # noqa: SLF001 - a new statistic's own
+        return bound
+
+
+class ColumnSpec(StatisticSpec):
+    """A statistic of one column."""
+
+    column: Column
+
+
+def read_column(value: object) -> str:
+    """Return the name of a column."""
+    text = read_text(value)
+    if not text or not text.isprintable() or not is_safe(text) or len(text) > 255:
+        message = "a column name is 1 to 255 printable characters"
+        raise ValueError(message)
+    return text
+
+
+def _name(value: object) -> str:
+    text = read_text(value)
+    if not _NAME.fullmatch(text):
+        message = f"{text!r} does not match [a-z0-9][a-z0-9_.-]{{0,62}}"
+        raise ValueError(message)
+    return text
+
+
+def _release_name(value: object) -> str:
+    text = _name(value)
+    if text in RESERVED_NAMES:
+        message = f"a release cannot be called {text!r}: that folder of a store is for published posteriors"
+        raise ValueError(message)
+    return text
+
+
+def statistic_name(text: str) -> str:
+    """Check a statistic's name, which is also its file's."""
+    if not _STATISTIC.fullmatch(text):
+        message = f"the statistic name {text!r} does not match [A-Za-z0-9][A-Za-z0-9_.-]{{0,62}}"
+        raise ValueError(message)
+    return text
+
+
+def label_name(kind: str, text: str) -> str:
+    """Check a name that stands beside those of a release's own columns: a group's, or a variable's."""
+    if text in RESERVED:
+        message = f"the {kind} name {text!r} is reserved for a column of the release"
+        raise ValueError(message)
+    if not text.isprintable() or not is_safe(text) or not text or "=" in text:
+        message = f"the {kind} name '{shown(text)}' needs printable characters and no '='"
+        raise ValueError(message)
+    return text
+
+
+def read_bound(value: object) -> Fraction:
+    """Return a number whose square is finite in float64."""
+    number = parse_decimal(read_text(value))
+    if number and not 1 / _LARGEST_BOUND <= abs(number) <= _LARGEST_BOUND:
+        message = f"{value!r} is too large or too small: a magnitude lies between 10^-150 and 10^150, or is 0"
+        raise ValueError(message)
+    return number
+
+
+def _share(value: object) -> Fraction:
+    share = parse_decimal(read_text(value))
+    if not SMALLEST_SHARE <= share <= LARGEST_SHARE:
+        message = f"a share lies between 0.000001 and 1000000, not {value!r}"
+        raise ValueError(message)
+    return share
+
+
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """What a null counts as: a public value, or nothing where `value` is None."""
+
+    value: Fraction | None = None
+
+    def canonical(self) -> object:
+        """Return the policy as it stands in the canonical plan."""
+        return "drop" if self.value is None else {"value": format_number(self.value)}
+
+
+def _nulls(value: object) -> Nulls:
+    if value == "drop":
+        return Nulls()
+    mapping = read_mapping(value, {"value"}, "drop, or as {value: v}")
+    text = {"true": "1", "false": "0"}.get(read_text(mapping["value"]), read_text(mapping["value"]))
+    return Nulls(read_bound(text))
+
+
+class UnitNulls(StrEnum):
+    """What becomes of rows whose unit is null.
+
+    ``drop``: they enter nothing. ``own_unit``: each is a unit of its own. Rows whose unit is a floating-point
+    number that may have been rounded enter nothing under both.
+    """
+
+    DROP = "drop"
+    OWN_UNIT = "own_unit"
+
+
+def _domain(value: object, info: ValidationInfo) -> Domain:
+    directory = (info.context or {}).get("directory", Path())
+    return parse_domain(value, directory=directory, column=str(info.data.get("column", "")))
+
+
+def _below_2_53(value: int) -> int:
+    if abs(value) >= 2**53:
+        message = "must be below 2^53"
+        raise ValueError(message)
+    return value
+
+
+def _positive(value: Fraction) -> Fraction:
+    if value <= 0:
+        message = f"must be above 0, not {format_number(value)}"
+        raise ValueError(message)
+    return value
+
+
+def _count(value: int) -> int:
+    if not 1 <= value <= LARGEST_COUNT:
+        message = f"lies in 1..{LARGEST_COUNT}, not {value}"
+        raise ValueError(message)
+    return value
+
+
+def _lattice_bits(value: int) -> int:
+    if not FEWEST_BITS <= value <= MOST_BITS:
+        message = f"lattice_bits lies in {FEWEST_BITS}..{MOST_BITS}, not {value}"
+        raise ValueError(message)
+    return value
+
+
+def _count_weight(value: object) -> Fraction:
+    weight = parse_decimal(read_text(value))
+    if not SMALLEST_COUNT_WEIGHT <= weight <= 1:
+        message = f"the weight of a count lies between 0.001 and 1, not {value!r}"
+        raise ValueError(message)
+    return weight
+
+
+def _count_clipped(value: object) -> CountClipped | None:
+    if isinstance(value, dict):
+        return CountClipped.model_validate(read_mapping(value, {"weight"}, "true, or as {weight: 0.25}"))
+    return CountClipped.model_construct(weight=DEFAULT_COUNT_WEIGHT) if read_boolean(value) else None
+
+
+def _moment_weight(value: object) -> Fraction:
+    weight = parse_decimal(read_text(value))
+    if not Fraction(1, 2) <= weight <= 1 << MOST_BITS or (
+        weight != Fraction(1, 2) and weight.denominator != 1
+    ):
+        message = f"a moment weight is a power of two from 0.5 to 2^lattice_bits, not {value!r}"
+        raise ValueError(message)
+    if weight.numerator & (weight.numerator - 1):
+        message = f"a moment weight is a power of two, not {value!r}"
+        raise ValueError(message)
+    return weight
+
+
+Text = Annotated[str, PlainValidator(read_text)]
+Column = Annotated[str, PlainValidator(read_column)]
+Name = Annotated[str, PlainValidator(_name)]
+ReleaseName = Annotated[str, PlainValidator(_release_name)]
+Integer = Annotated[int, PlainValidator(read_integer), AfterValidator(_below_2_53)]
+Bound = Annotated[Fraction, PlainValidator(read_bound)]
+Positive = Annotated[Fraction, PlainValidator(read_bound), AfterValidator(_positive)]
+Count = Annotated[int, PlainValidator(read_integer), AfterValidator(_count)]
+LatticeBits = Annotated[int, PlainValidator(read_integer), AfterValidator(_lattice_bits)]
+MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
+CountWeight = Annotated[Fraction, PlainValidator(_count_weight)]
+Share = Annotated[Fraction, PlainValidator(_share)]
+Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
+Boolean = Annotated[bool, PlainValidator(read_boolean)]
+IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value) or None)]
+"""Whether something is asked for; what says no is the same plan as what does not say."""
+CountClippedField = Annotated[CountClipped | None, PlainValidator(_count_clipped)]
+"""What is the default weight in words or in numbers is the same plan."""
+RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
+EveryField = Annotated[Every, PlainValidator(read_every)]
+NullsField = Annotated[Nulls, PlainValidator(_nulls)]
+DomainField = Annotated[Domain, PlainValidator(_domain)]
+
+
+class UnitType(StrEnum):
+    """What a unit column holds, where the spec declares it."""
+
+    INTEGER = "integer"
+    TEXT = "text"
+
+
+class ColumnUnit(SpecModel):
+    """A privacy unit: all rows with one value of a column, of which at most `max_rows` enter."""
+
+    column: Column
+    max_rows: Count
+    type: Annotated[UnitType | None, PlainValidator(partial(read_choice, kind=UnitType))] = None
+    nulls: Annotated[UnitNulls, PlainValidator(partial(read_choice, kind=UnitNulls))] = UnitNulls.DROP
+
+    def bound(self) -> dict[str, Any]:
+        """Return what is stated of the unit beside its column, wherever a guarantee is stated."""
+        return {"max_rows": self.max_rows, "unit_nulls": str(self.nulls)}
+
+    def __str__(self) -> str:
+        without = "enter nothing" if self.nulls is UnitNulls.DROP else "are a unit each"
+        return f"at most {self.max_rows} rows of each; rows without one {without}"
+
+
+CountClipped.model_rebuild()
+StatisticSpec.model_rebuild()
+ColumnSpec.model_rebuild()
+
+
+def canonical(value: object) -> object:
+    """Return a spec's value as the canonical plan holds it: numbers as decimal text, defaults filled.
+
+    What a statistic or a unit may leave unstated, and does, is left out, and so is what is no term.
+
+    Raises
+    ------
+    TypeError
+        For a type that the canonical plan has no form for.
+    """
+    if isinstance(value, SpecModel):
+        fields = type(value).model_fields.items()
+        stated = {field.alias or name: getattr(value, name) for name, field in fields if not field.exclude}
+        return {name: canonical(entry) for name, entry in stated.items() if entry is not None}
+    if isinstance(value, Domain | Nulls):
+        return value.canonical()
+    if isinstance(value, dict):
+        return {str(key): canonical(entry) for key, entry in value.items()}
+    if isinstance(value, bool | tuple) or value is None:
+        return [canonical(entry) for entry in value] if isinstance(value, tuple) else value
+    if isinstance(value, int | Fraction):
+        return format_number(value)
+    if isinstance(value, str):
+        return str(value)
+    message = f"no canonical form for {type(value).__name__}"
+    raise TypeError(message)

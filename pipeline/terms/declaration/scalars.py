@@ -1,0 +1,65 @@
+"""Scalars of a spec: each arrives as text, and is converted by whoever knows what it should be."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from suffice.pipeline.terms.declaration.domains import Every
+
+if TYPE_CHECKING:
+    from enum import StrEnum
+
+Choice = TypeVar("Choice", bound="StrEnum")
+
+_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+
+
+def read_text(value: object) -> str:
+    """Return a scalar as it was written."""
+    if not isinstance(value, str):
+        message = "needs one value, not a list or a mapping"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    return value
+
+
+def read_mapping(value: object, keys: set[str], form: str) -> dict[str, Any]:
+    """Return a mapping of exactly these keys; `form` is how it is written."""
+    if not isinstance(value, dict) or set(value) != keys:
+        message = f"must be written as {form}"
+        raise ValueError(message)
+    return value
+
+
+def read_integer(value: object) -> int:
+    """Return an integer of at most 19 digits."""
+    text = read_text(value)
+    if not _INTEGER.fullmatch(text):
+        message = f"{text!r} is not an integer"
+        raise ValueError(message)
+    return int(text)
+
+
+def read_boolean(value: object) -> bool:
+    """Return ``true`` or ``false``."""
+    text = read_text(value)
+    if text not in {"true", "false"}:
+        message = f"{text!r} is neither true nor false"
+        raise ValueError(message)
+    return text == "true"
+
+
+def read_choice(value: object, *, kind: type[Choice]) -> Choice:
+    """Return one of several words."""
+    choices = [str(choice) for choice in kind]
+    if not isinstance(value, str) or value not in choices:
+        two = len(choices) == 2
+        rule = f"neither {choices[0]} nor {choices[1]}" if two else f"not one of {', '.join(choices)}"
+        message = f"{value!r} is {rule}"
+        raise ValueError(message)
+    return kind(value)
+
+
+def read_every(value: object) -> Every:
+    """Return the length of a period."""
+    return read_choice(read_text(value), kind=Every)

@@ -1,0 +1,188 @@
+"""One released statistic: its noisy values cell by cell, its plan, and tables of unbiased estimates."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.terms.released.where import wanted_cells
+from suffice.pipeline.terms.statistics.count_table import label_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyStatistic:
+    """One statistic's noisy components in every cell, and their distribution.
+
+    Attributes
+    ----------
+    plan : StatisticPlan
+        Components, scale, maps to quantities, constants.
+    values : ndarray of object, shape (n_cells, n_components)
+        Python integers: exact total plus discrete Laplace noise of scale ``plan.scale``.
+    groups : dict of str to list
+        The key of each cell, by group column; int for ``range`` domains, else text.
+    public_n : int or None
+        The public number of records, where there is one.
+    max_total_rows : int
+        Public bound on a cell's number of records.
+    further : tuple of NoisyStatistic
+        Other releases' noisy values of the very same exact totals, cells in the same order.
+    cells_summed : int
+        How many cells of the release each of these is the sum of: so many noises are added.
+    """
+
+    plan: StatisticPlan = field(repr=False)
+    values: NDArray[np.object_] = field(repr=False)
+    groups: Mapping[str, list[str | int]] = field(repr=False)
+    public_n: int | None
+    max_total_rows: int
+    further: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
+    cells_summed: int = 1
+
+    @property
+    def observations(self) -> tuple[NoisyStatistic, ...]:
+        """All noisy values of the exact totals: these, then those of other releases."""
+        return (self, *self.further)
+
+    def take(self, cells: NDArray[np.int64]) -> NoisyStatistic:
+        """Return the given cells, in the given order."""
+        return dataclasses.replace(
+            self,
+            values=self.values[cells],
+            groups={column: [keys[cell] for cell in cells.tolist()] for column, keys in self.groups.items()},
+            further=tuple(observation.take(cells) for observation in self.further),
+        )
+
+    def summed(self) -> NoisyStatistic:
+        """Return all cells as one: values add up, and so do their noises."""
+        return dataclasses.replace(
+            self,
+            values=np.sum(self.values, axis=0, keepdims=True, dtype=object),
+            groups={},
+            further=tuple(observation.summed() for observation in self.further),
+            cells_summed=len(self.values) * self.cells_summed,
+        )
+
+    @property
+    def known_n(self) -> int:
+        """The public number of records.
+
+        Raises
+        ------
+        ValueError
+            Where it is private.
+        """
+        if self.public_n is None:
+            message = "the number of records is private"
+            raise ValueError(message)
+        return self.public_n
+
+    def estimates(self, quantity: Quantity) -> NDArray[np.float64]:
+        """Return the unbiased estimates of a quantity, shape (n_cells,), in the column's unit.
+
+        The map is carried out in integers and rounded once, so nothing cancels.
+        """
+        coefficients = (*quantity.coefficients.values(), quantity.public_n_coefficient)
+        denominator = math.lcm(*(coefficient.denominator for coefficient in coefficients))
+        *weights, public = (int(coefficient * denominator) for coefficient in coefficients)
+        numerator = np.full(len(self.values), public * (self.public_n or 0), dtype=object)
+        for component, weight in zip(quantity.coefficients, weights, strict=True):
+            numerator = numerator + self.values[:, component] * weight
+        return np.array([entry / denominator for entry in numerator], dtype=np.float64)
+
+    @property
+    def n_saturated(self) -> int:
+        """Number of values at an end of their type: there were more records than ``max_total_rows``."""
+        lowest, highest = self.plan.value_limits
+        return sum(not lowest < value < highest for value in self.values.ravel().tolist())
+
+    def quantity(self, name: str, component: str | None = None) -> tuple[NDArray[np.float64], float]:
+        """Return a quantity's estimates, shape (n_cells,), and the standard deviation of their noise.
+
+        Parameters
+        ----------
+        name : str
+            ``n``, ``total``, ``total_of_squares`` or ``total_of_products``, as the family has it.
+        component : str, optional
+            The column, or the pair as ``x, y``, where the statistic is of several columns.
+
+        Raises
+        ------
+        UsageError
+            Where the family has no such quantity.
+        """
+        for quantity in self.plan.quantities:
+            if (quantity.name, quantity.component, quantity.category) == (name, component, None) and (
+                not quantity.labels
+            ):
+                return self.estimates(quantity), self.plan.quantity_noise_sd(quantity)
+        known = ", ".join(sorted({quantity_label(quantity) for quantity in self.plan.quantities}))
+        wanted = name if component is None else f"{name}[{component}]"
+        message = f"{self.plan.name} has no quantity {wanted!r}: it has {known}"
+        raise UsageError(message)
+
+    def where(self, where: Mapping[str, object] | None) -> NoisyStatistic:
+        """Keep the cells whose keys equal the given ones as text; nothing is ever summed.
+
+        Raises
+        ------
+        UsageError
+            Where a column is no group of the release, several keys are given for one, or no cell is left.
+        """
+        if not where:
+            return self
+        return self.take(wanted_cells(where, self.groups, len(self.values)))
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row per cell and quantity: group keys, quantity, labels, estimate, noise_sd.
+
+        Where categories are counted, ``category`` names that of a ``count``; or ``table`` and one key per
+        variable do, None where the table lacks the variable. It is empty for n.
+
+        Statistics of several columns have a ``component`` as well: the column, or the pair as ``x, y``; it
+        is empty for n.
+
+        Estimates are unbiased and in the column's unit; they may lie outside what is possible, as a
+        negative count, because the noise is not cut off.
+        """
+        columns = [
+            (quantity, self.estimates(quantity), self.plan.quantity_noise_sd(quantity))
+            for quantity in self.plan.quantities
+        ]
+        several = any(quantity.component is not None for quantity in self.plan.quantities)
+        counted = any(quantity.category is not None for quantity in self.plan.quantities)
+        names = label_names(quantity.labels for quantity, _, _ in columns)
+        labels = {
+            quantity.labels: {**dict.fromkeys(names), **dict(quantity.labels)} for quantity, _, _ in columns
+        }
+        return [
+            {
+                **{column: keys[cell] for column, keys in self.groups.items()},
+                "quantity": quantity.name,
+                **({"category": quantity.category or ""} if counted else {}),
+                **({"component": quantity.component or ""} if several else {}),
+                **labels[quantity.labels],
+                "estimate": float(estimates[cell]),
+                "noise_sd": noise_sd,
+            }
+            for cell in range(len(self.values))
+            for quantity, estimates, noise_sd in columns
+        ]
+
+
+def quantity_label(quantity: Quantity) -> str:
+    """Return a quantity's name with what it is of, as ``total[x]``."""
+    return quantity.name if quantity.component is None else f"{quantity.name}[{quantity.component}]"

@@ -1,0 +1,315 @@
+"""What a pass over the data computes for one statistic, and how it reads the columns that takes.
+
+A family states one measure; the engine knows nothing else about families. A column is read as one 32-bit
+integer a row: the code of a declared key, or a lattice value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import numpy as np
+
+from suffice.pipeline.terms.statistics.side_column import N_SIDES, SideColumn
+from suffice.pipeline.terms.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from fractions import Fraction
+
+    from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.lattice import Quantiser
+    from suffice.pipeline.terms.statistics.transforms import Transform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeColumn:
+    """A column read as codes of declared keys.
+
+    Parameters
+    ----------
+    column : str
+        The column read.
+    domain : Domain
+        The declared keys, in order: codes ``0..len(domain)-1``.
+    fallback : int or None
+        The code that null and unlisted values are counted under, ``len(domain)`` being a code of its
+        own; None: the row does not enter.
+    """
+
+    column: str
+    domain: Domain
+    fallback: int | None
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes."""
+        return len(self.domain) + (self.fallback == len(self.domain))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatticeColumn:
+    """A numeric column read as values of a public lattice.
+
+    Parameters
+    ----------
+    column : str
+        The column read; numeric.
+    quantiser : Quantiser
+        The public lattice.
+    fallback : int or None
+        The lattice value that stands for null and NaN; None: the row does not enter.
+    transform : Transform or None
+        What is taken of a value before the lattice; None: the value itself.
+    """
+
+    column: str
+    quantiser: Quantiser
+    fallback: int | None
+    transform: Transform | None = None
+
+    @classmethod
+    def of(
+        cls,
+        column: str,
+        quantiser: Quantiser,
+        *,
+        nulls: Fraction | None,
+        transform: Transform | None = None,
+    ) -> Self:
+        """Return the column where null and NaN count as the value `nulls`, or do not enter."""
+        fallback = None
+        if nulls is not None:
+            value = np.array([float(nulls)])
+            fallback = int(quantiser.quantise(transform.apply(value) if transform else value)[0])
+        return cls(column=column, quantiser=quantiser, fallback=fallback, transform=transform)
+
+
+ReadColumn: TypeAlias = CodeColumn | LatticeColumn | SideColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeCounts:
+    """Count the rows of each code of a column in each cell.
+
+    Parameters
+    ----------
+    of : CodeColumn
+        The column read.
+    """
+
+    of: CodeColumn
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (self.of,)
+
+    @property
+    def width(self) -> int:
+        """Number of counts in a cell."""
+        return self.of.n_codes
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: counts never do."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerSums:
+    """Sum the powers 0 to `degree` of the lattice value in each cell: n, sum X, and sum X^2.
+
+    Parameters
+    ----------
+    of : LatticeColumn
+        The column read.
+    degree : int
+        1 or 2.
+    """
+
+    of: LatticeColumn
+    degree: int
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (self.of,)
+
+    @property
+    def width(self) -> int:
+        """Number of sums in a cell."""
+        return self.degree + 1
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: those of powers may."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedPowers:
+    """Sum powers of the lattice value in each cell, and count the rows that clipping moved, by side.
+
+    A row counts where its value lies beyond a bound and its lattice value is the end on that side.
+
+    Parameters
+    ----------
+    of : PowerSums
+        The powers summed.
+    side : SideColumn
+        The same column, read for its side.
+    """
+
+    of: PowerSums
+    side: SideColumn
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (*self.of.reads, self.side)
+
+    @property
+    def width(self) -> int:
+        """Number of sums in a cell: those of powers, then the two counts."""
+        return self.of.width + N_SIDES
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: those of powers may."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentSums:
+    """Sum 1, every lattice value and every product of two (i <= j) in each cell, over complete rows.
+
+    A row enters where each of its columns has a lattice value, perhaps that of its nulls.
+
+    Parameters
+    ----------
+    of : tuple of LatticeColumn
+        The columns read, at least one.
+    """
+
+    of: tuple[LatticeColumn, ...]
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return self.of
+
+    @property
+    def width(self) -> int:
+        """Number of sums in a cell: n, the sums, and the products by rows of the upper triangle."""
+        return (len(self.of) + 1) * (len(self.of) + 2) // 2
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: those of products may."""
+        return True
+
+    @property
+    def largest_magnitude(self) -> int:
+        """Largest absolute lattice value of any column."""
+        return max(of.quantiser.largest_magnitude for of in self.of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCounts:
+    """Count the rows of each combination of codes, in several tables.
+
+    A row enters all tables of its cell or none: every column of every table has to have a code. So each
+    entering row adds 1 to exactly one count of each table.
+
+    Parameters
+    ----------
+    tables : tuple of tuple of CodeColumn
+        The columns of each table, the last running fastest; the tables' counts stand side by side.
+    """
+
+    tables: tuple[tuple[CodeColumn, ...], ...]
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order of appearance, each once."""
+        return tuple(dict.fromkeys(of for table in self.tables for of in table))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of counts of each table in a cell."""
+        return tuple(math.prod(of.n_codes for of in table) for table in self.tables)
+
+    @property
+    def width(self) -> int:
+        """Number of counts in a cell."""
+        return sum(self.widths)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: counts never do."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionCounts:
+    """Count steps from one code of a column to the next in each cell, along the rows of each unit.
+
+    The rows of a unit that have a code and a place in the order are its sequence, by order, then code, then
+    cell. Its first `most` + 1 rows are kept; a step counts in the cell that both of its rows belong to.
+
+    Parameters
+    ----------
+    of : CodeColumn
+        The column read.
+    order : str
+        The column that orders the rows of a unit.
+    most : int
+        Steps of a unit that are looked at.
+    """
+
+    of: CodeColumn
+    order: str
+    most: int
+
+    @property
+    def reads(self) -> tuple[ReadColumn, ...]:
+        """The columns read, in order."""
+        return (self.of,)
+
+    @property
+    def width(self) -> int:
+        """Number of counts in a cell."""
+        return self.of.n_codes**2
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums may exceed int64: counts never do."""
+        return False
+
+
+Measure: TypeAlias = (
+    CodeCounts
+    | PowerSums
+    | CountedPowers
+    | MomentSums
+    | TableCounts
+    | TransitionCounts
+    | FirstRow
+    | UnitMean
+    | RowCounts
+    | UnitProducts
+)
+
+
+def orders_of(measures: Iterable[Measure]) -> tuple[str, ...]:
+    """Return the columns by which measures order the rows of a unit, each once."""
+    found = (measure.order for measure in measures if isinstance(measure, TransitionCounts))
+    return tuple(dict.fromkeys(found))
+
+
+def columns_of(measure: Measure) -> tuple[str, ...]:
+    """Return the names of all columns that a measure rests on, each once."""
+    return tuple(dict.fromkeys((*(of.column for of in measure.reads), *orders_of([measure]))))

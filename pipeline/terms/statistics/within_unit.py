@@ -1,0 +1,107 @@
+r"""What units add beside their rows: second moments of unit totals, on one lattice with the rows' components.
+
+A record that enters adds the parts s and t - s of a public total t to a cell, s of them to its last and t - s
+to its first part: bernoulli (false, true) with t = 1, normal (M - X, M + X) with t = 2M. A unit's kept rows
+add (f, s) with f + s = t k in a cell where it keeps k, and
+
+.. math:: f^2 + 2 f s + s^2 = (t k)^2 .
+
+Sensitivity in `sensitivity.md`: within-unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from suffice.pipeline.terms.statistics.block import Quantity, combination
+from suffice.pipeline.terms.statistics.sensitivity import row_weight, rows_and_units
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.statistics.block import Block
+
+N_SQUARED = "n_squared_of_units"
+N_TIMES_TOTAL = "n_times_total_of_units"
+TOTAL_SQUARED = "total_squared_of_units"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithinUnit:
+    """How a statistic's block is shared by rows and units.
+
+    Attributes
+    ----------
+    max_rows : int
+        K, the rows that a unit keeps at most.
+    row_weight : int
+        Rows' components are multiplied by it, a power of two.
+    rows : int
+        How many components are those of rows; the others are of units.
+    unit_total : int
+        What the components of a unit with one kept row in a cell add up to there.
+    """
+
+    max_rows: int
+    row_weight: int
+    rows: int
+    unit_total: int
+
+
+def beside_rows(
+    block: Block, max_rows: int, components: tuple[str, ...], *, lower: Fraction, upper: Fraction
+) -> tuple[Block, WithinUnit]:
+    """Return the block of rows and units.
+
+    Parameters
+    ----------
+    block : Block
+        Of rows alone: a partition of unity.
+    max_rows : int
+        The rows that a unit keeps at most.
+    components : tuple of str
+        What its units' components are called: of the square of the first part, twice the product, the square
+        of the last part.
+    lower, upper : Fraction
+        The value of a record that adds all of t to its first part, and to its last.
+    """
+    if block.partition_total is None:
+        message = "rows and units share a block in partitions of unity only"
+        raise ValueError(message)
+    weight, rows = row_weight(max_rows), len(block.components)
+    shared = replace(
+        block,
+        components=(*block.components, *components),
+        largest_value=weight * block.largest_value,
+        record_l1=None,
+        unit_l1=rows_and_units(block.partition_total, max_rows),
+        quantities=(
+            *(_divided(quantity, weight) for quantity in block.quantities),
+            *_of_units(rows, block.partition_total, lower, upper),
+        ),
+    )
+    return shared, WithinUnit(
+        max_rows=max_rows, row_weight=weight, rows=rows, unit_total=block.partition_total
+    )
+
+
+def _divided(quantity: Quantity, weight: int) -> Quantity:
+    coefficients = {position: number / weight for position, number in quantity.coefficients.items()}
+    return replace(quantity, coefficients=coefficients)
+
+
+def _of_units(first: int, unit_total: int, lower: Fraction, upper: Fraction) -> tuple[Quantity, ...]:
+    """Map (f^2, 2 f s, s^2), from position `first` on, to sums over units of k^2, k x and x^2.
+
+    k is the number of a unit's rows in the cell, and x their total, lower k + (upper - lower) s / t.
+    """
+    one, half = Fraction(1, unit_total), Fraction(1, 2 * unit_total)
+    n_squared = Quantity(name="k^2", coefficients={first: one, first + 1: one, first + 2: one})
+    times = Quantity(name="k s / t", coefficients={first + 1: half, first + 2: one})
+    squared = Quantity(name="(s / t)^2", coefficients={first + 2: one})
+    width = upper - lower
+    return (
+        combination(N_SQUARED, [(Fraction(1), n_squared)]),
+        combination(N_TIMES_TOTAL, [(lower, n_squared), (width, times)]),
+        combination(TOTAL_SQUARED, [(lower**2, n_squared), (2 * lower * width, times), (width**2, squared)]),
+    )

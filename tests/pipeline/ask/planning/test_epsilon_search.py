@@ -1,0 +1,106 @@
+"""The search for a smallest epsilon finds where the median comes down, from few of the widths."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.ask.planning.epsilon_search import LARGEST_EPSILON, MedianWidth, smallest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE = 200
+
+
+class Curves:
+    """Widths that fall as those of posteriors do, each at its own rate, up to a prior's; counted."""
+
+    def __init__(self, noise: float, size: int = SIZE, prior: float = math.inf) -> None:
+        rng = np.random.default_rng(5)
+        self.without = np.exp(rng.normal(0.0, 0.3, size))
+        self.noise = noise * self.without**0.3 * np.exp(rng.normal(0.0, 0.1, size))
+        self.prior = prior
+        self.asked = 0
+
+    def __call__(self, epsilon: Fraction, rows: np.ndarray | None = None) -> np.ndarray:
+        chosen = np.arange(len(self.without)) if rows is None else rows
+        self.asked += len(chosen)
+        precision = 1.0 / (self.without[chosen] ** 2 + (self.noise[chosen] / float(epsilon)) ** 2)
+        return np.asarray((precision + 1.0 / self.prior**2) ** -0.5)
+
+    def crossing(self, target: float) -> float:
+        low, high = 1e-9, 1e9
+        for _ in range(200):
+            middle = math.sqrt(low * high)
+            above = np.median(self(Fraction(middle))) > target
+            low, high = (middle, high) if above else (low, middle)
+        return high
+
+
+def test_a_median_is_that_of_all_widths() -> None:
+    """From all of them at first, from none where nothing moved, from below 75 % after small steps."""
+    curves = Curves(1.0)
+    median = MedianWidth(curves, SIZE)
+    shares = []
+    for epsilon in (1.0, 1.03, 1.0, 0.97, 0.9, 0.056, 0.056, 0.058):
+        before = curves.asked
+        found, error = median.at(Fraction(epsilon))
+        shares.append((curves.asked - before) / SIZE)
+        every = np.sort(curves(Fraction(epsilon)))
+        assert found == pytest.approx(np.median(every), rel=1e-12)
+        assert error == pytest.approx((every[108] - every[92]) / 2, rel=1e-12)
+    assert shares[0] == 1.0
+    assert shares[6] == 0.0
+    assert max(shares[i] for i in (1, 2, 3, 7)) < 0.75
+
+
+@pytest.mark.parametrize("noise", [1e-5, 0.03, 1.0, 20.0])
+@pytest.mark.parametrize("target", [1.01, 1.5, 7.0])
+@pytest.mark.parametrize("prior", [math.inf, 8.0])
+def test_the_smallest_epsilon_is_found_to_a_hundredth(noise: float, target: float, prior: float) -> None:
+    """And rounded up to three digits: at most 1 % each; from 3 medians of all widths rather than dozens."""
+    curves = Curves(noise, prior=prior)
+    scaled = target * float(np.median(curves.without))
+    exact = curves.crossing(scaled)
+    curves.asked = 0
+    found = smallest(curves, curves.without, scaled)
+    if exact > LARGEST_EPSILON:
+        assert found is None
+        return
+    assert found is not None
+    assert curves.asked < 5 * SIZE
+    assert found.width == pytest.approx(float(np.median(curves(found.epsilon))))
+    assert found.width <= scaled
+    assert exact <= float(found.epsilon) <= 1.02 * exact + 1e-6
+    step = Fraction(101, 100)
+    slope = math.log(np.median(curves(found.epsilon * step)) / np.median(curves(found.epsilon))) / math.log(
+        step
+    )
+    assert found.slope == pytest.approx(slope, rel=0.5)
+
+
+def test_no_epsilon_below_the_least_is_tried() -> None:
+    curves = Curves(1e-5)
+    tried = []
+
+    def widths(epsilon: Fraction, rows: np.ndarray) -> np.ndarray:
+        tried.append(epsilon)
+        return curves(epsilon, rows)
+
+    found = smallest(widths, curves.without, 3.0 * float(np.median(curves.without)), least=250)
+    assert found is not None
+    assert found.epsilon == min(tried) == Fraction(250, 10**6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_few_simulations_are_enough(size: int) -> None:
+    curves: Callable[[Fraction, np.ndarray], np.ndarray] = Curves(1.0, size)
+    without = Curves(1.0, size).without
+    found = smallest(curves, without, 2.0 * float(np.median(without)))
+    assert found is not None
+    assert found.width <= 2.0 * float(np.median(without))

@@ -1,0 +1,161 @@
+"""The probability of what was released, against sums and integrals over everything latent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from suffice import Density, Dirichlet
+from suffice.errors import UsageError
+from suffice.pipeline.ask.pooling.pool import observed_again
+from suffice.pipeline.math.engines.normal.noisy_moments import BERNSTEIN
+from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import pooled, posterior_of
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+
+def noise(plan: StatisticPlan, gap: Any) -> np.ndarray:
+    """Chances of the discrete noise."""
+    chance: np.ndarray = np.tanh(0.5 / plan.scale) * np.exp(-np.abs(np.asarray(gap, float)) / plan.scale)
+    return chance
+
+
+def plan_of(family: str, *, epsilon: str = "1", **keys: Any) -> StatisticPlan:
+    return statistic_plan({"family": family, "column": "x", **keys}, epsilon=epsilon, public_n=False)
+
+
+def bernoulli(*counts: tuple[int, int], epsilon: str = "1") -> NoisyStatistic:
+    return noisy_statistic(plan_of("bernoulli", epsilon=epsilon), np.array(counts))
+
+
+def by_enumeration(statistics: list[NoisyStatistic], a: float, b: float) -> float:
+    """Of one cell's counts, each N in 0..40 as likely."""
+    total = 0.0
+    for n in range(41):
+        true = np.arange(n + 1)
+        mass = stats.betabinom.pmf(true, n, a, b)
+        for statistic in statistics:
+            no, yes = map(int, statistic.values[0])
+            mass = mass * noise(statistic.plan, no - (n - true)) * noise(statistic.plan, yes - true)
+        total += float(np.sum(mass)) / 41
+    return float(np.log(total))
+
+
+@pytest.mark.parametrize("counts", [(7, 5), (-2, 12), (60, 3)])
+def test_two_counts(counts: tuple[int, int]) -> None:
+    statistic = bernoulli(counts)
+    one, flat = by_enumeration([statistic], 2, 3), by_enumeration([statistic], 1, 1)
+    asked: dict[str, Any] = {"n_prior": "Uniform(0, 40)"}
+    assert posterior_of(statistic, prior="Beta(2, 3)", **asked).log_evidence == pytest.approx(one, abs=1e-6)
+    mixture = posterior_of(statistic, prior="Mixture(0.3, Beta(2, 3), 0.9, Beta(1, 1))", **asked)
+    mixed = np.logaddexp(np.log(0.25) + one, np.log(0.75) + flat)
+    assert mixture.log_evidence == pytest.approx(mixed, abs=1e-6)
+    density = posterior_of(statistic, prior=Density.of(stats.beta(2, 3)), **asked)
+    assert density.log_evidence == pytest.approx(one, abs=1e-3)
+
+
+def test_the_same_counts_twice() -> None:
+    both = [bernoulli((7, 5)), bernoulli((9, 2), epsilon="0.5")]
+    posterior = posterior_of(observed_again(both), prior="Beta(2, 3)", n_prior="Uniform(0, 40)")
+    assert posterior.log_evidence == pytest.approx(by_enumeration(both, 2, 3), abs=1e-6)
+
+
+@pytest.mark.parametrize("concentration", [(1.0, 1.0, 1.0), (2.0, 0.5, 1.0)])
+def test_counts_of_categories(concentration: tuple[float, ...]) -> None:
+    plan = plan_of("categorical", categories=["a", "b", "c"], other="false")
+    statistic = noisy_statistic(plan, np.array([[3, 5, -1]]))
+    total, a = 0.0, sum(concentration)
+    for n in range(26):
+        for first in range(n + 1):
+            second = np.arange(n - first + 1)
+            counts = (np.full_like(second, first), second, n - first - second)
+            log_mass: Any = special.gammaln(a) - special.gammaln(a + n) + special.gammaln(n + 1)
+            for count, own in zip(counts, concentration, strict=True):
+                log_mass = log_mass + special.gammaln(own + count) - special.gammaln(own)
+                log_mass = log_mass - special.gammaln(count + 1)
+            mass = np.exp(log_mass)
+            for count, value in zip(counts, (3, 5, -1), strict=True):
+                mass = mass * noise(plan, value - count)
+            total += float(np.sum(mass)) / 26
+    posterior = posterior_of(statistic, prior=Dirichlet(*concentration), n_prior="Uniform(0, 25)")
+    assert posterior.log_evidence == pytest.approx(np.log(total), abs=1e-6)
+
+
+def test_a_positive_sum() -> None:
+    plan = plan_of("exponential", upper="10", lattice_bits="6")
+    total, amount, step = 0.0, np.linspace(0.0, 4000.0, 200_001), 10 / 64
+    for n in range(10):
+        if n == 0:
+            total += float(noise(plan, 60) * noise(plan, 150)) / 10
+            continue
+        density = stats.betaprime.pdf(amount * step / 3, n, 2) * step / 3
+        chance = density * noise(plan, 60 - amount) * noise(plan, 150 - (64 * n - amount))
+        total += float(np.trapezoid(chance, amount)) / 10
+    posterior = posterior_of(
+        noisy_statistic(plan, np.array([[60, 150]])), prior="Gamma(2, 3)", n_prior="Uniform(0, 9)"
+    )
+    assert posterior.log_evidence == pytest.approx(np.log(total), abs=1e-3)
+
+
+def test_two_normal_records() -> None:
+    plan = plan_of("normal", lower="-2", upper="2", epsilon="2")
+    unit = 4 * (1 << 16) ** 2
+    released = (np.array([1.2, 0.6, 0.9]) * unit).astype(np.int64)
+    grid = np.linspace(-40.0, 40.0, 1601)
+    first, second = np.meshgrid(grid, grid)
+    log_noise = np.zeros_like(first)
+    # Coefficients of the three components in 1, z and z^2.
+    for value, (constant, slope, curvature) in zip(released, BERNSTEIN, strict=True):
+        exact_value = 2 * constant + slope * (first + second) / 2 + curvature * (first**2 + second**2) / 4
+        log_noise -= np.abs(value - exact_value * unit) / plan.scale
+
+    def exact(loc: float, precision: float, a: float, s: float) -> float:
+        shape = np.eye(2) + 1 / precision
+        gap = np.stack([first - loc, second - loc], axis=-1)
+        square = np.einsum("...i,ij,...j", gap, np.linalg.inv(shape), gap)
+        density = a / (2 * np.pi * s) / np.sqrt(np.linalg.det(shape)) * (1 + square / (2 * s)) ** (-a - 1)
+        mass = np.sum(density * np.exp(log_noise)) * (grid[1] - grid[0]) ** 2
+        return float(np.log(mass) + 3 * np.log(np.tanh(0.5 / plan.scale)))
+
+    statistic = noisy_statistic(plan, released[None])
+    one, other = exact(0.2, 2, 3, 1), exact(0, 1, 3, 4)
+    # The model of unclipped records, whose values may lie anywhere.
+    asked: dict[str, Any] = {"n_prior": 2, "clipping": "ignored"}
+    found = posterior_of(statistic, prior="NormalInverseGamma(0.2, 2, 3, 1)", **asked)
+    assert found.log_evidence == pytest.approx(one, abs=0.003)
+    mixture = "Mixture(1, NormalInverseGamma(0.2, 2, 3, 1), 3, NormalInverseGamma(0, 1, 3, 4))"
+    mixed = np.logaddexp(np.log(0.25) + one, np.log(0.75) + other)
+    assert posterior_of(statistic, prior=mixture, **asked).log_evidence == pytest.approx(mixed, abs=0.003)
+
+
+def test_where_there_is_nconstantthe_reason_is_said() -> None:
+    refused = {
+        "takes the released values for exact": posterior_of(bernoulli((7, 5)), method="plug-in"),
+        "several disjoint data sets": pooled(
+            [bernoulli((7, 5)), bernoulli((9, 2))], prior=None, n_prior=None, rng=np.random.default_rng(1)
+        ),
+        "models clipping": posterior_of(
+            noisy_statistic(plan_of("poisson", upper="3"), np.array([[200, 40]])),
+            prior="Gamma(2, 1)",
+            clipping="modelled",
+        ),
+    }
+    plan = statistic_plan(
+        {
+            "family": "naive_bayes",
+            "outcome": {"y": ["0", "1"]},
+            "features": {"a": ["0", "1"], "b": ["0", "1"]},
+        },
+        epsilon="1",
+        public_n=False,
+    )
+    refused["no normaliser"] = posterior_of(noisy_statistic(plan, np.full((1, len(plan.components)), 9)))
+    for reason, posterior in refused.items():
+        with pytest.raises(UsageError, match=reason):
+            _ = posterior.log_evidence

@@ -1,0 +1,138 @@
+"""Posteriors in blocks of cells: the same numbers as in one go, and progress after each block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.ask.posterior import in_blocks
+from suffice.pipeline.ask.posterior.in_blocks import block_cells
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.posterior import Posterior, summarise
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.cell_blocks import CellBlocks
+from support.generative_models import generative_model_for
+from support.noisy import statistic_plan
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+CELLS = 7
+
+
+def released(family: str) -> NoisyStatistic:
+    """Cells of data that the family's own model draws, with noise."""
+    rng = np.random.default_rng(5)
+    model = generative_model_for(family, n=60, epsilon="1")
+    sums = model.sums(model.truth(CELLS, rng), np.full(CELLS, 60), rng).clipped
+    return model.noisy(sums, rng.integers(-3, 4, (CELLS, len(model.plan.components))))
+
+
+def worked_out_in(
+    size: int, patch: pytest.MonkeyPatch, statistic: NoisyStatistic, method: str
+) -> tuple[Posterior, list[tuple[int, int]]]:
+    """Return the posterior in blocks of this size, and what its progress was."""
+    seen: list[tuple[int, int]] = []
+    patch.setattr(in_blocks, "BLOCK_CELLS", size)
+    found = posterior_of(
+        statistic,
+        method=method,
+        clipping="ignored" if statistic.plan.family == "normal" else "modelled",  # modelled it is slow
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    return found, seen
+
+
+@pytest.mark.parametrize(
+    ("family", "method"),
+    [
+        ("bernoulli", "noise-aware"),
+        ("poisson", "noise-aware"),
+        ("exponential", "noise-aware"),
+        ("normal", "noise-aware"),
+        ("categorical", "noise-aware"),
+        ("contingency", "plug-in"),
+    ],
+)
+def test_blocks_of_cells_change_no_number(family: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    statistic = released(family)
+    whole, one = worked_out_in(CELLS, monkeypatch, statistic, method)
+    parts, several = worked_out_in(3, monkeypatch, statistic, method)
+    assert not isinstance(whole.distribution, CellBlocks)
+    assert isinstance(parts.distribution, CellBlocks)
+    assert [len(block.mean(parts.parameters[0])) for block in parts.distribution.blocks] == [3, 2, 2]
+    assert (one, several) == ([(7, 7)], [(3, 7), (5, 7), (7, 7)])
+    assert (parts.groups, parts.n_groups, parts.parameters) == (whole.groups, CELLS, whole.parameters)
+    assert parts.observed[0].values.tolist() == whole.observed[0].values.tolist()
+    for parameter in whole.parameters:
+        np.testing.assert_allclose(parts.mean(parameter), whole.mean(parameter), rtol=1e-9)
+        np.testing.assert_allclose(parts.sd(parameter), whole.sd(parameter), rtol=1e-9)
+        if family in {"bernoulli", "poisson", "exponential", "normal"}:  # the others' rest on draws
+            interval = whole.credible_interval(parameter)
+            np.testing.assert_allclose(parts.credible_interval(parameter), interval, rtol=1e-9)
+        drawn = parts.sample(50, 1)[parameter]
+        assert drawn.shape == whole.sample(50, 1)[parameter].shape
+        first = parts.distribution.blocks[0].sample(50, np.random.default_rng(1))[parameter]
+        np.testing.assert_array_equal(drawn[:, :3], first)
+    if method == "noise-aware":
+        np.testing.assert_allclose(parts.log_evidence, whole.log_evidence, rtol=1e-9)
+
+
+def test_a_summary_tells_its_progress_and_is_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistic = released("poisson")
+    parts, _ = worked_out_in(3, monkeypatch, statistic, "noise-aware")
+    seen: list[tuple[int, int]] = []
+    rows = summarise(parts, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(3, 7), (5, 7), (7, 7)]
+    whole, _ = worked_out_in(CELLS, monkeypatch, statistic, "noise-aware")
+    for row, other in zip(rows, summarise(whole), strict=True):
+        assert (row.pop("parameter"), other.pop("parameter")) == ("rate", "rate")
+        assert row == pytest.approx(other, rel=1e-9)
+    assert parts.conflict.tails.tolist() == whole.conflict.tails.tolist()
+    above = parts.probability("rate", above=0.5, draws=4000, rng=3)
+    np.testing.assert_allclose(above, whole.probability("rate", above=0.5, draws=4000, rng=4), atol=0.08)
+
+
+def test_an_interrupt_ends_a_posterior_after_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_blocks, "BLOCK_CELLS", 3)
+    seen: list[int] = []
+
+    def interrupt(done: int, _total: int) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        posterior_of(released("bernoulli"), progress=interrupt)
+    assert seen == [3]
+
+
+def test_blocks_are_smaller_where_cells_have_chains_or_many_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert block_cells(_plan("poisson")) == in_blocks.BLOCK_CELLS
+    assert block_cells(_plan("linear_regression")) == in_blocks.MCMC_CELLS
+    monkeypatch.setattr(in_blocks, "BLOCK_ENTRIES", 6)
+    plan = _plan("categorical")
+    (categories,) = FAMILIES["categorical"].labels(plan.parameters).values()
+    assert block_cells(plan) == 6 // len(categories) > 0
+
+
+def _plan(family: str) -> StatisticPlan:
+    entry = {"family": family, **FAMILIES[family].generative_case.entry}
+    return statistic_plan(entry, epsilon="1", public_n=False)
+
+
+def test_diagnostics_are_the_worst_of_all_blocks() -> None:
+    class Sampled:
+        parameters = ("mean",)
+
+        def __init__(self, r_hat: float, effective: int) -> None:
+            self.diagnostics = {
+                "sampler": "MCMC",
+                "largest_r_hat": r_hat,
+                "fewest_effective_draws": effective,
+            }
+
+    blocks = CellBlocks(blocks=(Sampled(1.01, 900), Sampled(1.2, 1500)))  # type: ignore[arg-type]
+    assert blocks.diagnostics == {"sampler": "MCMC", "largest_r_hat": 1.2, "fewest_effective_draws": 900}

@@ -1,0 +1,45 @@
+"""Noisy moments of several columns made possible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.math.distributions.moment_projection import Moments, estimate, project
+from support.noisy import noisy_statistic
+from support.several import ENTRIES, plan_of, released, rows_of
+
+CONJUGATE = {
+    "normal": "NormalInverseWishart(0, 1, 6, 4)",
+    "regression": "NormalInverseGammaRegression([0, 0, 0], [1, 1, 1], 3, 1)",
+    "origin": "NormalInverseGammaRegression([0, 0], [1, 1], 3, 1)",
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_whatever_the_noise_the_projected_moments_are_possible(name: str) -> None:
+    plan = plan_of(ENTRIES[name])
+    rng = np.random.default_rng()
+    values = rng.laplace(0, plan.scale, (300, len(plan.components)))
+    values[:50, 0] += 100 * 3 * 2.0**32
+    sums = project(noisy_statistic(plan, np.rint(values)))
+    assert_possible(sums)
+    assert (sums.n == 0).any()
+    data = rows_of(200, rng)
+    unharmed = released(ENTRIES[name], data)
+    raw, kept = estimate(unharmed), project(unharmed)
+    assert kept.products == pytest.approx(raw.products, rel=1e-9)
+    assert kept.total == pytest.approx(raw.total, rel=1e-9)
+    posterior = plug_in_posterior(noisy_statistic(plan, np.rint(values)), prior=CONJUGATE[name])
+    for parameter in posterior.parameters:
+        assert np.isfinite(posterior.mean(parameter)).all()
+        assert (posterior.sd(parameter) > 0).all()
+
+
+def assert_possible(sums: Moments) -> None:
+    room = 1e-9 * (1 + sums.n)
+    assert (sums.n >= 0).all()
+    assert (np.abs(sums.total) <= (sums.n + room)[:, None]).all()
+    assert (np.abs(sums.products) <= (sums.n + room)[:, None, None]).all()
+    assert (np.linalg.eigvalsh(sums.scatter).min(axis=1) >= -room).all()

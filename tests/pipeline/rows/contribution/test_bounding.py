@@ -1,0 +1,82 @@
+"""What a unit keeps, against the definition in plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.rows.contribution import siphash
+from suffice.pipeline.rows.contribution.bounding import first_rows
+from suffice.pipeline.rows.contribution.records import by_unit
+from support.siphash import plain_siphash
+from support.units import KEY, OTHER_KEY
+
+Row = tuple[int, ...]
+
+
+def some_records(seed: int, n_rows: int = 400) -> np.ndarray[Any, Any]:
+    """Return records of some units, most of them identical to others."""
+    rng = np.random.default_rng(seed)
+    return np.stack(
+        [
+            np.minimum(rng.geometric(0.1, n_rows), 30),
+            np.ones(n_rows),
+            rng.integers(0, 4, n_rows),
+            rng.integers(0, 2, n_rows),
+        ],
+        axis=1,
+    ).astype(np.uint64)
+
+
+def as_counter(records: np.ndarray[Any, Any]) -> Counter[Row]:
+    return Counter(map(tuple, records.tolist()))
+
+
+def kept_by_definition(records: np.ndarray[Any, Any], max_rows: int, key: tuple[int, int]) -> Counter[Row]:
+    """Rank each unit's rows by the keyed hash of their own hash and their number among identical rows."""
+    ranked: dict[Row, list[tuple[int, Row]]] = defaultdict(list)
+    for row, copies in as_counter(records).items():
+        own = plain_siphash(key, np.array(row, np.uint64).tobytes(), 8)
+        for copy in range(copies):
+            rank = plain_siphash(key, own + copy.to_bytes(8, "little"), 8)
+            ranked[row[:2]].append((int.from_bytes(rank, "little"), row))
+    return Counter(row for rows in ranked.values() for _, row in sorted(rows)[:max_rows])
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 7, 50, 1000])
+def test_each_unit_keeps_its_rows_of_lowest_rank(max_rows: int) -> None:
+    for seed, key in ((1, KEY), (2, OTHER_KEY)):
+        records = some_records(seed)
+        kept = first_rows(records, max_rows, key)
+        assert as_counter(kept) == kept_by_definition(records, max_rows, key.ranks)
+
+
+def test_equal_ranks_go_by_content_and_not_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def same_rank(*arguments: Any) -> None:
+        arguments[-1][:] = 7
+
+    monkeypatch.setattr(siphash, "rank_rows", same_rank)
+    records = some_records(3)
+    kept = as_counter(first_rows(records, 2, KEY))
+    expected: Counter[Row] = Counter()
+    for unit in {row[:2] for row in map(tuple, records.tolist())}:
+        expected.update(sorted(row for row in map(tuple, records.tolist()) if row[:2] == unit)[:2])
+    assert kept == expected
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        assert as_counter(first_rows(rng.permutation(records), 2, KEY)) == kept
+
+
+@pytest.mark.parametrize("bundle_rows", [1, 30, 10**6])
+def test_bundles_hold_all_rows_of_their_units(bundle_rows: int) -> None:
+    records = some_records(5)
+    pieces = [records[:0], records[:150], records[150:151], records[151:]]
+    bundles = list(by_unit(pieces, KEY, bundle_rows))
+    assert len(bundles) == -(-400 // bundle_rows)
+    assert as_counter(np.concatenate(bundles)) == as_counter(records)
+    units = [set(map(tuple, bundle[:, :2].tolist())) for bundle in bundles]
+    assert sum(map(len, units)) == len(set.union(*units))
+    assert list(by_unit([records[:0]], KEY, bundle_rows)) == []

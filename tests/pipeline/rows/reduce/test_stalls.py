@@ -1,0 +1,148 @@
+"""Workers that are stopped: others take over, or the run ends by itself; the sums are the same."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from suffice.errors import ClusterError
+from suffice.pipeline.cluster import connection
+from suffice.pipeline.cluster.stalls import Stalls, Standing
+from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
+from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
+from suffice.pipeline.rows.reduce import tree
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
+from support.hostile import make_spec, normal
+from support.splits import splits_of
+from support.workers import FragileJob
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.sources.contract import Split
+
+SECONDS = 20.0
+"""The deadline of these tests; workers of a busy machine that compile their kernels send heartbeats late."""
+ENDED_WITHIN = 150.0
+"""Several times what it takes: Dask starts and stops processes meanwhile."""
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[FragileJob, FragileJob, list[Split], Sums]:
+    """A job that stops one worker, one that stops all, the partitions, and what is right."""
+    monkeypatch.setattr(tree, "TASK_VALUES", 1)
+    data = tmp_path / "rows"
+    data.mkdir()
+    values = np.random.default_rng(2).normal(size=4000)
+    pq.write_table(pa.table({"x": values}), data / "a.parquet", row_group_size=100)
+    spec = make_spec(data, {"x": normal("x", "-1", "1")})
+    job, partitions = chunk_job(spec), list(splits_of(spec, 1))
+    one, everyone = (
+        FragileJob(
+            measures=job.measures, groups=job.groups, action=action, marker=str(tmp_path / f"{action} marker")
+        )
+        for action in ("stop", "stop all")
+    )
+    return one, everyone, partitions, combine([chunk(partition, job) for partition in partitions])
+
+
+@pytest.mark.timeout(180)
+def test_a_stopped_worker_is_named_and_others_read_what_it_had(
+    rows: tuple[FragileJob, FragileJob, list[Split], Sums], tmp_path: Path
+) -> None:
+    job, _, partitions, expected = rows
+    notices: list[str] = []
+    with open_cluster_for_sums("local", None, SECONDS, notices.append) as cluster:
+        addresses = set(cluster.client.scheduler_info()["workers"])  # type: ignore[union-attr]
+        began = time.monotonic()
+        sums = exact_sums(job, partitions, cluster).open_totals()
+        assert time.monotonic() - began < ENDED_WITHIN
+    assert to_python(sums)["x"].tolist() == to_python(expected)["x"].tolist()
+    assert (tmp_path / "stop marker").exists(), "a worker was stopped"
+    named = {address for address in addresses for notice in notices if address in notice}
+    assert len(named) == len(notices) == 1
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(300)
+def test_a_run_whose_workers_are_all_stopped_ends(
+    rows: tuple[FragileJob, FragileJob, list[Split], Sums], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, job, partitions, _ = rows
+    began = time.monotonic()
+    with open_cluster_for_sums("local", None, SECONDS) as cluster:
+        monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)  # how long it is tried to tidy up
+        with pytest.raises(ClusterError) as caught:
+            exact_sums(job, partitions, cluster)
+    assert str(caught.value) == connection._STALLED
+    assert time.monotonic() - began < ENDED_WITHIN
+
+
+def standing(*tasks: str, silent: float = 0.0) -> Standing:
+    return Standing(silent=silent, tasks=frozenset(tasks))
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_slow_is_not_stuck() -> None:
+    """The deadline is ten times what a worker was seen to take, where that is more than what is stated."""
+    clock = Clock()
+    stalls = Stalls(100.0, clock)
+    assert stalls.look({"a": standing("1", "2"), "b": standing("3")}) == ()
+    clock.now = 90.0
+    assert stalls.look({"a": standing("2"), "b": standing("3")}) == ()
+    assert stalls.deadline == 900.0
+    now = {"a": standing("2"), "b": standing("3")}
+    clock.now = 890.0
+    assert stalls.look(now) == ()
+    clock.now = 901.0
+    assert stalls.look(now) == ("b",)
+    assert stalls.is_left(now, ("b",)), "a has ended a task since"
+    clock.now = 1000.0
+    assert stalls.look(now) == ("a", "b")
+    assert not stalls.is_left(now, ("a", "b")), "as where a disk holds up all of them"
+    now = {**now, "c": standing()}
+    assert not stalls.is_left(now, ("a", "b")), "often enough"
+    assert Stalls(100.0, clock).is_left({"a": standing("1", silent=200.0), "c": standing()}, ("a",))
+
+
+def test_a_silent_worker_is_given_up_sooner_and_before_those_that_wait_for_it() -> None:
+    clock = Clock()
+    stalls = Stalls(600.0, clock)
+    stalls.look({"a": standing(), "b": standing("2")})
+    clock.now = 601.0
+    now = {"a": standing(silent=121.0), "b": standing("2")}
+    assert stalls.look(now) == ("a",), "it has no task, but perhaps results"
+    assert stalls.is_left(now, ("a",))
+    clock.now = 1200.0
+    assert stalls.look({"b": standing("2")}) == (), "b has its time again"
+    clock.now = 1202.0
+    assert stalls.look({"b": standing("2")}) == ("b",)
+    alone = {"b": standing("2", silent=130.0)}
+    assert not stalls.is_left(alone, stalls.look(alone))
+
+
+def test_a_worker_that_waits_for_work_is_not_stuck() -> None:
+    clock = Clock()
+    stalls = Stalls(10.0, clock)
+    stalls.look({"a": standing()})
+    clock.now = 100.0
+    assert stalls.look({"a": standing("1")}) == ()
+    clock.now = 109.0
+    assert stalls.look({"a": standing("1")}) == ()
+    clock.now = 111.0
+    assert stalls.look({"a": standing("1")}) == ("a",)
+    assert stalls.look({}) == ()
+    assert stalls.look({"a": standing("1")}) == (), "one that joined again begins anew"

@@ -1,0 +1,156 @@
+"""The pages on databases: their commands run as they stand, and what they say of views is so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from suffice.pipeline.rows.chunk.exact_sums import to_python
+from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.spec.spec import load_spec
+from support.postgres import as_user, execute
+from support.postgres_tables import end_all_others, write_postgresql
+from support.splits import splits_of
+from support.timed_tables import NAMES, PASSWORD_URI, start_service, write_timed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.running import Runner
+
+
+def fenced(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def commands(page: str) -> list[list[str]]:
+    return [shlex.split(line)[1:] for line in re.findall(r"^    (suffice .*)$", page, re.MULTILINE)]
+
+
+def flights() -> pa.Table:
+    rng = np.random.default_rng(3)
+    return pa.table(
+        {
+            "origin": rng.choice(["EWR", "JFK", "LGA"], 300),
+            "cancelled": rng.random(300) < 0.2,
+            "day": pa.array(rng.integers(15_706, 15_706 + 40, 300).astype(np.int32), pa.date32()),
+        }
+    )
+
+
+def run_page(page: str, directory: Path, suffice: Runner, source: str = "") -> None:
+    """Write the page's spec, and run its commands: the last publishes."""
+    spec = next(block for block in fenced(page, "yaml") if block.startswith("name:"))
+    (directory / "spec.yaml").write_text(re.sub("source: .*", source, spec) if source else spec)
+    listed = commands(page)
+    assert [words[0] for words in listed] == ["ledger", "release"]
+    for words in listed[:-1]:
+        suffice.text(*words)
+    assert suffice.json(*listed[-1])["status"] == "published"
+    assert suffice.json(*listed[-1])["status"] == "already_published"
+
+
+@pytest.fixture
+def page_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("STORE", "LEDGER", "CLUSTER"):
+        monkeypatch.delenv(f"SUFFICE_{name}", raising=False)
+    return tmp_path
+
+
+def test_the_page_on_postgresql(
+    page_directory: Path,
+    repository: Path,
+    source_database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    suffice: Runner,
+) -> None:
+    page = (repository / "docs/how-to/read-from-postgresql.md").read_text()
+    monkeypatch.setenv("SUFFICE_POSTGRESQL", source_database)
+    write_postgresql(flights())
+    role, view = fenced(page, "sql")
+    execute(source_database, *filter(None, map(str.strip, role.split(";"))))
+    try:
+        monkeypatch.setenv("SUFFICE_POSTGRESQL", as_user(source_database, "statistics"))
+        run_page(page, page_directory, suffice)
+    finally:
+        end_all_others()
+        execute(source_database, "DROP OWNED BY statistics", "DROP ROLE statistics")
+    assert view.startswith("CREATE VIEW public.delays")
+
+
+def test_the_page_on_duckdb(page_directory: Path, repository: Path, suffice: Runner) -> None:
+    with duckdb.connect(page_directory / "flights.duckdb") as connection:
+        connection.register("rows", flights())
+        connection.execute("CREATE TABLE flights AS SELECT * FROM rows")
+    run_page((repository / "docs/how-to/read-from-duckdb.md").read_text(), page_directory, suffice)
+
+
+def test_the_page_on_warehouses(
+    page_directory: Path,
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suffice: Runner,
+    request: pytest.FixtureRequest,
+) -> None:
+    start_service(request)
+    monkeypatch.setenv("SUFFICE_SNOWFLAKE", PASSWORD_URI)
+    write_timed("snowflake", flights())
+    pages = [
+        (repository / f"docs/how-to/{name}.md").read_text()
+        for name in ("read-from-duckdb", "read-from-snowflake-or-bigquery")
+    ]
+    spec = next(block for block in fenced(pages[0], "yaml") if block.startswith("name:"))
+    page = pages[1].replace("LAKE.PUBLIC.FLIGHTS", NAMES["snowflake"])
+    run_page(
+        f"{page}\n```yaml\n{spec}```\n",
+        page_directory,
+        suffice,
+        f"source: {{snowflake: {NAMES['snowflake']}}}",
+    )
+
+
+def counts(privacy: dict[str, Any]) -> int:
+    spec = load_spec(
+        {
+            "name": "delays",
+            "dataset": "passengers",
+            "source": {"postgresql": "public.delays"},
+            "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one", **privacy},
+            "statistics": {
+                "origin": {"family": "categorical", "column": "origin", "categories": ["EWR", "JFK"]}
+            },
+        }
+    )
+    with open_cluster_for_sums("threads") as cluster:
+        sums = to_python(exact_sums(chunk_job(spec), splits_of(spec), cluster).open_totals())
+    return int(np.sum(sums["origin"]))
+
+
+def test_a_join_that_fans_out_breaks_the_unit_that_was_meant(
+    repository: Path, source_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (repository / "docs/how-to/read-from-postgresql.md").read_text()
+    monkeypatch.setenv("SUFFICE_POSTGRESQL", source_database)
+    write_postgresql(pa.table({"flight_id": [1, 2, 3], "origin": ["EWR", "JFK", "EWR"]}))
+    reports = pa.table({"flight_id": [1] * 5 + [2], "minutes": [10, 20, 30, 40, 50, 7]})
+    write_postgresql(reports, "public.delay_reports")
+    execute(source_database, fenced(page, "sql")[1])
+    unit = {"unit": {"column": "flight_id", "max_rows": "3"}}
+    with_flight = counts({}), counts(unit)
+    end_all_others()
+    execute(source_database, "DELETE FROM public.flights WHERE flight_id = 1")
+    without = counts({}), counts(unit)
+    end_all_others()
+    execute(source_database, "DROP VIEW public.delays")
+    # One flight is five rows: `unit: row` hides one of them, and the column unit all that count.
+    assert with_flight[0] - without[0] == 5
+    assert with_flight[1] - without[1] == 3
