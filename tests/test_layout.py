@@ -36,8 +36,7 @@ def source_files(repository: Path, pattern: str) -> dict[str, Path]:
     own = repository / "src" / "suffice"
     files = {f"suffice/{path.name}": path for path in own.glob(pattern)}
     tops |= {
-        f"suffice/{name}": own / name
-        for name in ("auditing", "cli", "data_files", "doctor", "monitoring", "pages", "plots", "profile")
+        f"suffice/{path.name}": path for path in own.iterdir() if path.is_dir() and not path.is_symlink()
     }
     for prefix, top in tops.items():
         files |= {f"{prefix}/{path.relative_to(top).as_posix()}": path for path in top.rglob(pattern)}
