@@ -10,7 +10,7 @@ possible, everybody's alike. Errors are root mean squares about the exact answer
 ours is the smaller.
 """
 
-# ruff: noqa: PLC0415, ICN001 - contenders import what only their own environments have
+# ruff: noqa: ICN001 - contenders import what only their own environments have
 
 from __future__ import annotations
 

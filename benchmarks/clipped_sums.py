@@ -75,7 +75,7 @@ def draw_of(family: str, truth: float) -> Draw:
     of_family = FAMILIES[family]
     entry = {"family": family, "column": "x", **ENTRIES[family]}
     spec = of_family.spec.model_validate(entry, strict=False)
-    from importlib import import_module  # noqa: PLC0415
+    from importlib import import_module
 
     drawn = import_module(f"suffice.pipeline.families.{family}").draw
     return lambda rng, n: drawn(spec, np.full(n, truth), rng)

@@ -54,11 +54,11 @@ def main() -> None:
 
 
 def _questions(families: list[str], cells: int) -> Any:
-    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
-    from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace  # noqa: PLC0415
-    from support.entries import entry_of  # noqa: PLC0415 - workers have another version's
-    from support.honest_coverage import Setting, cells_of, generator_of, groups_of  # noqa: PLC0415
-    from support.honest_populations import MODEL, populations  # noqa: PLC0415
+    from suffice.pipeline.families import FAMILIES
+    from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+    from support.entries import entry_of  # workers have another version's
+    from support.honest_coverage import Setting, cells_of, generator_of, groups_of
+    from support.honest_populations import MODEL, populations
 
     for family in families or FAMILIES:
         for n in ROWS:
@@ -105,11 +105,11 @@ def _asked(worker: subprocess.Popen[str], question: dict[str, Any]) -> float:
 
 def _answer() -> None:
     """Answer each question on standard input with the seconds that it takes."""
-    from suffice.pipeline.ask.posterior.infer import posterior_of  # noqa: PLC0415
-    from suffice.pipeline.ask.posterior.posterior import summarise  # noqa: PLC0415
-    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.infer import posterior_of
+    from suffice.pipeline.ask.posterior.posterior import summarise
+    from suffice.pipeline.spec.plan import compile_plan
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
     warnings.simplefilter("ignore")
     for line in sys.stdin:

@@ -96,7 +96,7 @@ def fill_store(root: Path, store: ReleaseStore, connection: sqlite3.Connection) 
         place.mkdir(parents=True)
         (place / "manifest.json").write_bytes(b"{}")
         if "stores" in tables:
-            from suffice.storage.operations.markers import Marker, marker_key  # noqa: PLC0415 - not in older ones
+            from suffice.storage.operations.markers import Marker, marker_key  # not in older ones
 
             path = root / marker_key(sequence)
             path.parent.mkdir(parents=True, exist_ok=True)

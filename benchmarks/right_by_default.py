@@ -253,7 +253,7 @@ def clipped(given: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 def densities(given: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """F: a prior with a spike, and a prior on a table."""
-    from scipy import stats  # noqa: PLC0415 - slow to import
+    from scipy import stats
 
     records = np.zeros(20_000, dtype=int)
     records[:6123] = 1
@@ -361,7 +361,7 @@ def _rolled(released: NoisyStatistic, exact: Numbers, states: int) -> str:
 
 def conflicts(given: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """H: a prior of .8 for a rate of .024, of the release that ``suffice demo`` makes."""
-    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415 - slow to import
+    from suffice.storage.releases.release_store import open_release
 
     if given.demo is None:
         yield "a prior of .8 for cancelled flights", "left out: --demo"

@@ -57,7 +57,7 @@ def generated(rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
 
 def of_file(arguments: list[str]) -> tuple[str, Floats]:
     """Rows of two columns of a file in half ranges; rows with a null are left out."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only where files are read
+    import pyarrow.parquet as pq  # only where files are read
 
     path, *columns = arguments
     names, bounds = columns[::3], np.array([columns[1::3], columns[2::3]], dtype=np.float64)

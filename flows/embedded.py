@@ -66,7 +66,7 @@ def run_embedded(parameters: dict[str, str], home: Path, *, log: Path) -> str:
 
 def main() -> None:
     """Run the flow with the parameters given as JSON, and print the release's URI as JSON."""
-    from suffice.flows.release import release_statistics  # noqa: PLC0415 - importing Prefect takes seconds
+    from suffice.flows.release import release_statistics  # importing Prefect takes seconds
 
     uri = release_statistics(json.loads(sys.argv[1]))
     print(json.dumps({"uri": uri}))  # noqa: T201 - the parent reads it

@@ -135,8 +135,8 @@ class EventLog:
 
     def write(self, path: Path) -> None:
         """Write one row an event to a Parquet file: region, time, features, as texts."""
-        import pyarrow as pa  # noqa: PLC0415 - slow to import
-        import pyarrow.parquet as pq  # noqa: PLC0415
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
         named = {"region": (self.regions, self.region), "time": (self.times, self.time)}
         named |= dict(zip(self.features, zip(self.categories, self.codes, strict=True), strict=True))
@@ -157,7 +157,7 @@ def event_log(kind: Kind, rng: np.random.Generator) -> EventLog:
 
 def crash_log(kind: Kind, path: Path) -> EventLog:
     """Read crashes: regions are states, time steps are years, or months."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only where the data are
+    import pyarrow.parquet as pq  # only where the data are
 
     keys, features = ("STATE", *TIMES[kind]), COLUMNS[kind]
     table = pq.read_table(path, columns=[*keys, *features])

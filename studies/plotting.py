@@ -53,7 +53,7 @@ def plain(number: float, _position: int | None = None) -> str:
 
 def logarithmic(axis: Axes, *, x: bool = False, y: bool = False) -> None:
     """Make scales logarithmic, with plain numbers at their ticks."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - the plot extra
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # the plot extra
 
     for scale, own, wanted in ((axis.set_xscale, axis.xaxis, x), (axis.set_yscale, axis.yaxis, y)):
         if wanted:

@@ -48,8 +48,8 @@ def load_counts() -> tuple[Counts, str]:
     path = Path(os.environ.get("SUFFICE_SHARED_DATA", BESIDE)) / "adult" / "adult.parquet"
     if not path.exists():
         return np.array(LIKE_ADULT).reshape(4, 2), "a distribution like adult"
-    import pyarrow as pa  # noqa: PLC0415 - only where the data are
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa  # only where the data are
+    import pyarrow.parquet as pq
 
     try:
         table = pq.read_table(path, columns=["sex", "education", "income"]).to_pydict()

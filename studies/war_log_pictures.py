@@ -32,8 +32,8 @@ def draw_states(
     path: Path, log: EventLog, maps: Mapping[str, NDArray[np.int64]], n_states: int, footer: str
 ) -> None:
     """Draw the state of every cell: a panel for each map, the regions with most events on top."""
-    from matplotlib.colors import ListedColormap  # noqa: PLC0415 - the plot extra
-    from matplotlib.patches import Patch  # noqa: PLC0415
+    from matplotlib.colors import ListedColormap  # the plot extra
+    from matplotlib.patches import Patch
 
     order = np.argsort(-log.counts[0].sum(axis=(1, 2)), kind="stable")
     colours = STATE_COLOURS[:n_states]

@@ -160,7 +160,7 @@ def _exists(path: Path) -> bool:
 
 def _make(directory: Path, days: int) -> None:
     """Write an authority and every role's certificate; take all of it away where one cannot be written."""
-    from suffice.pipeline.cluster import issuing  # noqa: PLC0415 - needs an extra
+    from suffice.pipeline.cluster import issuing  # needs an extra
 
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -196,7 +196,7 @@ def _refuse_shared(directory: Path) -> None:
 
 def _renew(directory: Path, days: int) -> None:
     """Replace every role's certificate and key by new ones of the same authority."""
-    from suffice.pipeline.cluster import issuing  # noqa: PLC0415 - needs an extra
+    from suffice.pipeline.cluster import issuing  # needs an extra
 
     _refuse_shared(directory)
     certificate_path, key_path = _files(directory, AUTHORITY)
@@ -222,7 +222,7 @@ def _renew(directory: Path, days: int) -> None:
 
 
 def _issued(authority: issuing.Issued, role: str, days: int) -> issuing.Issued:
-    from suffice.pipeline.cluster import issuing  # noqa: PLC0415 - needs an extra
+    from suffice.pipeline.cluster import issuing  # needs an extra
 
     now = dt.datetime.now(dt.UTC)
     ends = min(now + dt.timedelta(days=days), authority.certificate.not_valid_after_utc)
@@ -238,7 +238,7 @@ def _contents(directory: Path, role: str, issued: issuing.Issued) -> list[tuple[
 
 def _checked(directory: Path) -> tuple[Certificate, ...]:
     """Return what lies in the folder, once it is whole and of one authority."""
-    from suffice.pipeline.cluster import issuing  # noqa: PLC0415 - needs an extra
+    from suffice.pipeline.cluster import issuing  # needs an extra
 
     authority = _read_certificate(_files(directory, AUTHORITY)[0])
     found = []
@@ -259,7 +259,7 @@ def _checked(directory: Path) -> tuple[Certificate, ...]:
 
 
 def _read_certificate(path: Path) -> x509.Certificate:
-    from suffice.pipeline.cluster import issuing  # noqa: PLC0415 - needs an extra
+    from suffice.pipeline.cluster import issuing  # needs an extra
 
     certificate = issuing.read_certificate(_read(path))
     if certificate is None:

@@ -97,7 +97,7 @@ class ThreadCluster:
         self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
     ) -> list[Any]:
         """Return the results of some keys of a Dask graph, in their order."""
-        import dask.threaded  # noqa: PLC0415 - takes half a second
+        import dask.threaded  # takes half a second
 
         def finished(key: str, *_: object) -> None:
             if watched is not None:
@@ -377,7 +377,7 @@ def require_dask(what_for: str) -> None:
 def _n_processors() -> int:
     """The processors that this process may use: Dask also knows the limits of containers."""
     try:
-        import dask.system  # noqa: PLC0415 - takes half a second, and an extra
+        import dask.system  # takes half a second, and an extra
     except ImportError:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(dask.system.CPU_COUNT)
@@ -385,14 +385,14 @@ def _n_processors() -> int:
 
 def import_distributed() -> Any:
     """Import what runs a cluster: it takes a second, and is mostly untyped."""
-    import distributed  # noqa: PLC0415
+    import distributed
 
     return distributed
 
 
 @contextmanager
 def _local_client() -> Iterator[Any]:
-    import dask.config  # noqa: PLC0415
+    import dask.config
 
     distributed = import_distributed()
     with tempfile.TemporaryDirectory(prefix="suffice-") as directory:  # mode 0700
@@ -439,7 +439,7 @@ def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
 
 
 def _client_tls(certificates: str) -> dict[str, str]:
-    from suffice.pipeline.cluster.certificates import client_files  # noqa: PLC0415 - threads need none
+    from suffice.pipeline.cluster.certificates import client_files  # threads need none
 
     authority, certificate, key = map(str, client_files(Path(certificates)))
     return {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
@@ -466,7 +466,7 @@ def _checked(
 
     Workers that join later are closed for the same reasons before they get any data.
     """
-    from suffice.pipeline.cluster.admission import Admission  # noqa: PLC0415 - it takes a second
+    from suffice.pipeline.cluster.admission import Admission  # it takes a second
 
     here = version("suffice")
     _refuse_unfit(client, here)

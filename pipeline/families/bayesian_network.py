@@ -148,7 +148,7 @@ def n_categories(spec: BayesianNetworkSpec) -> int:
 
 def project(statistic: NoisyStatistic) -> Floats:
     """Return possible counts (n_cells, n_probabilities): nowhere negative, and shared margins agree."""
-    from suffice.pipeline.math.engines.network.decomposition import project_nodes  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.network.decomposition import project_nodes  # consumers only
 
     return project_nodes(
         statistic.plan.parameters.tables,
@@ -165,8 +165,8 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the posterior given the tables of each part: exact where that is one family, else by MCMC."""
-    from suffice.pipeline.math.engines.network.decomposition import network_distribution  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.math.engines.network.posterior import NoisyTables  # noqa: PLC0415
+    from suffice.pipeline.math.engines.network.decomposition import network_distribution  # consumers only
+    from suffice.pipeline.math.engines.network.posterior import NoisyTables
 
     nodes = statistic.plan.parameters.tables
     noisy = NoisyTables.of(nodes, counted_tables.noisy_tables(statistic), n_prior)
@@ -177,8 +177,8 @@ def disjoint(
     statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]
 ) -> Distribution:
     """Return the posterior of probabilities that data sets share, each with latent tables of its own."""
-    from suffice.pipeline.math.engines.network.pooled import pooled_network_distribution  # noqa: PLC0415
-    from suffice.pipeline.math.engines.network.posterior import NoisyTables  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.network.pooled import pooled_network_distribution
+    from suffice.pipeline.math.engines.network.posterior import NoisyTables  # consumers only
 
     nodes = statistics[0].plan.parameters.tables
     data_sets = [
@@ -190,7 +190,7 @@ def disjoint(
 
 def by_mcmc(constants: Parameters) -> bool:
     """Tell whether tables of several families of nodes are taken together."""
-    from suffice.pipeline.math.engines.network.decomposition import joint_parts  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.network.decomposition import joint_parts  # consumers only
 
     return bool(joint_parts(constants.tables)[0])
 
@@ -199,7 +199,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell, a sum over families of nodes."""
-    from suffice.pipeline.math.engines.jax.count_vectors import network  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import network  # an extra
 
     nodes, noisy = statistic.plan.parameters.tables, counted_tables.tables_of(statistic)
     return network(nodes, noisy, given["probability"], statistic.plan.scale, n_prior)

@@ -127,7 +127,7 @@ def plug_in(statistic: NoisyStatistic, prior: Beta) -> Distribution:
 
 def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
     r"""Return :math:`n_1 \log p + n_0 \log(1 - p)` of counts of false and true, on the last axis."""
-    from scipy.special import xlog1py, xlogy  # noqa: PLC0415 - slow to import
+    from scipy.special import xlog1py, xlogy
 
     likelihood = xlogy(counts[..., 1], probability) + xlog1py(counts[..., 0], -probability)
     return np.asarray(likelihood, dtype=np.float64)
@@ -135,7 +135,7 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters)
 
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # consumers only
 
     return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
 
@@ -144,8 +144,8 @@ def latent(
     statistic: NoisyStatistic, prior: Beta, n_prior: NPrior
 ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
     """Return the count of true, and that of false where it is released, as sums of one trial a record."""
-    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415
+    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
 
     rows = [[0.0, 1.0]] if statistic.plan.design is Design.MINIMAL else [[1.0, -1.0], [0.0, 1.0]]
     sums = NoisySums(
@@ -170,9 +170,9 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell: all counts are summed."""
-    import jax.numpy as jnp  # noqa: PLC0415 - an extra
+    import jax.numpy as jnp  # an extra
 
-    from suffice.pipeline.math.engines.jax.count_vectors import vector  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import vector  # an extra
 
     plan = statistic.plan
     values, rates = statistic.values.astype(np.float64), np.full(2, 1.0 / plan.scale)

@@ -62,7 +62,7 @@ def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
 
 def marginal(prior: Beta, parameters: Parameters) -> Marginal:
     """Return the beta binomial distribution of the successes among all trials."""
-    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # consumers only
 
     return BetaBinomial(
         concentration1=prior.concentration1,
@@ -85,7 +85,7 @@ def natural(
 
 def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
     """Return the binomial distribution of the successes among all trials."""
-    from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax import totals  # an extra
 
     return totals.Binomial(n * bounds(parameters)[1], probability)
 

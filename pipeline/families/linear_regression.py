@@ -121,9 +121,9 @@ def default_predictor_prior(parameters: Parameters) -> SpreadNormalInverseWishar
 
 def plug_in(statistic: NoisyStatistic, prior: AnyRegressionPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
-    from suffice.pipeline.math.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.moment_projection import project
+    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # consumers only
+    from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments
 
     sums, parameters = project(statistic), statistic.plan.parameters
     if isinstance(prior, NormalInverseGammaRegression):
@@ -149,7 +149,7 @@ def disjoint(
     Their rows are modelled as normal, and without an intercept as normal about 0; the default prior of their
     mean and covariance is that of a multivariate normal statistic.
     """
-    from suffice.pipeline.math.engines.multivariate.posterior import regression_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.multivariate.posterior import regression_posterior  # consumers only
 
     chosen = predictor_prior or default_predictor_prior(statistics[0].plan.parameters)
     return regression_posterior(statistics, prior, n_priors, chosen)
@@ -173,7 +173,7 @@ def jax_likelihood(
     predictors: SpreadNormalInverseWishart,
 ) -> Any:
     """Return the log weight (n_cells,) of latent numbers; the predictors have the posterior's prior."""
-    from suffice.pipeline.math.engines.jax.two_moments import regression  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.two_moments import regression  # an extra
 
     return regression(statistic, n_prior, predictors, given, latent)
 
@@ -186,7 +186,7 @@ def n_latent(parameters: Parameters) -> int:
 
 def region(parameters: Parameters) -> Region:
     """Return where the parameters of records within their bounds lie."""
-    from suffice.pipeline.math.distributions.regions import RegionOfRegression  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.regions import RegionOfRegression  # consumers only
 
     return RegionOfRegression.of(parameters)
 
@@ -197,7 +197,7 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     Up to a constant, worked out in half ranges; `coefficient` is (..., k), the intercept last where there is
     one, and `variance` (...), in the columns' units; leading axes broadcast against the cells.
     """
-    from suffice.pipeline.math.distributions.scaling import Scaling, design_of  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.scaling import Scaling, design_of  # consumers only
 
     scaling = Scaling.of(parameters)
     design = design_of(sums, parameters)

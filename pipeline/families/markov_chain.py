@@ -107,8 +107,8 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     N is the number of transitions. How often each state is left has a flat prior over the states; that a
     state is entered about as often as it is left is not used.
     """
-    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
-    from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
+    from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 
     released = statistic.plan.parameters.tables
     states, _ = released[0].shape
@@ -128,7 +128,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell; the states left have a flat prior, as in the posterior."""
-    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # an extra
 
     noisy = counted_tables.tables_of(statistic)
     probability = entries(given["probability"], len(noisy[0]), noisy[0][0].size)

@@ -103,9 +103,9 @@ def prior_of_columns(columns: Sequence[ColumnBounds], *, linear: bool = True) ->
 
 def plug_in(statistic: NoisyStatistic, prior: AnyNormalPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
-    from suffice.pipeline.math.distributions.moment_projection import project  # noqa: PLC0415
-    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # noqa: PLC0415 - consumers only
-    from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.moment_projection import project
+    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # consumers only
+    from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments
 
     names = tuple(column.name for column in statistic.plan.parameters.columns)
     sums = project(statistic)
@@ -125,7 +125,7 @@ def disjoint(
     statistics: Sequence[NoisyStatistic], prior: AnyNormalPrior, n_priors: Sequence[NPrior]
 ) -> Distribution:
     """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
-    from suffice.pipeline.math.engines.multivariate.posterior import normal_posterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.multivariate.posterior import normal_posterior  # consumers only
 
     return normal_posterior(statistics, prior, n_priors)
 
@@ -138,14 +138,14 @@ def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
 
 def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given means and a covariance."""
-    from suffice.pipeline.math.engines.jax.two_moments import columns  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.two_moments import columns  # an extra
 
     return columns(statistic, n_prior, given, latent)
 
 
 def region(parameters: Parameters) -> Region:
     """Return where the parameters of records within their bounds lie."""
-    from suffice.pipeline.math.distributions.regions import RegionOfColumns  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.distributions.regions import RegionOfColumns  # consumers only
 
     return RegionOfColumns.of(parameters)
 

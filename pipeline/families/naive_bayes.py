@@ -162,8 +162,8 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities  # noqa: PLC0415
-    from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior  # noqa: PLC0415
+    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
+    from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 
     of_class, *of_features = counted_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))
     posterior = star_posterior(
@@ -182,9 +182,9 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell, all tables with the same class counts as a margin."""
-    import jax.numpy as jnp  # noqa: PLC0415 - an extra
+    import jax.numpy as jnp  # an extra
 
-    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # an extra
 
     sizes = [table.size for table in estimated_tables(statistic.plan.parameters)]
     probability = entries(given["probability"], len(statistic.values), sum(sizes))

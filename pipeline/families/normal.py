@@ -156,7 +156,7 @@ def parameters(spec: NormalSpec) -> Parameters:
 
 def default_prior(parameters: Parameters) -> ScaleMixture:
     """Return a prior centred in the interval, of any standard deviation up to about its half range."""
-    from suffice.pipeline.math.priors.mixtures import ScaleMixture  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.priors.mixtures import ScaleMixture  # consumers only
 
     return ScaleMixture(float(parameters.lower or 0), float(parameters.upper or 0))
 
@@ -210,13 +210,13 @@ def noisy_moments(
     matters for few ``lattice_bits`` and is taken into account. Columns that vary by less than a step do not
     follow the model.
     """
-    from suffice.pipeline.math.engines.normal.noisy_moments import (  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.normal.noisy_moments import (  # consumers only
         BERNSTEIN,
         MOMENTS,
         MomentsPrior,
         NoisyMoments,
     )
-    from suffice.pipeline.math.priors.mixtures import Mixture  # noqa: PLC0415 - as above
+    from suffice.pipeline.math.priors.mixtures import Mixture
 
     steps = 1 << (statistic.plan.parameters.lattice_bits or DEFAULT_BITS)
     minimal = statistic.plan.design is Design.MINIMAL
@@ -263,8 +263,8 @@ def noise_aware(
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Distribution:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.normal.distribution import MomentsDistribution  # noqa: PLC0415
-    from suffice.pipeline.math.engines.normal.posterior import MomentPosterior  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.normal.distribution import MomentsDistribution
+    from suffice.pipeline.math.engines.normal.posterior import MomentPosterior  # consumers only
 
     centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))
@@ -273,7 +273,7 @@ def noise_aware(
 
 def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given a mean and a variance."""
-    from suffice.pipeline.math.engines.jax.two_moments import one_column  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax.two_moments import one_column  # an extra
 
     # Of a prior of the parameters a likelihood takes nothing: any will do.
     noisy = noisy_moments(statistic, default_prior(statistic.plan.parameters), n_prior)

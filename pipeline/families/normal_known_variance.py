@@ -79,7 +79,7 @@ def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Distribution:
 
 def marginal(prior: Normal, parameters: Parameters) -> Marginal:
     """Return the normal distribution of the total."""
-    from suffice.pipeline.math.engines.one_sum.marginals import NormalNormal  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.marginals import NormalNormal  # consumers only
 
     variance = float(parameters.constants["variance"])
     return NormalNormal(loc=prior.loc, scale=prior.scale, variance=variance)
@@ -100,7 +100,7 @@ def natural(
 
 def in_jax(mean: Any, n: Any, parameters: Parameters) -> Total:
     """Return the normal distribution of the total."""
-    from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax import totals  # an extra
 
     lower, _ = bounds(parameters)
     return totals.Normal(n * (mean - lower), n * float(parameters.constants["variance"]))

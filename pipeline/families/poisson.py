@@ -57,14 +57,14 @@ def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
 
 def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
     """Return the negative binomial distribution of the total."""
-    from suffice.pipeline.math.engines.one_sum.marginals import GammaPoisson  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.marginals import GammaPoisson  # consumers only
 
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
 
 
 def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
     r"""Return :math:`\text{total} \log r - r n`."""
-    from scipy.special import xlogy  # noqa: PLC0415 - slow to import
+    from scipy.special import xlogy
 
     likelihood: Floats = xlogy(sums.total, rate) - rate * sums.n
     return likelihood
@@ -79,7 +79,7 @@ def natural(
 
 def in_jax(rate: Any, n: Any, _parameters: Parameters) -> Total:
     """Return the Poisson distribution of the total."""
-    from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
+    from suffice.pipeline.math.engines.jax import totals  # an extra
 
     return totals.Poisson(n * rate)
 

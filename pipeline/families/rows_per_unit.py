@@ -140,7 +140,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
             )
             raise UsageError(message)
         return categorical.noise_aware(statistic, prior, n_prior)
-    from suffice.pipeline.math.engines.left_out_share import NoisyRowTotals, RowShares  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.left_out_share import NoisyRowTotals, RowShares  # consumers only
 
     kept, left_out = _concentration(statistic, prior).tolist()
     return RowShares.of(
@@ -172,7 +172,7 @@ def simulate(
     """Draw histograms; or totals with these shares of rows, up to rounding to whole rows."""
     if spec.histogram:
         return code_counts(sizes, truth, rng)
-    from suffice.pipeline.math.engines.left_out_share import draw_rows  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.left_out_share import draw_rows  # consumers only
 
     drawn = draw_rows(sizes.astype(np.float64), truth[:, 1], spec.max_rows, spec.upper, rng)
     sums = drawn.astype(np.int64).astype(object)

@@ -121,7 +121,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice plan --json`` prints."""
-        from suffice.pipeline.spec.plan_text import statistic_dict  # noqa: PLC0415 - only printing needs it
+        from suffice.pipeline.spec.plan_text import statistic_dict  # only printing needs it
 
         return {
             "name": self.name,
@@ -141,7 +141,7 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        from suffice.pipeline.spec.plan_text import plan_text  # noqa: PLC0415 - only printing needs it
+        from suffice.pipeline.spec.plan_text import plan_text  # only printing needs it
 
         return plan_text(self)
 

@@ -93,7 +93,7 @@ def connect(bucket: str, prefix: str | None = None, *, retries: int) -> ObjectSt
     obstore.exceptions.BaseError, OSError, ValueError
         Where the environment's settings cannot be used; the texts may hold credentials.
     """
-    from obstore.store import AzureStore, GCSStore, S3Store  # noqa: PLC0415 - local files need no client
+    from obstore.store import AzureStore, GCSStore, S3Store  # local files need no client
 
     kind, _, name = bucket.partition("://")
     container, _, account = name.partition("@")

@@ -121,13 +121,13 @@ def _sqlite_path(url: str) -> Path:
 
 def _sqlite() -> ModuleType:
     with _extra("the ledger", "ledger"):
-        from suffice.storage.ledger.sql import sqlite  # noqa: PLC0415
+        from suffice.storage.ledger.sql import sqlite
     return sqlite
 
 
 def _postgres() -> ModuleType:
     with _extra("the ledger on PostgreSQL", "postgres"):
-        from suffice.storage.ledger.sql import postgres  # noqa: PLC0415
+        from suffice.storage.ledger.sql import postgres
     return postgres
 
 

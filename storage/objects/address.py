@@ -57,7 +57,7 @@ class Address:
         """
         if not self.bucket:
             return LocalFiles(Path(self.path))
-        from suffice.storage.objects.bucket import open_bucket  # noqa: PLC0415 - directories need no client
+        from suffice.storage.objects.bucket import open_bucket  # directories need no client
 
         return open_bucket(self.bucket, str(self.path)[1:])
 

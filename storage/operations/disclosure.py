@@ -109,7 +109,7 @@ def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_yaml(document: dict[str, Any]) -> str:
     """Write a draft as the registry's YAML; what is left to state follows as comments."""
-    import yaml  # noqa: PLC0415 - only this needs it
+    import yaml  # only this needs it
 
     text = yaml.safe_dump(document["entry"], sort_keys=False, allow_unicode=True, width=100)
     left = [f"#   {field}: {question}\n" for field, question in document["to_state"].items()]

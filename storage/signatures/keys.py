@@ -61,7 +61,7 @@ def new_keys(path: Path) -> KeyFiles:
     MissingExtraError
     """
     require_signing()
-    from suffice.storage.signatures import ed25519  # noqa: PLC0415 - needs the extra
+    from suffice.storage.signatures import ed25519  # needs the extra
 
     key = ed25519.new_private_key()
     public = path.with_name(f"{path.name}.pub")
@@ -193,7 +193,7 @@ def read_key_file(path: Path, location: str) -> bytes:
 
 
 def _parse(text: str, location: str) -> list[PublicKey]:
-    from suffice.storage.signatures import ed25519  # noqa: PLC0415 - needs the extra
+    from suffice.storage.signatures import ed25519  # needs the extra
 
     if "PRIVATE KEY-----" in text:
         message = f"{location} holds a private key: give readers the .pub file, and never give away this one"

@@ -96,7 +96,7 @@ def load_signer(path: Path) -> Signer:
     MissingExtraError
     """
     require_signing()
-    from suffice.storage.signatures import ed25519  # noqa: PLC0415 - needs the extra
+    from suffice.storage.signatures import ed25519  # needs the extra
 
     data = read_key_file(path, f"the signing key {path}")
     if stat.S_IMODE(path.stat().st_mode) & _OPEN_TO_OTHERS:
@@ -190,7 +190,7 @@ def check_signature(content: Mapping[str, Any], keys: Sequence[PublicKey], kind:
     if not candidates:
         message = f"the {kind.name} is signed with the key {signature['key_id']}, and {pinned} is demanded"
         raise SignatureError(message)
-    from suffice.storage.signatures import ed25519  # noqa: PLC0415 - whoever loaded keys has the extra
+    from suffice.storage.signatures import ed25519  # whoever loaded keys has the extra
 
     value, signed = base64.b64decode(signature["value"]), signed_message(content, kind)
     if not any(ed25519.fits(key.raw, value, signed) for key in candidates):

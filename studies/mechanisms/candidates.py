@@ -160,7 +160,7 @@ def hellinger(prior: Sequence[float], first: NDArray[np.int64], second: NDArray[
     ndarray of shape (n_first, n_second), float64
         In [0, 1].
     """
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln
 
     highest = int(max(first.max(), second.max()))
     log_affinity = np.zeros((len(first), len(second)))
@@ -310,7 +310,7 @@ def _log_chances(
 
 
 def _paired_hellinger(prior: Sequence[float], first: NDArray[np.int64], second: NDArray[np.int64]) -> Floats:
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln
 
     one, other = np.array(prior) + first, np.array(prior) + second
     log_affinity = gammaln((one + other) / 2.0) - (gammaln(one) + gammaln(other)) / 2.0

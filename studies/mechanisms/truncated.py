@@ -40,7 +40,7 @@ def draw_truncated_beta(
     -------
     ndarray of the common shape, float64
     """
-    from scipy.special import betainc, betaincinv  # noqa: PLC0415 - slow to import
+    from scipy.special import betainc, betaincinv
 
     first, second, low, high = np.broadcast_arrays(first, second, low, high)
     # Mirrored where most mass lies below the interval: differences of a small tail keep their digits.

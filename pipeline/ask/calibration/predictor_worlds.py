@@ -113,9 +113,9 @@ def _distribution(given: object) -> tuple[str, Any]:
 
 def _columns_of(path: str, names: list[str]) -> dict[str, Any]:
     """Read columns of a public file."""
-    import pyarrow as pa  # noqa: PLC0415 - rarely needed
-    import pyarrow.csv  # noqa: PLC0415
-    import pyarrow.parquet  # noqa: PLC0415
+    import pyarrow as pa  # rarely needed
+    import pyarrow.csv
+    import pyarrow.parquet
 
     if "://" in path:  # which may hold a password, so that it is not repeated
         message = (

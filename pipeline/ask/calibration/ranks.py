@@ -66,7 +66,7 @@ class Ranks:
 
     def coverage_interval(self, mass: float, level: float) -> tuple[float, float]:
         """The Clopper-Pearson interval of the coverage; it misses it with a chance of at most `level`."""
-        from scipy.special import betaincinv  # noqa: PLC0415 - slow to import
+        from scipy.special import betaincinv
 
         covered, missed = self.covered(mass), self.simulations - self.covered(mass)
         low = betaincinv(covered, missed + 1, level / 2) if covered else 0.0
@@ -88,7 +88,7 @@ class Ranks:
     @property
     def rank_p_value(self) -> float:
         """Chance of a histogram at least as uneven, by its chi-square distribution in the limit."""
-        from scipy.special import chdtrc  # noqa: PLC0415 - slow to import
+        from scipy.special import chdtrc
 
         return float(chdtrc(BINS - 1, self.chi_square))
 
@@ -99,7 +99,7 @@ class Ranks:
 
 def at_most(count: np.ndarray, trials: int, probability: float) -> Floats:
     """Return the chance of so many successes or fewer."""
-    from scipy.special import bdtr  # noqa: PLC0415 - slow to import
+    from scipy.special import bdtr
 
     chance: Floats = bdtr(count, trials, probability)
     return chance
@@ -107,7 +107,7 @@ def at_most(count: np.ndarray, trials: int, probability: float) -> Floats:
 
 def at_least(count: np.ndarray, trials: int, probability: float) -> Floats:
     """Return the chance of so many successes or more."""
-    from scipy.special import bdtrc  # noqa: PLC0415 - slow to import
+    from scipy.special import bdtrc
 
     chance: Floats = np.where(count == 0, 1.0, bdtrc(np.maximum(count - 1, 0), trials, probability))
     return chance

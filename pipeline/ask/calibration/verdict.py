@@ -186,7 +186,7 @@ def _has_passed(covered: np.ndarray, simulations: int, mass: float, level: float
 
 
 def _binomial(count: np.ndarray, trials: np.ndarray, probability: float) -> Floats:
-    from scipy.special import gammaln, xlog1py, xlogy  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln, xlog1py, xlogy
 
     possible = count <= trials
     missed = np.where(possible, trials - count, 0)
@@ -261,7 +261,7 @@ def _worst(run: tuple[Ranks, ...]) -> str:
 
 def _settling(run: tuple[Ranks, ...]) -> int:
     """Return about how many simulations put every coverage on one side of its tolerance's edge for sure."""
-    from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+    from scipy.special import ndtri
 
     errors = float(ndtri(1.0 - level_of(len(run)) / 2))
     needed = run[0].simulations + 1.0

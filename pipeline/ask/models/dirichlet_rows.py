@@ -49,7 +49,7 @@ def log_dirichlet(probability: Floats, parameter: float, starts: Rows = _FIRST) 
     -------
     ndarray of shape (n_restarts,), float64
     """
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln
 
     sizes = np.diff(starts, append=probability.shape[-1])
     constant = np.sum(gammaln(sizes * parameter) - sizes * gammaln(parameter)) * probability.shape[1]

@@ -199,7 +199,7 @@ class HiddenMarkovFit:
         MissingExtraError
             Where ArviZ is not installed.
         """
-        from suffice.pipeline.ask.models.states_in_arviz import to_arviz  # noqa: PLC0415 - few ask
+        from suffice.pipeline.ask.models.states_in_arviz import to_arviz  # few ask
 
         return to_arviz(self)
 
@@ -213,7 +213,7 @@ class HiddenMarkovFit:
         UsageError
             Where the file cannot be written.
         """
-        from suffice.pipeline.ask.models.states_in_arviz import write_netcdf  # noqa: PLC0415 - as above
+        from suffice.pipeline.ask.models.states_in_arviz import write_netcdf
 
         write_netcdf(self, path)
 

@@ -121,7 +121,7 @@ def _log_weight(count: Counts, released: Counts, log_rate: Floats, tilt: float) 
 def _log_factorial(count: Counts) -> Floats:
     if not len(count) or count.max() < len(_LOG_FACTORIALS):
         return _LOG_FACTORIALS.take(count)
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln
 
     factorial: Floats = gammaln(count + 1.0)
     return factorial

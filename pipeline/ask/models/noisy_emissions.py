@@ -68,7 +68,7 @@ def log_emission(released: ArrayLike, expected: ArrayLike, scale: float) -> Floa
 
 
 def _log_brackets(y: Floats, mu: Floats, scale: float, shrunk: float) -> Floats:
-    from scipy.special import gammainc, gammaincc  # noqa: PLC0415 - slow to import
+    from scipy.special import gammainc, gammaincc
 
     poisson = _log_poisson(y, mu)
     stretched = np.exp(np.minimum(np.log(mu) + 1.0 / scale, 700.0))
@@ -109,7 +109,7 @@ def _sum_of_products(ratio: Callable[[int, Rows], Floats], size: int) -> Floats:
 
 
 def _log_poisson(count: Floats, expected: Floats) -> Floats:
-    from scipy.special import gammaln, xlogy  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln, xlogy
 
     with np.errstate(invalid="ignore"):
         found = xlogy(count, expected) - expected - gammaln(count + 1.0)

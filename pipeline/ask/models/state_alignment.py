@@ -61,7 +61,7 @@ def total_variation(emissions: Sequence[Floats], reference: Sequence[Floats]) ->
 
 def _matched(emissions: Sequence[Floats], reference: Sequence[Floats]) -> NDArray[np.int64]:
     """Return for each draw which of its states each state of the reference is, (n_draws, n_states)."""
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to import
+    from scipy.optimize import linear_sum_assignment
 
     distance = total_variation(emissions, reference)
     return np.array([linear_sum_assignment(each)[1] for each in distance], dtype=np.int64)

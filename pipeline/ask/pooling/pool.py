@@ -226,7 +226,7 @@ def _of_one_parameter(
     distribution: Distribution
     modelled = np.zeros(len(where), dtype=bool)
     if where.any() and FAMILIES[first.family].clipped_record is not None:
-        from suffice.pipeline.ask.posterior.clipped_cells import pooled_with_clipping  # noqa: PLC0415
+        from suffice.pipeline.ask.posterior.clipped_cells import pooled_with_clipping
 
         distribution, modelled = pooled_with_clipping(parts, given, n_priors, where)
     else:

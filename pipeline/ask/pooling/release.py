@@ -78,8 +78,8 @@ class Release:
     @property
     def one_unit(self) -> str:
         """What one unit loses by this release, and by its series in a year, as far as the manifest tells."""
-        from suffice.pipeline.spec.person import of_release  # noqa: PLC0415
-        from suffice.pipeline.terms.declaration.domains import Every  # noqa: PLC0415 - only who asks needs it
+        from suffice.pipeline.spec.person import of_release
+        from suffice.pipeline.terms.declaration.domains import Every  # only who asks needs it
 
         window = self.manifest["plan"]["window"]
         every = None if window is None else Every(window["every"])
@@ -118,7 +118,10 @@ class Release:
         UsageError
             Where the release has no such statistic, column or key.
         """
-        from suffice.pipeline.terms.released.cells import HeldCells, StatisticsBySlices  # noqa: PLC0415 - numpy is slow to import
+        from suffice.pipeline.terms.released.cells import (  # numpy is slow to import
+            HeldCells,
+            StatisticsBySlices,
+        )
 
         self._require(statistic)
         if isinstance(self.statistics, StatisticsBySlices):
@@ -171,7 +174,7 @@ class Release:
 
     def _require(self, name: str) -> None:
         if name in self.sampled:
-            from suffice.pipeline.terms.released.sample import no_statistics  # noqa: PLC0415 - numpy is slow to import
+            from suffice.pipeline.terms.released.sample import no_statistics  # numpy is slow to import
 
             raise no_statistics(name)
         if name not in self.statistics:
@@ -189,7 +192,7 @@ class Release:
         UsageError
             Where the release has none of that name.
         """
-        from suffice.pipeline.spec.declared_order import DeclaredOrder  # noqa: PLC0415 - only where rows are drawn
+        from suffice.pipeline.spec.declared_order import DeclaredOrder  # only where rows are drawn
 
         if name not in self.sampled:
             self._require(name)
@@ -255,10 +258,10 @@ class Release:
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
-        from suffice.pipeline.ask.posterior.cells import cells_of  # noqa: PLC0415 - scipy is slow to import
-        from suffice.pipeline.ask.posterior.infer import posterior_of  # noqa: PLC0415 - scipy is slow to import
-        from suffice.pipeline.ask.posterior.predictive import Model  # noqa: PLC0415
-        from suffice.pipeline.terms.released.within_unit import rows_alone  # noqa: PLC0415 - numpy is slow to import
+        from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
+        from suffice.pipeline.ask.posterior.infer import posterior_of  # scipy is slow to import
+        from suffice.pipeline.ask.posterior.predictive import Model
+        from suffice.pipeline.terms.released.within_unit import rows_alone  # numpy is slow to import
 
         chosen = cells_of(self.statistic(statistic), where)
         posterior = posterior_of(

@@ -127,8 +127,8 @@ def container(
         with warnings.catch_warnings():
             # ArviZ 0.x announces ArviZ 1.x, which is served below as well.
             warnings.simplefilter("ignore", FutureWarning)
-            import arviz  # noqa: PLC0415 - slow to import, and an extra
-            import xarray  # noqa: PLC0415
+            import arviz  # slow to import, and an extra
+            import xarray
     except ImportError:
         raise MissingExtraError("to_arviz()", "arviz") from None
     library = {

@@ -33,7 +33,7 @@ def n_quantity(statistic: NoisyStatistic) -> Quantity | None:
             return quantity
     if plan.partition_total is None:
         return None
-    from fractions import Fraction  # noqa: PLC0415 - counts of categories only
+    from fractions import Fraction  # counts of categories only
 
     share = Fraction(1, plan.partition_total)
     return Quantity(name="n", coefficients=dict.fromkeys(range(len(plan.components)), share))
@@ -134,7 +134,7 @@ def _above(n_prior: NPrior, n: Floats) -> Floats:
     if isinstance(n_prior, Uniform):
         return np.asarray((high + 1.0 - start) / (high - low + 1.0))
     if isinstance(n_prior, Reciprocal):
-        from scipy.special import digamma  # noqa: PLC0415 - slow to import
+        from scipy.special import digamma
 
         total = digamma(high + 2.0) + np.euler_gamma
         return np.asarray(1.0 - (digamma(start + 1.0) + np.euler_gamma) / total)

@@ -168,7 +168,7 @@ def noise_aware_posterior(
             require_range(statistic, component)
     distribution: Distribution
     if family.clipped_record is not None and where.any():
-        from suffice.pipeline.ask.posterior.clipped_cells import distribution_with_clipping  # noqa: PLC0415
+        from suffice.pipeline.ask.posterior.clipped_cells import distribution_with_clipping
 
         distribution, modelled = distribution_with_clipping(
             statistic, cast("Prior | Mixture | Density", chosen), latent_n, where
@@ -206,7 +206,7 @@ def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clip
 
 def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
     """Widen the posterior of independent rows by what rows of one unit have in common."""
-    from suffice.pipeline.ask.posterior.within_unit import widened  # noqa: PLC0415 - few statistics have units
+    from suffice.pipeline.ask.posterior.within_unit import widened  # few statistics have units
 
     products = noisy_products(statistic)
     distribution, effects = widened(unrestricted(independent.distribution), products, statistic.plan.name)
@@ -248,7 +248,9 @@ def disjoint_moments_posterior(
     clipping: str = BY_EVIDENCE,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
-    from suffice.pipeline.ask.posterior.any_joint_prior import pooled_joint_distribution  # noqa: PLC0415 - scipy is slow to import
+    from suffice.pipeline.ask.posterior.any_joint_prior import (
+        pooled_joint_distribution,  # scipy is slow to import
+    )
 
     where = cells_to_model(statistics, clipping)
     statistics = [rows_alone(statistic) for statistic in statistics]
@@ -268,7 +270,7 @@ def _with_clipped_moments(
     """Model the clipping of records with a mean and a variance, where it may be and matters."""
     if FAMILIES[plain.family].mean_and_variance is None or not where.any():
         return plain
-    from suffice.pipeline.ask.posterior.clipped_moments import moments_with_clipping  # noqa: PLC0415 - rarely needed
+    from suffice.pipeline.ask.posterior.clipped_moments import moments_with_clipping  # rarely needed
 
     prior = cast("AnyJointPrior", plain.prior)
     distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors, where)
@@ -287,7 +289,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
-        from suffice.pipeline.ask.posterior.matching import log_evidence  # noqa: PLC0415 - rarely needed
+        from suffice.pipeline.ask.posterior.matching import log_evidence  # rarely needed
 
         distributions = [family.plug_in(statistic, component) for component in chosen.components]
         parts = zip(chosen.components, distributions, strict=True)
@@ -312,10 +314,10 @@ def _any_prior_distribution(
     statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
 ) -> Distribution:
     if not isinstance(density, Density):
-        from suffice.pipeline.ask.posterior.any_joint_prior import any_joint_posterior  # noqa: PLC0415 - rarely needed
+        from suffice.pipeline.ask.posterior.any_joint_prior import any_joint_posterior  # rarely needed
 
         return any_joint_posterior(statistic, density, n_prior)
-    from suffice.pipeline.ask.posterior.any_prior import any_prior_posterior  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.posterior.any_prior import any_prior_posterior
 
     return any_prior_posterior(statistic, density, n_prior)
 

@@ -41,12 +41,12 @@ def draw(
         mixed: Floats = np.stack(parts)[chosen, np.arange(size)]
         return mixed
     if isinstance(prior, Density):
-        from suffice.pipeline.ask.posterior.any_prior import density_posterior  # noqa: PLC0415 - rarely needed
+        from suffice.pipeline.ask.posterior.any_prior import density_posterior  # rarely needed
 
         distribution = density_posterior(prior, family, parameters)
         return distribution.sample(size, rng)[distribution.name][:, 0]
     if isinstance(prior, Independent | JointDensity):
-        from suffice.pipeline.ask.posterior.any_joint_prior import prior_distribution  # noqa: PLC0415
+        from suffice.pipeline.ask.posterior.any_joint_prior import prior_distribution
 
         unit = _interval(family, parameters)
         drawn = prior_distribution(prior, unit, ("mean", "variance")).sample(size, rng)
@@ -59,12 +59,12 @@ def conjugate_like(
 ) -> Prior | Mixture:
     """Return a conjugate prior about where a density is and as wide; the prior itself if it is conjugate."""
     if isinstance(prior, Density):
-        from suffice.pipeline.ask.posterior.any_prior import conjugate_alike  # noqa: PLC0415 - rarely needed
+        from suffice.pipeline.ask.posterior.any_prior import conjugate_alike  # rarely needed
 
         return conjugate_alike(prior, family, parameters)
     if isinstance(prior, Independent | JointDensity):
-        from suffice.pipeline.ask.posterior.any_joint_prior import conjugate_alike as alike  # noqa: PLC0415
-        from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid  # noqa: PLC0415
+        from suffice.pipeline.ask.posterior.any_joint_prior import conjugate_alike as alike
+        from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid
 
         unit = _interval(family, parameters)
         return alike(DensityOnGrid.of(prior, *unit), unit)

@@ -23,7 +23,7 @@ def model_lines(posterior: Posterior) -> list[str]:
 
 def plug_in_lines(posterior: Posterior) -> list[str]:
     """Return what a plug-in posterior leaves out of account, a sentence each; nothing of any other."""
-    from suffice.pipeline.families import FAMILIES  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.families import FAMILIES  # numpy is slow to import
 
     if posterior.method != "plug-in":
         return []
@@ -37,7 +37,7 @@ def plug_in_lines(posterior: Posterior) -> list[str]:
 
 def draws_text(posterior: Posterior) -> str:
     """Say that the ends of intervals are quantiles of draws; empty where they rest on none."""
-    from suffice.pipeline.math.distributions.draws import from_draws  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.math.distributions.draws import from_draws  # numpy is slow to import
 
     if not from_draws(posterior.distribution):
         return ""
@@ -63,7 +63,7 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
 
 def default_lines(posterior: Posterior) -> list[str]:
     """Return where a default prior, and not the release, decides intervals: a sentence, or nothing."""
-    from suffice.pipeline.ask.posterior.draws import MASS  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.posterior.draws import MASS  # numpy is slow to import
 
     where = [
         f"{name} in {int(mask.sum())} of {mask.size} {'cells' if mask.ndim == 1 else 'entries'}"

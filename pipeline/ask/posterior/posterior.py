@@ -172,8 +172,8 @@ class Posterior(ParameterPosterior):
         describe the records as the bounds leave them.
         None where nothing is clipped (Bernoulli, binomial, counts of categories), and of several columns.
         """
-        from suffice.pipeline.ask.posterior.clipping_report import clipping_of  # noqa: PLC0415 - few ask
-        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+        from suffice.pipeline.ask.posterior.clipping_report import clipping_of  # few ask
+        from suffice.pipeline.families import FAMILIES
 
         outside = FAMILIES[self.family].outside
         if outside is None or self.constants is None:
@@ -186,7 +186,7 @@ class Posterior(ParameterPosterior):
     @property
     def estimand(self) -> str:
         """Which records the parameters are of, in a sentence; empty where nothing is clipped."""
-        from suffice.pipeline.ask.posterior.estimand import estimand_text  # noqa: PLC0415 - few ask
+        from suffice.pipeline.ask.posterior.estimand import estimand_text  # few ask
 
         return estimand_text(self)
 
@@ -203,7 +203,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the posterior does not know what was released.
         """
-        from suffice.pipeline.ask.posterior.conflict import conflict_of  # noqa: PLC0415 - few ask
+        from suffice.pipeline.ask.posterior.conflict import conflict_of  # few ask
 
         return conflict_of(self)
 
@@ -216,7 +216,7 @@ class Posterior(ParameterPosterior):
         Empty under any other prior, under ``plug-in``, and of regressions and of several columns, of which
         it is not judged.
         """
-        from suffice.pipeline.ask.posterior.decided_by_default import decided_by_default  # noqa: PLC0415 - few ask
+        from suffice.pipeline.ask.posterior.decided_by_default import decided_by_default  # few ask
 
         return decided_by_default(self)
 
@@ -227,7 +227,7 @@ class Posterior(ParameterPosterior):
         Of clipping, of rows of one unit, of priors that what was released contradicts, and of intervals that
         a default prior decides. ``estimand`` is not among them: it belongs above the numbers.
         """
-        from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines  # noqa: PLC0415
+        from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
 
         return (*model_lines(self), *conflict_lines(self), *default_lines(self))
 
@@ -244,20 +244,20 @@ class Posterior(ParameterPosterior):
             Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
             clipping modelled, of several disjoint data sets, or without the noise.
         """
-        from suffice.pipeline.ask.posterior.evidence import log_evidence_of  # noqa: PLC0415 - few ask
+        from suffice.pipeline.ask.posterior.evidence import log_evidence_of  # few ask
 
         return log_evidence_of(self)
 
     @property
     def default_interval(self) -> str:
         """The kind of intervals where none is asked for, by family: ``central`` or ``highest-density``."""
-        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+        from suffice.pipeline.families import FAMILIES
 
         return FAMILIES[self.family].interval
 
     def ends_of(self, parameter: str) -> Range:
         """Return the ends of a parameter's range; infinite where it has none."""
-        from suffice.pipeline.families import FAMILIES  # noqa: PLC0415
+        from suffice.pipeline.families import FAMILIES
 
         spaces = () if self.constants is None else FAMILIES[self.family].parameter_spaces(self.constants)
         known = {space.name: space.support.ends for space in spaces}
@@ -284,7 +284,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the parameter is unknown, or the points are shaped otherwise.
         """
-        from suffice.pipeline.ask.posterior.prior_density import prior_density_of  # noqa: PLC0415 - few ask
+        from suffice.pipeline.ask.posterior.prior_density import prior_density_of  # few ask
 
         return prior_density_of(self, parameter, points)
 
@@ -351,7 +351,7 @@ class Posterior(ParameterPosterior):
             Where there is no such quantity, the posterior is not of one release, or so many records cannot
             be drawn.
         """
-        from suffice.pipeline.ask.posterior.checking import check_of  # noqa: PLC0415 - few ask
+        from suffice.pipeline.ask.posterior.checking import check_of  # few ask
 
         return check_of(self, quantity, checked_draws(draws), generator(rng))
 
@@ -368,7 +368,7 @@ class Posterior(ParameterPosterior):
         MissingExtraError
             Where ArviZ is not installed.
         """
-        from suffice.pipeline.ask.posterior.arviz import to_arviz  # noqa: PLC0415 - slow to import, and an extra
+        from suffice.pipeline.ask.posterior.arviz import to_arviz  # slow to import, and an extra
 
         return to_arviz(self, draws, rng)
 
@@ -384,7 +384,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the file cannot be written.
         """
-        from suffice.pipeline.ask.posterior.arviz import write_netcdf  # noqa: PLC0415 - as above
+        from suffice.pipeline.ask.posterior.arviz import write_netcdf
 
         write_netcdf(self, path, draws, rng)
 

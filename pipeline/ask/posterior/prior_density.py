@@ -40,11 +40,11 @@ def prior_distribution_of(posterior: Judged) -> Distribution | None:
     family = FAMILIES[posterior.family]
     match prior:
         case Density():
-            from suffice.pipeline.ask.posterior.any_prior import density_posterior  # noqa: PLC0415 - rarely needed
+            from suffice.pipeline.ask.posterior.any_prior import density_posterior  # rarely needed
 
             return density_posterior(prior, family, constants)
         case Independent() | JointDensity() if family.mean_and_variance is not None:
-            from suffice.pipeline.ask.posterior.any_joint_prior import prior_distribution  # noqa: PLC0415 - as above
+            from suffice.pipeline.ask.posterior.any_joint_prior import prior_distribution
 
             mean, variance = posterior.parameters
             return prior_distribution(prior, family.mean_and_variance.interval(constants), (mean, variance))

@@ -144,7 +144,7 @@ def _means_and_variances(statistic: NoisyStatistic, prior: Any) -> tuple[Floats,
     """Weights, means and variances of a normal column, in its unit."""
     if isinstance(prior, NormalInverseGamma):
         return _conjugate_pairs(prior.loc, prior.precision, prior.concentration, prior.scale)
-    from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid  # noqa: PLC0415 - rarely needed
+    from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid  # rarely needed
 
     own = FAMILIES[statistic.plan.family].mean_and_variance
     assert own is not None  # noqa: S101 - the caller has looked
@@ -223,7 +223,7 @@ def _of_counts(statistic: NoisyStatistic, prior: Dirichlet, quantity: Quantity) 
 
 def _chance(concentration: Floats, position: int, step: float = FINE) -> Worlds:
     """Worlds of one entry of a Dirichlet vector."""
-    from suffice.pipeline.math.distributions.beta import Beta  # noqa: PLC0415 - counts only
+    from suffice.pipeline.math.distributions.beta import Beta  # counts only
 
     own, others = float(concentration[position]), float(np.sum(concentration) - concentration[position])
     if others <= 0.0:
@@ -247,8 +247,8 @@ def _rows_of_tables(
 
 
 def _naive_bayes(constants: Parameters, prior: Dirichlet) -> Mapping[Label, tuple[tuple[Floats, int], ...]]:
-    from suffice.pipeline.families.naive_bayes import estimated_tables  # noqa: PLC0415 - of this family only
-    from suffice.pipeline.families.shared.counted_tables import concentrations  # noqa: PLC0415
+    from suffice.pipeline.families.naive_bayes import estimated_tables  # of this family only
+    from suffice.pipeline.families.shared.counted_tables import concentrations
 
     outcome, *tables = estimated_tables(constants)
     of_class, *rows = concentrations(prior, [outcome, *tables])
@@ -257,7 +257,7 @@ def _naive_bayes(constants: Parameters, prior: Dirichlet) -> Mapping[Label, tupl
 
 
 def _markov_chain(constants: Parameters, prior: Dirichlet) -> Mapping[Label, tuple[tuple[Floats, int], ...]]:
-    from suffice.pipeline.families.shared.counted_tables import concentrations  # noqa: PLC0415 - as above
+    from suffice.pipeline.families.shared.counted_tables import concentrations
 
     # As in the posterior: how often each state is left has a flat prior over the states.
     left = np.ones(constants.tables[0].shape[0])

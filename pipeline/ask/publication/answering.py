@@ -39,7 +39,7 @@ def answers(question: Question, progress: CellProgress | None = None) -> Iterato
     UsageError, PriorError
         Where releases are not related as the request says, or a family cannot do what is asked.
     """
-    from suffice.pipeline.ask.publication.model_answer import model_answer  # noqa: PLC0415 - few ask a model
+    from suffice.pipeline.ask.publication.model_answer import model_answer  # few ask a model
 
     request = question.request
     for position, asked in enumerate(request.statistics):

@@ -46,7 +46,7 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
     """
 
     def default_prior(parameters: Parameters) -> SpreadGamma:
-        from suffice.pipeline.math.priors.mixtures import SpreadGamma  # noqa: PLC0415 - consumers only
+        from suffice.pipeline.math.priors.mixtures import SpreadGamma  # consumers only
 
         return SpreadGamma(bounds(parameters)[1] / known(shape, parameters))
 
@@ -69,7 +69,7 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         return -rate, -known_exactly(shape, parameters) * log(rate)
 
     def in_jax(rate: Any, n: Any, parameters: Parameters) -> Total:
-        from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
+        from suffice.pipeline.math.engines.jax import totals  # an extra
 
         return totals.Gamma(n * known(shape, parameters), rate)
 
@@ -126,7 +126,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         )
 
     def default_prior(parameters: Parameters) -> SpreadInverseGamma:
-        from suffice.pipeline.math.priors.mixtures import SpreadInverseGamma  # noqa: PLC0415 - consumers only
+        from suffice.pipeline.math.priors.mixtures import SpreadInverseGamma  # consumers only
 
         return SpreadInverseGamma(bounds(parameters)[1])
 
@@ -139,7 +139,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         return -Fraction(share) / scale, Fraction(share) * log(scale)
 
     def in_jax(scale: Any, n: Any, _parameters: Parameters) -> Total:
-        from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
+        from suffice.pipeline.math.engines.jax import totals  # an extra
 
         return totals.Gamma(n * share, share / scale)
 
@@ -176,7 +176,7 @@ def _reach(shape: float, parameters: Parameters) -> int:
 
 def _marginal(prior: Gamma | InverseGamma | SpreadScale, shape: float, share: float) -> Marginal:
     """Return the distribution of a sum of which w times is Gamma(k N, r), r or 1 / r having this prior."""
-    from suffice.pipeline.math.engines.one_sum.marginals import GammaGamma, SpreadGammaGamma  # noqa: PLC0415
+    from suffice.pipeline.math.engines.one_sum.marginals import GammaGamma, SpreadGammaGamma
 
     if not isinstance(prior, Gamma | InverseGamma):
         return SpreadGammaGamma(

@@ -152,14 +152,14 @@ def one_sum_family(
         )
 
     def noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> Distribution:
-        from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # noqa: PLC0415 - consumers only
+        from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # consumers only
 
         return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
 
     def jax_likelihood(
         statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
     ) -> Any:
-        from suffice.pipeline.math.engines.jax.one_sum import one_sum  # noqa: PLC0415 - an extra
+        from suffice.pipeline.math.engines.jax.one_sum import one_sum  # an extra
 
         known = statistic.plan.parameters
         parameter = given[model.parameter.name]
@@ -261,7 +261,7 @@ def project(statistic: NoisyStatistic) -> OneSum:
 
 def noisy_sums(statistic: NoisyStatistic, marginal: Marginal, n_prior: NPrior) -> NoisySums:
     """Return the raw noisy components, counted from the lowest lattice value, and their distribution."""
-    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums  # noqa: PLC0415 - consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums  # consumers only
 
     plan = statistic.plan
     lower, upper = bounds(plan.parameters)

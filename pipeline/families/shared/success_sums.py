@@ -45,7 +45,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
         return beta_distribution(prior, known(successes, parameters) * sums.n, sums.total)
 
     def marginal(prior: Beta, parameters: Parameters) -> Marginal:
-        from suffice.pipeline.math.engines.one_sum.marginals import BetaNegativeBinomial  # noqa: PLC0415 - consumers only
+        from suffice.pipeline.math.engines.one_sum.marginals import BetaNegativeBinomial  # consumers only
 
         return BetaNegativeBinomial(
             concentration1=prior.concentration1,
@@ -62,7 +62,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
         return log(1 - probability), -known_exactly(successes, parameters) * log(probability)
 
     def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
-        from suffice.pipeline.math.engines.jax import totals  # noqa: PLC0415 - an extra
+        from suffice.pipeline.math.engines.jax import totals  # an extra
 
         return totals.NegativeBinomial(n * known(successes, parameters), probability)
 
@@ -114,7 +114,7 @@ def log_odds(
 
 def success_log_likelihood(probability: Floats, successes: Floats, failures: Floats) -> Floats:
     r"""Return :math:`s \log p + f \log(1 - p)`, of a probability that a beta is conjugate to."""
-    from scipy.special import xlog1py, xlogy  # noqa: PLC0415 - slow to import
+    from scipy.special import xlog1py, xlogy
 
     return np.asarray(xlogy(successes, probability) + xlog1py(failures, -probability), dtype=np.float64)
 

@@ -82,7 +82,7 @@ class BetaDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles."""
-        from scipy.special import betaincinv  # noqa: PLC0415 - slow to import
+        from scipy.special import betaincinv
 
         own, total = self.concentration1[:, None], self._total()[:, None]
         return np.asarray(betaincinv(own, total - own, np.asarray(q)), dtype=np.float64)
@@ -94,7 +94,7 @@ class BetaDistribution(OneParameter):
 
     def log_normaliser(self) -> Floats:
         """Return the log of the normaliser."""
-        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+        from scipy.special import gammaln
 
         log_z: Floats = gammaln(self.concentration0) + gammaln(self.concentration1) - gammaln(self._total())
         return log_z
@@ -126,7 +126,7 @@ def _log_beta(own: Floats, rest: Floats, position: Floats) -> Floats:
 
 def beta_cdf(own: Floats, rest: Floats, logit: Floats) -> Floats:
     """Probability that a beta is below the probability with this logit."""
-    from scipy.special import betainc, ndtr  # noqa: PLC0415 - slow to import
+    from scipy.special import betainc, ndtr
 
     p, q = Line.LOGIT.parameter(logit), Line.LOGIT.parameter(-logit)
     a, b = np.maximum(own, LARGE), np.maximum(rest, LARGE)

@@ -85,7 +85,7 @@ class DirichletDistribution(OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles, of Betas; 1 where a distribution has a single entry."""
-        from scipy.special import betaincinv  # noqa: PLC0415 - slow to import
+        from scipy.special import betaincinv
 
         rest = (self._total() - self.concentration)[..., None]
         alone = rest <= 0.0
@@ -118,7 +118,7 @@ class DirichletDistribution(OfCells):
 
     def log_normaliser(self) -> Floats:
         """Return the log of the normaliser."""
-        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+        from scipy.special import gammaln
 
         total = np.sum(self.concentration, axis=-1)
         log_z: Floats = np.sum(gammaln(self.concentration), axis=-1) - gammaln(total)

@@ -52,7 +52,7 @@ class BlockDirichlet(DirichletDistribution):
 
     def log_normaliser(self) -> Floats:
         """Return the log of the normaliser, of all distributions of a cell."""
-        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+        from scipy.special import gammaln
 
         totals = np.add.reduceat(self.concentration, self.starts, axis=-1)
         log_z: Floats = np.sum(gammaln(self.concentration), axis=-1) - np.sum(gammaln(totals), axis=-1)

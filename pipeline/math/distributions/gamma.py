@@ -81,7 +81,7 @@ class GammaDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles."""
-        from scipy.special import gammaincinv  # noqa: PLC0415 - slow to import
+        from scipy.special import gammaincinv
 
         quantiles: Floats = gammaincinv(self.concentration[:, None], np.asarray(q)) / self.rate[:, None]
         return quantiles
@@ -109,7 +109,7 @@ class GammaDistribution(OneParameter):
 
 def gamma_log_normaliser(concentration: Floats, rate: Floats) -> Floats:
     """Return the log of the integral of x^(a - 1) exp(-r x)."""
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln
 
     log_z: Floats = gammaln(concentration) - concentration * np.log(rate)
     return log_z
@@ -124,7 +124,7 @@ def log_gamma(concentration: Floats, distance: Floats) -> Floats:
 
 def gamma_cdf(concentration: Floats, value: Floats) -> Floats:
     """Probability that a standard gamma is below a value."""
-    from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to import
+    from scipy.special import gammainc, ndtr
 
     a, x = np.maximum(concentration, LARGE), np.maximum(value, 1e-300)
     half = a - 0.5

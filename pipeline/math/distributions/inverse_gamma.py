@@ -77,7 +77,7 @@ class InverseGammaDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles."""
-        from scipy.special import gammainccinv  # noqa: PLC0415 - slow to import
+        from scipy.special import gammainccinv
 
         gammas = gammainccinv(self.concentration[:, None], np.asarray(q))
         with np.errstate(divide="ignore", over="ignore"):

@@ -138,7 +138,7 @@ def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, thir
 
 def _tail_of_equals(x: Floats, terms: int) -> Floats:
     """Return the tail of a sum of Laplace numbers of scale 1 and nothing else: its density, integrated."""
-    from scipy.special import gammaincc  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaincc
 
     distance = np.abs(x)
     tail = np.zeros_like(distance)

@@ -294,7 +294,7 @@ class Components:
         self, update: Callable[[Floats, Floats], Distribution], point: Floats, level: float | Floats
     ) -> Floats:
         """How far quantiles at these positions move while the level's normal deviate moves by 1."""
-        from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+        from scipy.special import ndtri
 
         coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
         log_density = coordinate.log_density(point[self.cell])

@@ -61,7 +61,7 @@ class NormalDistribution(OneParameter):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact quantiles."""
-        from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+        from scipy.special import ndtri
 
         quantiles: Floats = self.loc[:, None] + self.scale[:, None] * ndtri(np.asarray(q))
         return quantiles
@@ -86,7 +86,7 @@ class NormalDistribution(OneParameter):
 
     def coordinate(self) -> Coordinate:
         """Return the mean as it is."""
-        from scipy.special import ndtr  # noqa: PLC0415 - slow to import
+        from scipy.special import ndtr
 
         loc, scale = self.loc, self.scale
         return Coordinate(

@@ -119,7 +119,7 @@ class NormalInverseGammaDistribution(OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles, of Student's t and of inverse gammas."""
-        from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+        from scipy.special import stdtrit
 
         if parameter == self.names[1]:
             return self._variance.quantiles(parameter, q, draws, rng)

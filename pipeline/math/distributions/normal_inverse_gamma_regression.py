@@ -176,7 +176,7 @@ class RegressionDistribution(OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles, of Student's t and of inverse gammas."""
-        from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+        from scipy.special import stdtrit
 
         if parameter == "variance":
             return self._variance.quantiles(parameter, q, draws, rng)

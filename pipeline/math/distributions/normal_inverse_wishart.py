@@ -171,7 +171,7 @@ class NormalInverseWishartDistribution(OfCells):
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Exact marginal quantiles of means and variances; of covariances those of draws."""
-        from scipy.special import gammainccinv, stdtrit  # noqa: PLC0415 - slow to import
+        from scipy.special import gammainccinv, stdtrit
 
         levels, freedom = np.asarray(q), self._freedom[:, :, None]
         if parameter == "covariance":

@@ -67,7 +67,7 @@ def moments_about(distribution: Distribution, centre: Floats) -> tuple[Floats, F
 
 def _raw(distribution: Distribution, limits: tuple[float, float]) -> list[Floats]:
     """Return the parts of moments about 0."""
-    from scipy.special import betainc, betaincc, gammainc, gammaincc  # noqa: PLC0415 - slow to import
+    from scipy.special import betainc, betaincc, gammainc, gammaincc
 
     if isinstance(distribution, GammaDistribution):
         a, rate = distribution.concentration, distribution.rate
@@ -130,7 +130,7 @@ def _of_normal(
     With :math:`z = (t - \mu) / \sigma`, :math:`\int z \phi = -[\phi]` and
     :math:`\int z^2 \phi = [\Phi] - [z \phi]`.
     """
-    from scipy.special import ndtr  # noqa: PLC0415 - slow to import
+    from scipy.special import ndtr
 
     loc, scale = distribution.loc, distribution.scale
     low, high = ((end - loc) / scale for end in limits)

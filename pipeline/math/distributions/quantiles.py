@@ -49,7 +49,7 @@ def find_quantile(
     ndarray of shape (n_cells,)
         Positions that are right to 1e-4 of ``sd``.
     """
-    from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+    from scipy.special import ndtri
 
     wanted = np.broadcast_to(np.asarray(ndtri(level)), mean.shape)
     start, pace = (mean + sd * wanted, sd) if guess is None else guess

@@ -64,7 +64,7 @@ def rough_quantiles(
 
 def _deviates(level: Floats) -> Floats:
     """Return normal deviates of levels."""
-    from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+    from scipy.special import ndtri
 
     return np.asarray(ndtri(np.clip(level, _LEAST, 1.0 - _LEAST)))
 

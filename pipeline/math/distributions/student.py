@@ -14,7 +14,7 @@ _LARGE = 100.0
 
 def log_student(degrees: Floats, loc: Floats, width: Floats, points: Floats) -> Floats:
     """Log densities of t distributions with these degrees of freedom, centres and widths."""
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln
 
     half = degrees / 2.0
     large = np.maximum(half, _LARGE)

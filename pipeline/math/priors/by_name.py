@@ -97,7 +97,7 @@ def named_distribution(text: str) -> tuple[str, Any]:
     PriorError
         As for ``parse_density``.
     """
-    from scipy import stats  # noqa: PLC0415 - slow to import
+    from scipy import stats
 
     name, arguments, keywords = parse_call(text, known=tuple(_NAMED))
     names, distribution = _NAMED[name]
@@ -153,6 +153,6 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
             "sd=HalfNormal(5)), or variance= in the place of sd="
         )
         raise PriorError(message)
-    from suffice.pipeline.math.priors.joint_density import Independent  # noqa: PLC0415 - rarely needed
+    from suffice.pipeline.math.priors.joint_density import Independent  # rarely needed
 
     return Independent(mean=parts.get("mean"), variance=parts.get("variance"), sd=parts.get("sd"))

@@ -52,7 +52,7 @@ class Independent:
         variance: Density | ScipyDistribution | Prior | str | None = None,
         sd: Density | ScipyDistribution | Prior | str | None = None,
     ) -> None:
-        from suffice.pipeline.math.priors.by_name import one_number  # noqa: PLC0415 - it parses with this
+        from suffice.pipeline.math.priors.by_name import one_number  # it parses with this
 
         example = "Independent(mean=Normal(0, 10), sd=HalfNormal(5))"
         if mean is None:

@@ -42,7 +42,7 @@ class Reciprocal:
 
     def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability of every N; minus infinity outside of the support."""
-        from scipy.special import digamma  # noqa: PLC0415 - slow to import
+        from scipy.special import digamma
 
         log_total = np.log(digamma(self.max + 2.0) + np.euler_gamma)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -51,7 +51,7 @@ class Reciprocal:
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return independent draws, (size,): the least N whose cumulative probability is reached."""
-        from scipy.special import digamma  # noqa: PLC0415 - slow to import
+        from scipy.special import digamma
 
         target = rng.random(size) * (digamma(self.max + 2.0) + np.euler_gamma)
         low, high = np.zeros(size, dtype=np.int64), np.full(size, self.max, dtype=np.int64)

@@ -92,7 +92,7 @@ def exact_sums(
     if not partitions:
         return ExactTotals(zero_sums(job))
     if job.unit is not None:
-        from suffice.pipeline.rows.reduce.shuffle import bounded_sums  # noqa: PLC0415 - it builds on this module
+        from suffice.pipeline.rows.reduce.shuffle import bounded_sums  # it builds on this module
 
         return bounded_sums(job, partitions, cluster, UnitKey.fresh(), progress=progress)
     # Keys are unique to the run: a shared scheduler never hands out what another run computed.

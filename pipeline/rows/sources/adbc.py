@@ -50,7 +50,7 @@ def credentials(variable: str, kind: str) -> str:
 def driver_errors() -> tuple[type[Exception], ...]:
     """Return what a driver raises; its texts may quote rows and credentials, and are never shown."""
     try:
-        from adbc_driver_manager import Error  # noqa: PLC0415 - an extra
+        from adbc_driver_manager import Error  # an extra
     except ModuleNotFoundError:  # then `driver` has said so
         return (pa.ArrowException, OSError)
     return (Error, pa.ArrowException, OSError)

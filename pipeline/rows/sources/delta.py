@@ -87,8 +87,8 @@ def splits(pin: Pin) -> tuple[Split, ...]:
 
 def _opened(address: str, version: int | None) -> Any:
     try:
-        from deltalake import DeltaTable  # noqa: PLC0415 - an extra
-        from deltalake.exceptions import DeltaError  # noqa: PLC0415
+        from deltalake import DeltaTable  # an extra
+        from deltalake.exceptions import DeltaError
     except ModuleNotFoundError:
         raise MissingExtraError(f"a source of kind {KIND}", "delta") from None
     try:
@@ -143,7 +143,7 @@ def _listed(
 
 def _kept_rows(table: Any, address: str) -> dict[str, pa.BooleanArray]:
     """Return which rows the table still has of each file that lost rows, by the file's escaped path."""
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
+    from deltalake.exceptions import DeltaError  # an extra
 
     if _DELETION_VECTORS not in (table.protocol().reader_features or ()):
         return {}

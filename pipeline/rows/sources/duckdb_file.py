@@ -34,7 +34,7 @@ def driver() -> Any:
         Where it is not installed.
     """
     try:
-        import duckdb  # noqa: PLC0415 - an extra
+        import duckdb  # an extra
     except ModuleNotFoundError:
         feature = "source.duckdb"
         raise MissingExtraError(feature, "duckdb") from None

@@ -76,7 +76,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         message = f"{_PLACE}: the source is of another kind"
         raise TypeError(message)
     try:
-        import pyiceberg  # noqa: F401, PLC0415 - an extra
+        import pyiceberg  # noqa: F401 - an extra
     except ModuleNotFoundError:
         raise MissingExtraError(f"a source of kind {KIND}", "iceberg") from None
     address = spec.source_address
@@ -103,9 +103,9 @@ def _planned(
     source: IcebergSpec, spec: Spec, window: str
 ) -> tuple[tuple[TableColumn, ...], list[ListedFile], str | None]:
     """Return the table's columns, the files that a window needs, and where the table's files stand."""
-    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
-    from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415
-    from pyiceberg.utils.config import Config  # noqa: PLC0415
+    from pyiceberg.catalog import load_catalog  # an extra
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+    from pyiceberg.utils.config import Config
 
     settings = Config().get_catalog_config(source.catalog) or {}
     table = load_catalog(source.catalog, **settings).load_table(source.iceberg)

@@ -43,7 +43,7 @@ def object_status(address: str) -> tuple[int, str]:
     OSError
         Where it is not there, or cannot be looked at; the text is fixed.
     """
-    from obstore import head  # noqa: PLC0415 - local files need no client
+    from obstore import head  # local files need no client
 
     bucket, key = divided(address)
     with _Fixed():
@@ -58,8 +58,8 @@ def objects_below(address: str, *, recursive: bool) -> Iterator[tuple[str, int, 
     OSError
         Where they cannot be listed; the text is fixed.
     """
-    from obstore import list as list_objects  # noqa: PLC0415 - local files need no client
-    from obstore import list_with_delimiter  # noqa: PLC0415
+    from obstore import list as list_objects  # local files need no client
+    from obstore import list_with_delimiter
 
     bucket, prefix = divided(address)
     with _Fixed():
@@ -81,7 +81,7 @@ def prefixes_below(address: str) -> list[str]:
     OSError
         Where they cannot be listed; the text is fixed.
     """
-    from obstore import list_with_delimiter  # noqa: PLC0415 - local files need no client
+    from obstore import list_with_delimiter  # local files need no client
 
     bucket, prefix = divided(address)
     with _Fixed():
@@ -164,7 +164,7 @@ class ObjectFile(io.RawIOBase):
         return self._get(start, end)
 
     def _get(self, start: int, end: int) -> tuple[int, bytes]:
-        from obstore import get  # noqa: PLC0415 - local files need no client
+        from obstore import get  # local files need no client
 
         with _Fixed():
             options: Any = {"range": (start, end)}

@@ -51,7 +51,7 @@ def gamma_scale_outside(scale: Floats, upper: float, shape: float = 1.0) -> Outs
 
 def poisson_outside(rate: Floats, upper: float) -> Outside:
     r"""Return what is above C: :math:`E(X - C)^+ = \lambda P(X \ge C) - C P(X > C)`."""
-    from scipy.special import pdtrc  # noqa: PLC0415 - slow to import
+    from scipy.special import pdtrc
 
     share = np.asarray(pdtrc(upper, rate), dtype=np.float64)
     excess = rate * np.asarray(pdtrc(upper - 1.0, rate), dtype=np.float64) - upper * share
@@ -65,7 +65,7 @@ def failures_outside(probability: Floats, upper: float, successes: float = 1.0) 
 
     with X' before r + 1 successes; a mean m stands for the probability r / (r + m).
     """
-    from scipy.special import betainc  # noqa: PLC0415 - slow to import
+    from scipy.special import betainc
 
     mean = successes * (1.0 - probability) / probability
     share = np.asarray(betainc(upper + 1.0, successes, 1.0 - probability))
@@ -75,7 +75,7 @@ def failures_outside(probability: Floats, upper: float, successes: float = 1.0) 
 
 def normal_outside(mean: Floats, variance: Floats, lower: float, upper: float) -> Outside:
     """Return what is outside of both bounds, and the shifts of mean and variance."""
-    from scipy.special import ndtr  # noqa: PLC0415 - slow to import
+    from scipy.special import ndtr
 
     sd = np.sqrt(variance)
     low, high = (lower - mean) / sd, (upper - mean) / sd
@@ -89,7 +89,7 @@ def normal_outside(mean: Floats, variance: Floats, lower: float, upper: float) -
 
 def _gamma_lost(reach: Floats, shape: float) -> tuple[Floats, Floats]:
     """Return P(T > u) and E(T - u)^+ / E T, for a unit gamma distribution."""
-    from scipy.special import gammaincc  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaincc
 
     share = np.asarray(gammaincc(shape, reach), dtype=np.float64)
     above = np.asarray(gammaincc(shape + 1.0, reach), dtype=np.float64)

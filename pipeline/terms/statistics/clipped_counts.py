@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def clipped_poisson(rate: Floats, upper: int) -> Floats:
     r"""Return :math:`P(\min(X, C) = x)` of Poisson counts, (n_rates, upper + 1)."""
-    from scipy.special import gammaln, pdtrc, xlogy  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln, pdtrc, xlogy
 
     count = np.arange(float(upper))
     mean = rate[:, None]
@@ -22,7 +22,7 @@ def clipped_poisson(rate: Floats, upper: int) -> Floats:
 
 def clipped_failures(probability: Floats, upper: int, successes: float = 1.0) -> Floats:
     r"""Return :math:`P(\min(X, C) = x)` of failures before r successes, (n_probabilities, upper + 1)."""
-    from scipy.special import betainc, gammaln, xlog1py, xlogy  # noqa: PLC0415 - slow to import
+    from scipy.special import betainc, gammaln, xlog1py, xlogy
 
     count = np.arange(float(upper))
     chance = probability[:, None]

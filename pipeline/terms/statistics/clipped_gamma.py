@@ -37,7 +37,7 @@ def steps_of_gamma(shape: float, most: int) -> int:
 
 def clipped_gamma(rate: Floats, upper: float, shape: float, steps: int) -> Floats:
     r"""Return the chances of steps of :math:`\min(T, u)`, T of a gamma distribution: (n_rates, steps + 1)."""
-    from scipy.special import gammainc, gammaincc  # noqa: PLC0415 - slow to import
+    from scipy.special import gammainc, gammaincc
 
     number = np.arange(1.0, steps + 1.0)
     with np.errstate(over="ignore"):

@@ -94,7 +94,7 @@ def grid_points(within: tuple[Fraction, Fraction], grid: int) -> tuple[Fraction,
 
 def grid_values(within: tuple[Fraction, Fraction], grid: int) -> Floats:
     """Return the points of a grid, shape (grid,), each rounded to float64 once."""
-    import numpy as np  # noqa: PLC0415 - plans are made without it
+    import numpy as np  # plans are made without it
 
     return np.array([float(point) for point in grid_points(within, grid)])
 

@@ -101,7 +101,7 @@ def audit(
         message = "a contract and no_contract exclude each other"
         raise UsageError(message)
     plan = compile_plan(spec)
-    from suffice.auditing.child import Request  # noqa: PLC0415 - it imports the engine
+    from suffice.auditing.child import Request  # it imports the engine
 
     assumed = None if no_contract else _assumed(spec, contract)
     request = Request(
@@ -136,8 +136,8 @@ def audit(
 
 def _assumed(spec: Spec, path: str | os.PathLike[str] | None) -> tuple[str, DataContract]:
     """Return whose contract the scratch account has, and the contract; the spec fits it."""
-    from suffice.auditing.assumed_contract import implied_contract  # noqa: PLC0415 - imports the engine
-    from suffice.auditing.implied_schema import implied_schema  # noqa: PLC0415 - as above
+    from suffice.auditing.assumed_contract import implied_contract  # imports the engine
+    from suffice.auditing.implied_schema import implied_schema
 
     if path is not None:
         whose, contract = "account", read_contract(os.fspath(path))

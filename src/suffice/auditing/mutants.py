@@ -228,7 +228,7 @@ def _scaled(divisor: float) -> Iterator[None]:
     def selector(*, scale: int, range_sensitivity: int, epsilon: Any) -> Any:  # noqa: ARG001
         return selection.Selector(selection._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
 
-    from suffice.pipeline.rows.mechanism import sampling  # noqa: PLC0415
+    from suffice.pipeline.rows.mechanism import sampling
 
     with (
         patched(held_noise, "discrete_laplace", sampler),
@@ -386,7 +386,7 @@ def _sizes() -> AbstractContextManager[None]:
 def _manifest() -> Iterator[None]:
     """State exact sums among the versions of the software."""
     data = _Data()
-    from suffice.storage.releases import manifest as of_manifests  # noqa: PLC0415
+    from suffice.storage.releases import manifest as of_manifests
 
     versions = of_manifests.software_versions
 
@@ -400,7 +400,7 @@ def _manifest() -> Iterator[None]:
 @contextlib.contextmanager
 def _text() -> Iterator[None]:
     """Warn of how much was read."""
-    import warnings  # noqa: PLC0415
+    import warnings
 
     data = _Data()
 
@@ -450,7 +450,7 @@ def _redraw() -> Iterator[None]:
     def redrawn(run: Any, *arguments: Any) -> Any:
         charge, status = carry_out(run, *arguments)
         if status == release_run.ALREADY_PUBLISHED:
-            from pathlib import Path  # noqa: PLC0415
+            from pathlib import Path
 
             for path in sorted(Path(run.store.uri).rglob("*.parquet")):
                 table = pq.read_table(path)

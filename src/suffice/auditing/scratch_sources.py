@@ -58,7 +58,7 @@ def write_source(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> 
 
 
 def _parquet(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
-    from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
 
     hive = getattr(spec.source, "hive", {})
     root = directory / "rows"
@@ -149,7 +149,7 @@ def _quoted(text: str, quotes: str) -> str:
 
 
 def _delta(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
-    from deltalake import write_deltalake  # noqa: PLC0415 - an extra
+    from deltalake import write_deltalake  # an extra
 
     root = directory / "delta"
     for part in data.parts or (Part(writer="spark", rows=()),):
@@ -158,7 +158,7 @@ def _delta(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
 
 
 def _iceberg(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
-    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
+    from pyiceberg.catalog import load_catalog  # an extra
 
     source: Any = spec.source
     uri = f"sqlite:///{directory}/catalog.db"
@@ -176,7 +176,7 @@ def _iceberg(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
 
 
 def _duckdb(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
-    import duckdb  # noqa: PLC0415 - an extra
+    import duckdb  # an extra
 
     source: Any = spec.source
     path = directory / "rows.duckdb"
@@ -194,7 +194,7 @@ def _identifier(name: str) -> str:
 
 
 def _postgresql(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:  # noqa: ARG001
-    from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - an extra
+    from adbc_driver_postgresql import dbapi  # an extra
 
     source: Any = spec.source
     namespace, name = (part.strip('"') for part in str(source.postgresql).split("."))
@@ -239,7 +239,7 @@ class ScratchDatabase:
             self._execute(f"DROP DATABASE {self._name} WITH (FORCE)")
 
     def _execute(self, statement: str) -> None:
-        from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - an extra
+        from adbc_driver_postgresql import dbapi  # an extra
 
         with (
             closing(dbapi.connect(self._server, autocommit=True)) as connection,

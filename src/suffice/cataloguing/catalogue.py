@@ -187,7 +187,7 @@ def _checked_title(title: str | None) -> str:
 
 
 def _checked_base_url(url: str | None) -> str | None:
-    from urllib.parse import urlsplit  # noqa: PLC0415 - one caller
+    from urllib.parse import urlsplit  # one caller
 
     if url is None:
         return None

@@ -79,7 +79,7 @@ def check_one_side(versus: Sequence[str] | None, files: Mapping[str, object]) ->
 
 def parse_statements(statements: Sequence[str], *, is_contrast: bool) -> list[Statement]:
     """Read every --probability; beside --versus each is about the difference or the ratio."""
-    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, RATIO, parse_statement  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, RATIO, parse_statement
 
     read = [(statement, *parse_statement(statement)) for statement in statements]
     for statement, parameter, _, _ in read:
@@ -107,7 +107,7 @@ def comparison(
     rng: np.random.Generator,
 ) -> dict[str, list[dict[str, Any]]]:
     """Return rows of every parameter's difference, and of probabilities of it and of the ratio."""
-    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, contrast_between, tidy_rows  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, contrast_between, tidy_rows
 
     keys = parse_pairs("--versus", versus)
     if dict(first.groups) == dict(second.groups):
@@ -142,7 +142,7 @@ def probability(
     posterior: Posterior, statements: Sequence[Statement], draws: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
     """Return one row a statement, cell and category with the probability that the statement holds."""
-    from suffice.pipeline.ask.posterior.contrasts import tidy_rows  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.contrasts import tidy_rows
 
     answers = []
     for statement, parameter, above, below in statements:
@@ -189,7 +189,7 @@ def compare(
     """Say how a statistic changed from release A to release B, and what noise alone would do."""
     check_draws(draws, seed)
     output.check_picture(plot, overwrite=overwrite)
-    from suffice.pipeline.ask.pooling.comparison import compare as compare_releases  # noqa: PLC0415
+    from suffice.pipeline.ask.pooling.comparison import compare as compare_releases
 
     one, other = (
         open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
@@ -212,16 +212,16 @@ def compare(
     rows = found.rows(mass, interval=kind)
     both = {"first": found.before, "second": found.after}
     if plot is not None:
-        from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
-        from suffice.plots.comparisons import plot_comparison  # noqa: PLC0415
-        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.data_files.source import SUMMARIES, posterior_source
+        from suffice.plots.comparisons import plot_comparison
+        from suffice.plots.style import footer_of
 
         footer = footer_of(posterior_source(SUMMARIES, [one, other], found.before), [one, other])
         title = f"{statistic}: from {found.first} to {found.second}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_comparison(found, written, title=title, footer=footer, mass=mass, interval=kind)
     if as_json:
-        from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
+        from suffice.data_files.source import posterior_source  # pydantic is slow to import
 
         what = "posterior summaries of a comparison"
         source = posterior_source(
@@ -276,7 +276,7 @@ def compare(
     say(f"prior of N: {', '.join(n_priors)}")
     if found.before.predictor_prior is not None:
         say(f"prior of predictors: {found.before.predictor_prior}")
-    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
 
     say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)

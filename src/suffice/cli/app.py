@@ -100,7 +100,7 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """Run the whole main job on real flight records, offline."""
-    from suffice.cli.demo import run_demo  # noqa: PLC0415 - each command imports what it needs
+    from suffice.cli.demo import run_demo
 
     summary = run_demo(directory, quiet=as_json)
     if as_json:

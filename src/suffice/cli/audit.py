@@ -46,10 +46,10 @@ def audit(
     as_json: JsonOption = False,
 ) -> None:
     """Release hostile neighbours on a scratch ledger; reads no row, charges nothing."""
-    from suffice.auditing.audit import audit as run  # noqa: PLC0415 - each command imports what it needs
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-    from suffice.storage.operations.audits import encode_audit  # noqa: PLC0415
-    from suffice.storage.signatures.signing import signer_from_environment  # noqa: PLC0415
+    from suffice.auditing.audit import audit as run
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.storage.operations.audits import encode_audit
+    from suffice.storage.signatures.signing import signer_from_environment
 
     check_file("--out", out, overwrite=None)
     signer = signer_from_environment() if out is not None else None

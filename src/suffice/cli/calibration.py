@@ -76,11 +76,11 @@ def calibrate(
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
     check_simulation(simulations, seed)
     if plot is not None:
-        from suffice.plots.style import check_plot  # noqa: PLC0415 - each command imports what it needs
+        from suffice.plots.style import check_plot
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
-    from suffice.pipeline.ask.calibration.calibrate import calibrate  # noqa: PLC0415
+    from suffice.pipeline.ask.calibration.calibrate import calibrate
 
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     found = calibrate(
@@ -98,12 +98,12 @@ def calibrate(
         rng=seed,
         progress=output.Progress("simulating", "data sets"),
     )
-    from suffice.data_files.source import calibration_source  # noqa: PLC0415
+    from suffice.data_files.source import calibration_source
 
     source = calibration_source(opened, statistic, found, seed=seed)
     if plot is not None:
-        from suffice.plots.calibrations import plot_calibration  # noqa: PLC0415
-        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.plots.calibrations import plot_calibration
+        from suffice.plots.style import footer_of
 
         title = f"{opened.label}: calibration of {statistic}"
         footer = footer_of(source, [opened])

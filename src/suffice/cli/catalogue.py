@@ -37,7 +37,7 @@ def catalogue(
     as_json: JsonOption = False,
 ) -> None:
     """Make a static site on all releases of a store, or bring one up to date; from public files alone."""
-    from suffice.cataloguing.catalogue import catalogue as make  # noqa: PLC0415 - each command imports what it needs
+    from suffice.cataloguing.catalogue import catalogue as make
 
     made = make(
         store,

@@ -62,7 +62,7 @@ def classify(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.pipeline.ask.models.classifier import classifier  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.ask.models.classifier import classifier
 
     found = classifier(
         opened,
@@ -115,7 +115,7 @@ def _shown_columns(classified: Classification) -> dict[str, Any]:
 
 def _without_nan(columns: dict[str, Any]) -> dict[str, pa.Array]:
     """Return columns as Arrow arrays, null where there is no number."""
-    import pyarrow as pa  # noqa: PLC0415 - only commands that get so far need it
+    import pyarrow as pa  # only commands that get so far need it
 
     return {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
 

@@ -39,7 +39,7 @@ def certificates(
     as_json: JsonOption = False,
 ) -> None:
     """Make a private authority and the certificates of a cluster's links; later, show when they end."""
-    from suffice.pipeline.cluster.certificates import certificates_in  # noqa: PLC0415 - each imports what it needs
+    from suffice.pipeline.cluster.certificates import certificates_in  # each imports what it needs
 
     found = certificates_in(directory, days=days, renew=renew)
     rows = [

@@ -76,7 +76,7 @@ def _spool_row(
     if row["value"] is not None or row["refused"] or ledger["refused"]:
         return row
     chosen = setting("ledger", given, profile=found.profile if found else None, option="--ledger")
-    from suffice.storage.releases.spool import spool_path  # noqa: PLC0415 - it reads Parquet
+    from suffice.storage.releases.spool import spool_path  # it reads Parquet
 
     beside = spool_path(chosen.value or "", None)
     if beside is None:

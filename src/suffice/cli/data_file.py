@@ -53,7 +53,7 @@ def read_data(path: Path, columns: Sequence[str], *, texts: Sequence[str] = ()) 
     UsageError
         Where the file is not there, or is of another format.
     """
-    import pyarrow as pa  # noqa: PLC0415 - each command imports what it needs
+    import pyarrow as pa
 
     check_data(path)
     try:
@@ -71,8 +71,8 @@ def read_data(path: Path, columns: Sequence[str], *, texts: Sequence[str] = ()) 
 
 def _read_csv(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
     """Read wanted columns as a release reads CSV: an empty field is null, a quoted one is a text."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import csv  # noqa: PLC0415
+    import pyarrow as pa
+    from pyarrow import csv
 
     convert = csv.ConvertOptions(
         column_types=dict.fromkeys(columns, pa.string()),
@@ -90,8 +90,8 @@ def _read_csv(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Ta
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return texts as numbers, null where they say that there is none; as they are where they are none."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     is_none = pc.is_in(column, value_set=pa.array(_NO_NUMBER))
     try:
@@ -101,7 +101,7 @@ def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> pa.Table:
-    from pyarrow import parquet  # noqa: PLC0415
+    from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
         present = [name for name in file.schema_arrow.names if name in columns]

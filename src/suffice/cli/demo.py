@@ -182,7 +182,7 @@ def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, A
 
 def _catalogue(directory: Path, store: str, ledger_url: str, say: Say) -> str:
     """Make a catalogue of the store, with every charge of the ledger, and return its first page."""
-    from suffice.cataloguing.catalogue import catalogue  # noqa: PLC0415 - pages are made last
+    from suffice.cataloguing.catalogue import catalogue  # pages are made last
 
     export = directory / "ledger.jsonl"
     with open_ledger(ledger_url) as ledger:

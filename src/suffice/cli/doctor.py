@@ -31,7 +31,7 @@ def doctor(
 ) -> None:
     """Check versions, pins, configuration, ledger, stores, cluster, clock, permissions and entropy."""
     place = settings(store=store, ledger=ledger, cluster=cluster, witness=witness)
-    from suffice.doctor.examination import examine  # noqa: PLC0415 - each command imports what it needs
+    from suffice.doctor.examination import examine
 
     found = examine(place)
     document = found.to_dict()

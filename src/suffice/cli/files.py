@@ -56,8 +56,8 @@ def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> Non
     if path is None:
         return
     check_local(option, path)
-    from suffice.storage.publications.presence import holds_store  # noqa: PLC0415 - pydantic is slow to import
-    from suffice.storage.releases.location import MANIFEST  # noqa: PLC0415
+    from suffice.storage.publications.presence import holds_store  # pydantic is slow to import
+    from suffice.storage.releases.location import MANIFEST
 
     try:
         real = Path(os.path.realpath(path))
@@ -179,8 +179,8 @@ def _metadata_is_ours(path: Path) -> bool:
 
 
 def _parquet_is_ours(path: Path) -> bool:
-    import pyarrow as pa  # noqa: PLC0415 - only where a Parquet file is to be replaced
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa  # only where a Parquet file is to be replaced
+    import pyarrow.parquet as pq
 
     try:
         return MARK.encode() in (pq.read_schema(path).metadata or {})
@@ -189,7 +189,7 @@ def _parquet_is_ours(path: Path) -> bool:
 
 
 def _netcdf_is_ours(path: Path) -> bool:
-    import h5py  # type: ignore[import-untyped]  # noqa: PLC0415 - of the extra that writes such files
+    import h5py  # type: ignore[import-untyped]  # of the extra that writes such files
 
     with h5py.File(path) as file:
         return "posterior" in file and file["posterior"].attrs.get("inference_library") == MARK

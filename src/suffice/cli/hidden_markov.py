@@ -118,7 +118,7 @@ def hidden_markov(
         open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
     ]
     if publish_to is not None:
-        from suffice.pipeline.ask.models.chain_tables import feature_names  # noqa: PLC0415
+        from suffice.pipeline.ask.models.chain_tables import feature_names
 
         publish_model(
             opened,
@@ -148,9 +148,9 @@ def hidden_markov(
             seed=seed,
         )
         return
-    from suffice.pipeline.ask.models.hidden_markov import hidden_markov as fit_model  # noqa: PLC0415
-    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415
-    from suffice.pipeline.ask.posterior.parameter_posterior import ends_of  # noqa: PLC0415
+    from suffice.pipeline.ask.models.hidden_markov import hidden_markov as fit_model
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
 
     ends_of(mass)
     number: Any = states[0] if len(states) == 1 else states
@@ -178,7 +178,7 @@ def hidden_markov(
     if not isinstance(found, HiddenMarkovFit):
         _show_comparison(found, opened, seed=seed, as_json=as_json)
         return
-    from suffice.data_files.source import fit_source  # noqa: PLC0415
+    from suffice.data_files.source import fit_source
 
     source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
     if out is not None:
@@ -202,8 +202,8 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dic
     output.check_draws(out, overwrite=overwrite)
     if plot is None:
         return {}
-    from suffice.plots.states import FIGURES  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.plots.style import check_plot  # noqa: PLC0415
+    from suffice.plots.states import FIGURES  # matplotlib is slow to import
+    from suffice.plots.style import check_plot
 
     paths = {name: plot / f"{name}.png" for name in FIGURES}
     for path in paths.values():
@@ -215,8 +215,8 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dic
 def _write_pictures(
     fit: HiddenMarkovFit, paths: dict[str, Path], title: str, source: Source, *, overwrite: bool
 ) -> None:
-    from suffice.plots.states import state_figures  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.plots.style import footer_of, save  # noqa: PLC0415
+    from suffice.plots.states import state_figures  # matplotlib is slow to import
+    from suffice.plots.style import footer_of, save
 
     for name, figure in state_figures(fit, title, footer_of(source)).items():
         path = paths[name]
@@ -262,12 +262,12 @@ def _show_comparison(
     found: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
 ) -> None:
     if as_json:
-        from suffice.data_files.source import fit_source  # noqa: PLC0415 - pydantic is slow to import
+        from suffice.data_files.source import fit_source  # pydantic is slow to import
 
         source = fit_source("held-out scores of numbers of states", opened, found, seed=seed)
         output.print_json({"source": source.document(), **found.to_dict(), "seed": seed})
         return
-    from suffice.pipeline.ask.models.restart_diagnostics import LARGEST_R_HAT  # noqa: PLC0415
+    from suffice.pipeline.ask.models.restart_diagnostics import LARGEST_R_HAT
 
     output.print_rows(found.rows(), digits=model_output.DIGITS)
     say("\nscore: mean log likelihood of a held-out cell's noisy counts")

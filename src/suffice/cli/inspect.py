@@ -51,10 +51,10 @@ def inspect(
         message = "--out writes the contract that is proposed: leave --contract out"
         raise UsageError(message)
     check_file("--out", out, overwrite=None)
-    from suffice.pipeline.rows.sources.inspecting import inspect as look  # noqa: PLC0415
-    from suffice.pipeline.spec.contract_fit import check_contract  # noqa: PLC0415
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-    from suffice.pipeline.terms.declaration.data_contract import read_contract  # noqa: PLC0415 - as everywhere
+    from suffice.pipeline.rows.sources.inspecting import inspect as look
+    from suffice.pipeline.spec.contract_fit import check_contract
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.pipeline.terms.declaration.data_contract import read_contract  # as everywhere
 
     loaded = load_spec(spec)
     found = look(loaded, None if contract is None else read_contract(str(contract)))

@@ -140,12 +140,12 @@ def grant(
     as_json: JsonOption = False,
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
-    from suffice.cli.ledger_show import account_document, print_account  # noqa: PLC0415
-    from suffice.storage.ledger.account import overlapping  # noqa: PLC0415
-    from suffice.storage.ledger.guards import UNGUARDED  # noqa: PLC0415
-    from suffice.storage.ledger.opening import create_ledger, open_ledger  # noqa: PLC0415
-    from suffice.storage.objects.address import read_address  # noqa: PLC0415
-    from suffice.storage.operations.witness import make_witness  # noqa: PLC0415
+    from suffice.cli.ledger_show import account_document, print_account
+    from suffice.storage.ledger.account import overlapping
+    from suffice.storage.ledger.guards import UNGUARDED
+    from suffice.storage.ledger.opening import create_ledger, open_ledger
+    from suffice.storage.objects.address import read_address
+    from suffice.storage.operations.witness import make_witness
 
     if witness is not None and unwitnessed:
         message = "--witness and --unwitnessed exclude each other"
@@ -205,8 +205,8 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what was granted, what is spent, what remains, and the charges of it."""
-    from suffice.cli.ledger_show import show_json, show_text  # noqa: PLC0415
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.cli.ledger_show import show_json, show_text
+    from suffice.storage.ledger.opening import open_ledger
 
     with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
         if as_json:
@@ -233,8 +233,8 @@ def person(
     as_json: JsonOption = False,
 ) -> None:
     """Say what one unit, or a person with several rows, loses: from charges and the calendar alone."""
-    from suffice.cli.ledger_show import show_person  # noqa: PLC0415
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.cli.ledger_show import show_person
+    from suffice.storage.ledger.opening import open_ledger
 
     with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
         show_person(opened, dataset, rows, windows, as_json=as_json)
@@ -257,9 +257,9 @@ def recover_command(
     as_json: JsonOption = False,
 ) -> None:
     """Carry every charge whose run is gone to its end; live runs are left alone."""
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
-    from suffice.storage.operations.recovery import recover  # noqa: PLC0415
-    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.operations.recovery import recover
+    from suffice.storage.releases.release_store import open_store
 
     with open_ledger(ledger) as opened:
         report = recover(
@@ -292,10 +292,10 @@ def abandon_command(
     as_json: JsonOption = False,
 ) -> None:
     """Spend a charge whose drawn files are lost: no release of it can follow."""
-    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
-    from suffice.storage.operations.settling import abandon_lost  # noqa: PLC0415
-    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+    from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.operations.settling import abandon_lost
+    from suffice.storage.releases.release_store import open_store
 
     if not spool_lost:
         message = "a charge is abandoned only where its drawn files are lost: say so with --spool-lost"
@@ -329,15 +329,15 @@ def abandon_command(
 
 def _spool(ledger: str) -> Spool | None:
     """Open this host's spool. No store is asked for: charges name theirs, and a profile may pin several."""
-    from suffice.profile.settings import pinned_profile, setting  # noqa: PLC0415
-    from suffice.storage.releases.spool import find_spool, spool_path  # noqa: PLC0415
+    from suffice.profile.settings import pinned_profile, setting
+    from suffice.storage.releases.spool import find_spool, spool_path
 
     return find_spool(spool_path(ledger, setting("spool", None, profile=pinned_profile()).value))
 
 
 def _find_charge(ledger: Ledger, text: str) -> Charge:
     """Find a charge by its id, or the newest of a key."""
-    from suffice.pipeline.spec.editions import read_edition  # noqa: PLC0415
+    from suffice.pipeline.spec.editions import read_edition
 
     dataset, slash, key = text.partition("/")
     name, _, wanted = key.partition("@")
@@ -355,7 +355,7 @@ def source_prefix(text: str) -> str:
     A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
     path: absolute, links resolved.
     """
-    from suffice.pipeline.terms.declaration.source_spec import is_url, source_path  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.source_spec import is_url, source_path
 
     if not is_url(text):
         return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
@@ -373,7 +373,7 @@ def _checksums(path: Path | None, *, none: bool) -> str | None:
     if none:
         message = "--checksums and --no-checksums exclude each other"
         raise UsageError(message)
-    from suffice.pipeline.rows.sources.checksums import read_checksums  # noqa: PLC0415
+    from suffice.pipeline.rows.sources.checksums import read_checksums
 
     try:
         read_checksums(str(path))
@@ -384,8 +384,8 @@ def _checksums(path: Path | None, *, none: bool) -> str | None:
 
 
 def _audit(path: Path, dataset: str) -> FittingAudit:
-    from suffice.storage.operations.audits import fitting_audit  # noqa: PLC0415
-    from suffice.storage.signatures.keys import pinned_keys  # noqa: PLC0415
+    from suffice.storage.operations.audits import fitting_audit
+    from suffice.storage.signatures.keys import pinned_keys
 
     return fitting_audit(path, dataset, pinned_keys())
 
@@ -393,7 +393,7 @@ def _audit(path: Path, dataset: str) -> FittingAudit:
 def _contract(path: Path | None) -> DataContract | None:
     if path is None:
         return None
-    from suffice.pipeline.terms.declaration.data_contract import read_contract  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.data_contract import read_contract
 
     try:
         return read_contract(str(path))
@@ -404,8 +404,8 @@ def _contract(path: Path | None) -> DataContract | None:
 
 def _total(epsilon: str | None, per_year: str | None, grid: str | None, max_windows: int | None) -> Fraction:
     """Return what is granted: as stated, or as much of each window as leaves a unit no more in a year."""
-    from suffice.pipeline.spec.person import epsilon_for_a_year  # noqa: PLC0415
-    from suffice.pipeline.terms.declaration.domains import Every  # noqa: PLC0415
+    from suffice.pipeline.spec.person import epsilon_for_a_year
+    from suffice.pipeline.terms.declaration.domains import Every
 
     if (epsilon is None) == (per_year is None):
         message = "state --epsilon, or --per-year beside --per-window"
@@ -420,7 +420,7 @@ def _total(epsilon: str | None, per_year: str | None, grid: str | None, max_wind
 
 
 def _epsilon(option: str, text: str) -> Fraction:
-    from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon
 
     try:
         return parse_epsilon(text)
@@ -430,7 +430,7 @@ def _epsilon(option: str, text: str) -> Fraction:
 
 
 def _grid(text: str) -> str:
-    from suffice.pipeline.terms.declaration.zone_days import read_grid  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.zone_days import read_grid
 
     try:
         return read_grid(text)

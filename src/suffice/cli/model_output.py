@@ -56,7 +56,7 @@ def source(
     seed: int | None,
 ) -> Source:
     """Return what the numbers of a model's file rest on."""
-    from suffice.data_files.source import posterior_source  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.data_files.source import posterior_source  # pydantic is slow to import
 
     return posterior_source(what, releases, posterior, mass=mass, draws=draws, seed=seed)
 
@@ -70,7 +70,7 @@ def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence
     groups : mapping of str to sequence
         The keys of all cells by group column.
     """
-    from suffice.pipeline.ask.posterior.contrasts import in_words  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.posterior.contrasts import in_words  # numpy is slow to import
 
     shared = {column: keys[0] for column, keys in groups.items() if len(set(keys)) == 1}
     if shared:

@@ -148,7 +148,7 @@ def open_for_reading(
     reference: str, store: str, public_keys: list[str] | None, *, allow_withdrawn: bool
 ) -> Release:
     """Open the release that a command names; where it was withdrawn, all that the command prints says so."""
-    from suffice.storage.releases.release_store import open_release  # noqa: PLC0415 - each command imports its own
+    from suffice.storage.releases.release_store import open_release
 
     release = open_release(reference, store=store, public_keys=public_keys, allow_withdrawn=allow_withdrawn)
     note_withdrawn(release)
@@ -177,7 +177,7 @@ def parse_prior_of_n(text: str | None) -> NPrior | None:
     """Read --n-prior, where there is one."""
     if text is None:
         return None
-    from suffice.pipeline.math.priors.record_count import parse_n_prior  # noqa: PLC0415
+    from suffice.pipeline.math.priors.record_count import parse_n_prior
 
     return parse_n_prior(text)
 

@@ -167,7 +167,7 @@ def check_picture(path: Path | None, *, overwrite: bool) -> None:
     """Refuse a picture's file that is neither PNG nor SVG, or may not be written, before any work is done."""
     if path is None:
         return
-    from suffice.plots.style import check_plot  # noqa: PLC0415 - few commands draw
+    from suffice.plots.style import check_plot  # few commands draw
 
     check_local("--plot", path)
     check_plot(path)
@@ -198,14 +198,14 @@ def write_draws(
     if path.suffix == ".nc":
         write_netcdf(posterior.to_arviz(draws, rng), path, source, overwrite=overwrite)
         return
-    from suffice.pipeline.ask.publication.draw_columns import draw_columns  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.publication.draw_columns import draw_columns  # numpy is slow to import
 
     write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite)
 
 
 def write_netcdf(drawn: Any, path: Path, source: Source, *, overwrite: bool) -> None:
     """Write a container of ArviZ to a netCDF file."""
-    from suffice.data_files.netcdf import write_netcdf as write  # noqa: PLC0415 - only writing needs it
+    from suffice.data_files.netcdf import write_netcdf as write  # only writing needs it
 
     with new_file("--out", path, overwrite=overwrite) as written:
         write(drawn, written, source)

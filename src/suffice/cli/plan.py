@@ -93,11 +93,11 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
-    from suffice.cli.plan_person import year_of  # noqa: PLC0415
-    from suffice.pipeline.spec.expected import ExpectPlan  # noqa: PLC0415 - each command imports what it needs
-    from suffice.pipeline.spec.plan import compile_plan  # noqa: PLC0415
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-    from suffice.storage.releases.manifest import require_manifest  # noqa: PLC0415
+    from suffice.cli.plan_person import year_of
+    from suffice.pipeline.spec.expected import ExpectPlan
+    from suffice.pipeline.spec.plan import compile_plan
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.storage.releases.manifest import require_manifest
 
     read = load_spec(spec)
     compiled = compile_plan(read)
@@ -172,8 +172,8 @@ def _contracted(spec: Spec, ledger: str) -> _Contracted | None:
     SchemaError
         Where the spec does not fit it.
     """
-    from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning  # noqa: PLC0415
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning
+    from suffice.storage.ledger.opening import open_ledger
 
     try:
         with open_ledger(ledger, reading_only=True) as opened:
@@ -201,7 +201,7 @@ def _find_epsilon(
     *,
     as_json: bool,
 ) -> None:
-    from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
 
     needed = smallest_epsilon(
         read,
@@ -231,7 +231,7 @@ def _compare(
     *,
     as_json: bool,
 ) -> None:
-    from suffice.pipeline.ask.planning.beside_sample import beside_sample  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.planning.beside_sample import beside_sample
 
     found = beside_sample(
         read,
@@ -324,8 +324,8 @@ def _warn_of_units(spec: Spec) -> None:
     """Warn of files whose units cannot be told to be equal: from schemas, where the source is in sight."""
     if spec.privacy.column_unit is None:
         return
-    from suffice.pipeline.rows import sources  # noqa: PLC0415
-    from suffice.pipeline.rows.sources.schema_check import unit_warnings  # noqa: PLC0415
+    from suffice.pipeline.rows import sources
+    from suffice.pipeline.rows.sources.schema_check import unit_warnings
 
     try:
         texts = unit_warnings(spec, sources.schema(sources.pin(spec)))

@@ -75,11 +75,11 @@ def pool(
     output.check_draws(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
     check_draws(draws, seed)
-    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+    import numpy as np
 
-    from suffice.pipeline.ask.pooling.pool import pool as pool_releases  # noqa: PLC0415
-    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415
-    from suffice.pipeline.ask.posterior.posterior import summarise  # noqa: PLC0415
+    from suffice.pipeline.ask.pooling.pool import pool as pool_releases
+    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
+    from suffice.pipeline.ask.posterior.posterior import summarise
 
     def opened(references: list[str] | None) -> list[Release] | None:
         if not references:
@@ -107,7 +107,7 @@ def pool(
     )
     kind = posterior.interval_kind(interval)
     rows = summarise(posterior, mass, draws, rng, interval=kind)
-    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
     every = [release for group in related.values() for release in group or ()]
     source = posterior_source(SUMMARIES, every, posterior, mass=mass, interval=kind, draws=draws, seed=seed)
@@ -115,8 +115,8 @@ def pool(
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
         output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
-        from suffice.plots.comparisons import plot_pool  # noqa: PLC0415
-        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.plots.comparisons import plot_pool
+        from suffice.plots.style import footer_of
 
         parts = [
             (

@@ -96,9 +96,9 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    import numpy as np  # noqa: PLC0415 - each command imports what it needs
+    import numpy as np
 
-    from suffice.pipeline.ask.posterior.posterior import summarise  # noqa: PLC0415
+    from suffice.pipeline.ask.posterior.posterior import summarise
 
     keys = parse_pairs("--where", where)
     analysis.check_versus(keys, versus)
@@ -129,7 +129,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         )
     elif statements:
         answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
-    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source  # noqa: PLC0415 - as above
+    from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
     source = posterior_source(
         SUMMARIES, [opened], drawn_from, mass=mass, interval=kind, draws=draws, seed=seed
@@ -152,7 +152,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
                 beside=other,
             )
     if card is not None:
-        from suffice.pages.card import card as make_card  # noqa: PLC0415
+        from suffice.pages.card import card as make_card
 
         page = make_card(opened, drawn_from, mass=mass, interval=kind, draws=draws, seed=seed, rng=rng)
         with new_file("--card", card, overwrite=overwrite) as written:
@@ -185,7 +185,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
             }
         )
         return
-    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
 
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))
@@ -206,8 +206,8 @@ def _check_files(
     """Refuse a file that cannot be written, before any work is done."""
     output.check_draws(out, overwrite=overwrite)
     if plot is not None:
-        from suffice.plots.posteriors import check_kind  # noqa: PLC0415 - numpy is slow to import
-        from suffice.plots.style import check_plot  # noqa: PLC0415
+        from suffice.plots.posteriors import check_kind  # numpy is slow to import
+        from suffice.plots.style import check_plot
 
         check_plot(plot)
         check_kind(plot_kind)
@@ -219,9 +219,9 @@ def _plot(
     opened: Release, drawn_from: Posterior, path: Path, *, mass: float, interval: str, **options: Any
 ) -> None:
     """Draw a posterior, and its sources below it."""
-    from suffice.data_files.source import SUMMARIES, posterior_source  # noqa: PLC0415
-    from suffice.plots.posteriors import plot_posterior  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.plots.style import footer_of  # noqa: PLC0415
+    from suffice.data_files.source import SUMMARIES, posterior_source
+    from suffice.plots.posteriors import plot_posterior  # matplotlib is slow to import
+    from suffice.plots.style import footer_of
 
     title = f"{opened.label}: {drawn_from.statistic}"
     footer = footer_of(

@@ -63,7 +63,7 @@ def predict(
     output.check_out(out, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.pipeline.ask.models.regression import regression  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.ask.models.regression import regression
 
     found = regression(
         opened,
@@ -102,7 +102,7 @@ def predict(
 
 def _columns(prediction: Prediction) -> dict[str, Any]:
     """Return columns of predictions, null where there is no number."""
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+    import pyarrow as pa  # only writing needs it
 
     return {name: pa.array(values, from_pandas=True) for name, values in prediction.columns().items()}
 

@@ -52,7 +52,7 @@ def compare_priors(
         raise UsageError(message)
     output.check_picture(plot, overwrite=overwrite)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.pipeline.ask.pooling.prior_comparison import compare_priors as compared  # noqa: PLC0415
+    from suffice.pipeline.ask.pooling.prior_comparison import compare_priors as compared
 
     found = compared(
         opened,
@@ -62,12 +62,12 @@ def compare_priors(
         clipping=clipping,
         where=parse_pairs("--where", where),
     )
-    from suffice.data_files.source import comparison_source  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.data_files.source import comparison_source  # pydantic is slow to import
 
     source = comparison_source(opened, found)
     if plot is not None:
-        from suffice.plots.prior_comparisons import plot_prior_comparison  # noqa: PLC0415
-        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.plots.prior_comparisons import plot_prior_comparison
+        from suffice.plots.style import footer_of
 
         title = f"{statistic}: which of {len(found.priors)} priors {opened.label} speaks for"
         with new_file("--plot", plot, overwrite=overwrite) as written:

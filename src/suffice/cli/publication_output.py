@@ -75,8 +75,8 @@ def publish_model(
     if out is not None:
         message = "--publish-to publishes the draws as well: leave --out and --plot out, or publish by itself"
         raise UsageError(message)
-    from suffice.publishing.asking import question_of  # noqa: PLC0415 - numpy is slow to import
-    from suffice.publishing.publish import carry_out, destination, publications_of  # noqa: PLC0415 - as above
+    from suffice.publishing.asking import question_of  # numpy is slow to import
+    from suffice.publishing.publish import carry_out, destination, publications_of
 
     destination(to)
 
@@ -134,8 +134,8 @@ def print_publication(document: dict[str, Any]) -> None:
 
 def _told_besides(request: dict[str, Any]) -> dict[str, str]:
     """Return what of a request is not always there: its model, its cells, what was combined."""
-    from suffice.pipeline.ask.publication.model_terms import model_text  # noqa: PLC0415 - pydantic is slow to import
-    from suffice.pipeline.ask.publication.request import Request  # noqa: PLC0415 - as above
+    from suffice.pipeline.ask.publication.model_terms import model_text  # pydantic is slow to import
+    from suffice.pipeline.ask.publication.request import Request
 
     model = Request.read(request).model
     pooled = {None: "", "disjoint": "as of separate data", "same_data": "as of the same data"}

@@ -41,9 +41,9 @@ def list_publications(
     as_json: JsonOption = False,
 ) -> None:
     """List what was published in a store; what cannot be read is named, and the status is 5."""
-    from suffice.storage.operations.resting import resting_releases  # noqa: PLC0415
-    from suffice.storage.publications.presence import check_is_there  # noqa: PLC0415
-    from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
+    from suffice.storage.operations.resting import resting_releases
+    from suffice.storage.publications.presence import check_is_there
+    from suffice.storage.publications.publication_store import PublicationStore
 
     publications = PublicationStore.open(store, publication_keys=publication_keys)
     check_is_there(publications)
@@ -79,7 +79,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a publication: what was asked, what it rests on and whether that was withdrawn, its files."""
-    from suffice.storage.operations.resting import resting_releases  # noqa: PLC0415
+    from suffice.storage.operations.resting import resting_releases
 
     found = _opened(publication, store, publication_keys)
     resting = resting_releases([found], [store])
@@ -101,7 +101,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check a publication's manifest, signature and files; say which of its releases was withdrawn."""
-    from suffice.storage.publications.publication_store import locate_publication  # noqa: PLC0415
+    from suffice.storage.publications.publication_store import locate_publication
 
     located = locate_publication(publication)
     place, publication_id = (store, publication) if located is None else (located[0].parent.uri, located[1])
@@ -182,6 +182,6 @@ def _exists(path: Path) -> bool:
 
 
 def _opened(reference: str, store: str, publication_keys: list[str] | None) -> Publication:
-    from suffice.storage.publications.publication_store import open_publication  # noqa: PLC0415
+    from suffice.storage.publications.publication_store import open_publication
 
     return open_publication(reference, store=store, publication_keys=publication_keys)

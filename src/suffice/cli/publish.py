@@ -129,7 +129,7 @@ def publish(
             "--prior and --priors: a posterior has one prior, a sensitivity table several; leave one out"
         )
         raise UsageError(message)
-    from suffice.publishing.publish import carry_out, destination, publications_of  # noqa: PLC0415 - each imports its own
+    from suffice.publishing.publish import carry_out, destination, publications_of  # each imports its own
 
     destination(to)
     placed = setting("cluster", cluster, profile=pinned_profile()).value or cluster
@@ -145,7 +145,7 @@ def publish(
         ]
 
     (first,) = opened(release)
-    from suffice.publishing.asking import question_of  # noqa: PLC0415 - each command imports what it needs
+    from suffice.publishing.asking import question_of
 
     question = question_of(
         first,

@@ -88,7 +88,7 @@ def query(
             seed=seed,
         )
         return
-    from suffice.pipeline.ask.models.network import network  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.ask.models.network import network
 
     found = network(
         opened,

@@ -31,8 +31,8 @@ def reconcile_ledger(
     as_json: JsonOption = False,
 ) -> None:
     """Charge a ledger from a backup for what its stores show and it lacks; nothing may run meanwhile."""
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415 - each command imports its own
-    from suffice.storage.operations.reconciliation import reconcile  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.operations.reconciliation import reconcile
 
     with open_ledger(ledger) as opened:
         done = reconcile(opened, stores=stores or (), witness=witness, reason=reason)
@@ -57,7 +57,7 @@ def reconcile_ledger(
 
 
 def _document(charge: Charge) -> dict[str, object]:
-    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
     return {
         "charge_id": charge.charge_id,

@@ -42,8 +42,8 @@ def rehearse(
 ) -> None:
     """Try every stage of a release on generated rows; reads no row, charges nothing."""
     settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415 - each command imports what it needs
-    from suffice.releasing.rehearsal import rehearse as run  # noqa: PLC0415
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.releasing.rehearsal import rehearse as run
 
     done = run(
         load_spec(spec),

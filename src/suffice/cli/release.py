@@ -63,8 +63,8 @@ def release(
     """Charge the ledger, compute exact statistics, add noise once, publish."""
     with counting_refusals():
         settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-        from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-        from suffice.releasing.release import carry_out  # noqa: PLC0415
+        from suffice.pipeline.spec.spec import load_spec
+        from suffice.releasing.release import carry_out
 
         loaded = load_spec(spec)
         with messages.about_release(
@@ -120,7 +120,7 @@ def show(
 
 
 def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
-    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon  # noqa: PLC0415
+    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
     return {
         "name": release.name,

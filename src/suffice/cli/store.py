@@ -43,14 +43,14 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check every file of every release and publication, and all else; name what belongs to nothing."""
-    from suffice.storage.operations.verify_store import verify_store  # noqa: PLC0415 - each command imports its own
-    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.storage.operations.verify_store import verify_store
+    from suffice.storage.releases.release_store import open_store
 
     opened_store = open_store(place)
     if ledger is None:
         found = verify_store(opened_store, public_keys=public_keys, publication_keys=publication_keys)
     else:
-        from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+        from suffice.storage.ledger.opening import open_ledger
 
         with open_ledger(ledger) as opened:
             found = verify_store(
@@ -94,8 +94,8 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Take up a store that was moved, or lost its suffice.json, once it shows whose it is."""
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
-    from suffice.storage.operations.adoption import adopt_store  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.operations.adoption import adopt_store
 
     with open_ledger(ledger) as opened:
         adoption = adopt_store(opened, place)
@@ -124,7 +124,7 @@ def retire(
     as_json: JsonOption = False,
 ) -> None:
     """Give a store up: it is no longer asked whether the ledger is whole, and charged for no more."""
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger
 
     with open_ledger(ledger) as opened:
         chosen = _choose(opened.stores(), named)
@@ -139,7 +139,7 @@ def retire(
 @app.command("list")
 def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = False) -> None:
     """List the stores that a ledger has charged for; each is asked before a release, unless it is retired."""
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger
 
     with open_ledger(ledger) as opened:
         documents = [_document(known) for known in opened.stores()]
@@ -152,7 +152,7 @@ def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = 
 
 
 def _choose(stores: Sequence[KnownStore], named: str) -> KnownStore:
-    from suffice.storage.objects.address import read_address  # noqa: PLC0415
+    from suffice.storage.objects.address import read_address
 
     found = [known for known in stores if known.store_id.startswith(named.lower())]
     if not found:

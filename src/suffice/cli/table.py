@@ -58,11 +58,11 @@ def table(
         else _estimates(opened, opened.statistic(statistic).where(cells))
     )
     if out is not None:
-        from suffice.data_files.tables import columns_of  # noqa: PLC0415 - each command imports what it needs
+        from suffice.data_files.tables import columns_of
 
         output.write_table(columns_of(found.rows), out, found.source, overwrite=overwrite)
     if plot is not None:
-        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.plots.style import footer_of
 
         footer = footer_of(found.source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
@@ -100,10 +100,10 @@ class _Table:
 
 
 def _estimates(release: Release, chosen: NoisyStatistic) -> _Table:
-    from suffice.data_files.source import table_source  # noqa: PLC0415 - as above
+    from suffice.data_files.source import table_source
 
     def draw(path: Path, **texts: str) -> None:
-        from suffice.plots.tables import plot_table  # noqa: PLC0415 - the plot extra
+        from suffice.plots.tables import plot_table  # the plot extra
 
         plot_table(chosen, path, **texts)
 
@@ -119,13 +119,13 @@ def _estimates(release: Release, chosen: NoisyStatistic) -> _Table:
 
 
 def _sample(release: Release, chosen: ReleasedSample) -> _Table:
-    from suffice.data_files.source import sample_source  # noqa: PLC0415 - as above
-    from suffice.pipeline.terms.declaration.exact_numbers import format_number  # noqa: PLC0415
+    from suffice.data_files.source import sample_source
+    from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
     source, drawn = sample_source(release, chosen), chosen.sample
 
     def draw(path: Path, **texts: str) -> None:
-        from suffice.plots.samples import plot_sample  # noqa: PLC0415 - the plot extra
+        from suffice.plots.samples import plot_sample  # the plot extra
 
         plot_sample(chosen, path, **texts)
 

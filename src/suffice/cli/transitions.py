@@ -93,7 +93,7 @@ def transitions(
             seed=seed,
         )
         return
-    from suffice.pipeline.ask.models.chain import chain  # noqa: PLC0415 - each command imports what it needs
+    from suffice.pipeline.ask.models.chain import chain
 
     found = chain(
         opened,
@@ -112,8 +112,8 @@ def transitions(
         columns = found.draw_columns(steps=steps or (), to=to, start=start)
         output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
-        from suffice.plots.chains import plot_chain  # noqa: PLC0415
-        from suffice.plots.style import footer_of  # noqa: PLC0415
+        from suffice.plots.chains import plot_chain
+        from suffice.plots.style import footer_of
 
         title, footer = f"{opened.label}: {statistic}", footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
@@ -137,7 +137,7 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> Non
     """Refuse a file that cannot be written, before any work is done."""
     output.check_out(out, overwrite=overwrite)
     if plot is not None:
-        from suffice.plots.style import check_plot  # noqa: PLC0415 - matplotlib is slow to import
+        from suffice.plots.style import check_plot  # matplotlib is slow to import
 
         check_plot(plot)
     check_file("--plot", plot, overwrite=overwrite)

@@ -50,8 +50,8 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check the files, manifest and signature of a release or publication, and the ledger's record."""
-    from suffice.storage.operations.verify_release import verify_release  # noqa: PLC0415 - each command imports what it needs
-    from suffice.storage.publications.publication_store import locate_publication  # noqa: PLC0415
+    from suffice.storage.operations.verify_release import verify_release
+    from suffice.storage.publications.publication_store import locate_publication
 
     folder = locate_publication(release)
     if folder is not None:
@@ -66,7 +66,7 @@ def verify(
     if ledger is None:
         verification = verify_release(release, store=store, public_keys=public_keys)
     else:
-        from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+        from suffice.storage.ledger.opening import open_ledger
 
         with open_ledger(ledger, reading_only=True) as opened:
             verification = verify_release(release, store=store, ledger=opened, public_keys=public_keys)
@@ -100,9 +100,9 @@ def verify_publication_of(
     as_json: bool,
 ) -> None:
     """Check what stands in the folder of a publication; its releases are looked for in `releases` too."""
-    from suffice.storage.operations.resting import resting_releases  # noqa: PLC0415
-    from suffice.storage.operations.verify_publication import verify_publication  # noqa: PLC0415
-    from suffice.storage.publications.publication_store import PublicationStore  # noqa: PLC0415
+    from suffice.storage.operations.resting import resting_releases
+    from suffice.storage.operations.verify_publication import verify_publication
+    from suffice.storage.publications.publication_store import PublicationStore
 
     store = PublicationStore.open(store_uri, publication_keys=publication_keys)
     found = verify_publication(store, publication_id)
@@ -146,7 +146,7 @@ def disclose(
     as_json: JsonOption = False,
 ) -> None:
     """Write a draft for the OpenDP registry of deployments; a person states what no manifest knows."""
-    from suffice.storage.operations.disclosure import disclosure, to_yaml  # noqa: PLC0415
+    from suffice.storage.operations.disclosure import disclosure, to_yaml
 
     document = disclosure(
         open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn).manifest
@@ -183,7 +183,7 @@ def verify_ledger(
             raise UsageError(message)
         document = export_document(_read_export(export), store)
     else:
-        from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+        from suffice.storage.ledger.opening import open_ledger
 
         with open_ledger(ledger, reading_only=not checkpoint) as opened:
             document = ledger_document(opened, store, witness, full=full, checkpoint=checkpoint)
@@ -218,8 +218,8 @@ def export_ledger(
 ) -> None:
     """Write the chain for the public, a JSON line per entry: `ledger verify --export` checks it anywhere."""
     check_file("--out", out, overwrite=None)
-    from suffice.storage.ledger.export import export_lines  # noqa: PLC0415
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
+    from suffice.storage.ledger.export import export_lines
+    from suffice.storage.ledger.opening import open_ledger
 
     with open_ledger(ledger, reading_only=True) as opened:
         lines = list(export_lines(opened.entries()))
@@ -250,8 +250,8 @@ def witness_ledger(
     as_json: JsonOption = False,
 ) -> None:
     """Put a witness of the ledger's head, or move it on: `release --witness` refuses an older copy by it."""
-    from suffice.storage.ledger.opening import open_ledger  # noqa: PLC0415
-    from suffice.storage.operations.witness import make_witness  # noqa: PLC0415
+    from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.operations.witness import make_witness
 
     with open_ledger(ledger) as opened:
         made = make_witness(opened, witness)
@@ -293,8 +293,8 @@ def export_document(export: Export, store: str | None) -> dict[str, Any]:
 def _verification_document(
     chain: Ledger | Export, problems: tuple[str, ...], head: Head, since: int, store: str | None
 ) -> dict[str, Any]:
-    from suffice.storage.operations.verify_ledger import compare_with_store  # noqa: PLC0415
-    from suffice.storage.releases.release_store import open_store  # noqa: PLC0415
+    from suffice.storage.operations.verify_ledger import compare_with_store
+    from suffice.storage.releases.release_store import open_store
 
     comparison = compare_with_store(chain, open_store(store)) if store and not problems else None
     found = [*problems, *(comparison.problems if comparison else ())]
@@ -311,7 +311,7 @@ def _verification_document(
 
 
 def _witness_problems(ledger: Ledger, witness: str) -> list[str]:
-    from suffice.storage.operations.witness import check_witness  # noqa: PLC0415
+    from suffice.storage.operations.witness import check_witness
 
     try:
         check_witness(ledger, witness)
@@ -321,7 +321,7 @@ def _witness_problems(ledger: Ledger, witness: str) -> list[str]:
 
 
 def _read_export(path: Path) -> Export:
-    from suffice.storage.ledger.export import read_export  # noqa: PLC0415
+    from suffice.storage.ledger.export import read_export
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -333,8 +333,8 @@ def _read_export(path: Path) -> Export:
 
 def signature_fields(manifest: Mapping[str, Any], public_keys: list[str] | None) -> dict[str, str | None]:
     """Return what ``show`` says about the signature of a release that was opened."""
-    from suffice.storage.signatures.keys import pinned_keys  # noqa: PLC0415
-    from suffice.storage.signatures.signing import signature_status  # noqa: PLC0415
+    from suffice.storage.signatures.keys import pinned_keys
+    from suffice.storage.signatures.signing import signature_status
 
     signature = manifest["signature"]
     return {

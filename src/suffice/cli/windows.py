@@ -57,8 +57,8 @@ def backfill(
     """Release every window from one to another, and amendments that are due, as far as the budget goes."""
     with counting_refusals():
         settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
-        from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-        from suffice.releasing.backfill import carry_out_backfill  # noqa: PLC0415 - each command imports what it needs
+        from suffice.pipeline.spec.spec import load_spec
+        from suffice.releasing.backfill import carry_out_backfill
 
         loaded = load_spec(spec)
         messages.about_backfill(loaded)
@@ -121,8 +121,8 @@ def status(
         message = "SPEC is missing: name a spec, or --all for those of the deployment profile"
         raise UsageError(message)
     settings(store=store, ledger=ledger, spec_path=spec)  # before the spec is opened
-    from suffice.pipeline.spec.spec import load_spec  # noqa: PLC0415
-    from suffice.releasing.gap_report import status as report_on  # noqa: PLC0415
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.releasing.gap_report import status as report_on
 
     report = report_on(load_spec(spec), first, store=store, ledger=ledger, as_of=as_of)
     if as_json:
@@ -138,9 +138,9 @@ def window_fields(release: Release) -> dict[str, Any]:
 
     Empty without windows.
     """
-    from suffice.pipeline.spec.calendar import window_times  # noqa: PLC0415
-    from suffice.pipeline.spec.terms import Window  # noqa: PLC0415
-    from suffice.storage.releases.release_store import newer_edition  # noqa: PLC0415
+    from suffice.pipeline.spec.calendar import window_times
+    from suffice.pipeline.spec.terms import Window
+    from suffice.storage.releases.release_store import newer_edition
 
     grid = release.manifest["plan"]["window"]
     if grid is None:
@@ -175,7 +175,7 @@ def _print_backfill(done: Backfill) -> None:
 
 
 def _print_status(report: GapReport) -> None:
-    from suffice.releasing.gap_report import GAPS  # noqa: PLC0415
+    from suffice.releasing.gap_report import GAPS
 
     document = report.to_dict()
     if not document["windows"]:

@@ -24,8 +24,8 @@ def withdraw(
     as_json: JsonOption = False,
 ) -> None:
     """Mark a faulty release for its readers, for good; it stays where it is, and stays charged."""
-    from suffice.storage.operations.withdrawing import withdraw as withdraw_release  # noqa: PLC0415 - each command imports its own
-    from suffice.storage.signatures.signing import signer_from_environment  # noqa: PLC0415
+    from suffice.storage.operations.withdrawing import withdraw as withdraw_release
+    from suffice.storage.signatures.signing import signer_from_environment
 
     done = withdraw_release(
         release,
@@ -64,7 +64,7 @@ def describe(
     as_json: JsonOption = False,
 ) -> None:
     """Write datapackage.json and croissant.json, made of the manifest alone, where they are missing."""
-    from suffice.storage.operations.describing import describe_release, descriptions_of  # noqa: PLC0415
+    from suffice.storage.operations.describing import describe_release, descriptions_of
 
     if out is None:
         written = describe_release(release, store=store, public_keys=public_keys, allowed=_check_store)

@@ -41,8 +41,8 @@ def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list
     PublicationCorruptError
         Where it is no Parquet file as suffice writes them: plain columns of numbers, texts and truth values.
     """
-    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa  # only reading needs it
+    import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(
@@ -93,7 +93,7 @@ def _is_as_it_is(data: bytes, position: int, size: int) -> bool:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
+    import pyarrow as pa  # only reading needs it
 
     return any(
         is_one(kind)

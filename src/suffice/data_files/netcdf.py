@@ -22,7 +22,7 @@ def write_netcdf(drawn: Any, path: Path, source: Source) -> None:
     UsageError
         Where the file cannot be written.
     """
-    from suffice.pipeline.ask.posterior.arviz import write_container  # noqa: PLC0415 - slow to import
+    from suffice.pipeline.ask.posterior.arviz import write_container
 
     for group in _GROUPS:
         if group in drawn:

@@ -163,7 +163,7 @@ def posterior_source(
     seed: int | None = None,
 ) -> Source:
     """Return the source of numbers that follow from one posterior; intervals are central if not said."""
-    from suffice.pipeline.ask.publication.answer import notes_of  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.publication.answer import notes_of  # numpy is slow to import
 
     return Source(
         what=what,
@@ -189,7 +189,7 @@ def fit_source(
     seed: int | None,
 ) -> Source:
     """Return the source of numbers of a hidden Markov model, or of a comparison of numbers of states."""
-    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit  # noqa: PLC0415 - numpy is slow to import
+    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit  # numpy is slow to import
 
     if isinstance(found, HiddenMarkovFit):
         settings, lines = found.settings, found.diagnostics.lines

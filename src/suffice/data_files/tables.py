@@ -48,7 +48,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 def table_of(columns: Mapping[str, Any]) -> pa.Table:
     """Return columns as an Arrow table; one whose values are all missing is of text."""
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+    import pyarrow as pa  # only writing needs it
 
     table = pa.table(dict(columns))
     for place, column in enumerate(table.columns):
@@ -75,7 +75,7 @@ def parquet_bytes(
     searched : sequence of str
         Columns whose least and greatest value stand in the footer: readers of many files leave most unread.
     """
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only writing needs it
+    import pyarrow.parquet as pq  # only writing needs it
 
     settings = {**_PARQUET, "write_statistics": [*searched] or False}
     sink = io.BytesIO()
@@ -87,8 +87,8 @@ def parquet_bytes(
 
 def parquet_metadata(data: bytes) -> tuple[dict[str, str], int]:
     """Return what the metadata of a Parquet file state, and its rows; nothing where it is no such file."""
-    import pyarrow as pa  # noqa: PLC0415 - only reading needs it
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa  # only reading needs it
+    import pyarrow.parquet as pq
 
     try:
         read = pq.read_metadata(io.BytesIO(data))
@@ -103,7 +103,7 @@ def csv_bytes(table: pa.Table) -> bytes:
 
     Texts that a spreadsheet would run as a formula get a ``'`` in front.
     """
-    from pyarrow import csv  # noqa: PLC0415 - only writing needs it
+    from pyarrow import csv  # only writing needs it
 
     sink = io.BytesIO()
     csv.write_csv(_inert(table), sink)
@@ -120,7 +120,7 @@ def csv_metadata(table: pa.Table, source: Source, url: str) -> bytes:
     url : str
         The name of the CSV file, in the same folder.
     """
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+    import pyarrow as pa  # only writing needs it
 
     def datatype(kind: pa.DataType) -> str:
         if pa.types.is_integer(kind):
@@ -169,7 +169,7 @@ def _finite(value: Any) -> Any:
 
 def _inert(table: pa.Table) -> pa.Table:
     """Put a ``'`` before texts that a spreadsheet would run as a formula; numbers, also as text, stay."""
-    import pyarrow as pa  # noqa: PLC0415 - only writing needs it
+    import pyarrow as pa  # only writing needs it
 
     names = [inert_text(name) for name in table.column_names]
     columns = []

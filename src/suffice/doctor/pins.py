@@ -24,7 +24,7 @@ _NOT_INSTALLATIONS = frozenset({"dev", "bench", "docs"})
 def check(_: Settings) -> Iterator[Fact]:
     """Hold installed versions against the bounds of the base, and of each extra that is there as a whole."""
     try:
-        from packaging.requirements import Requirement  # noqa: PLC0415 - comes with the extras that need it
+        from packaging.requirements import Requirement  # comes with the extras that need it
     except ImportError:
         yield skipped("the package packaging is not installed, and neither is anything that has pins")
         return

@@ -119,7 +119,7 @@ def escape(text: object) -> str:
 
 def markup(text: str) -> Markup:
     """Mark a text of our own as HTML, SVG or a script."""
-    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+    from markupsafe import Markup  # only pages need it
 
     return Markup(text)  # noqa: S704 - what it holds of others' is escaped where it is made
 
@@ -137,7 +137,7 @@ def _finalize(value: Any) -> Any:
 
 @cache
 def _environment() -> jinja2.Environment:
-    import jinja2  # noqa: PLC0415 - only pages need it
+    import jinja2  # only pages need it
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ROOM / "templates"),

@@ -190,7 +190,7 @@ def _probabilities(axis: Axes, change: Contrast) -> None:
 
 def _in_logs(axis: Axes, ends: Floats) -> None:
     """Let halves and doubles stand equally far from 1, where no interval reaches 0."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - the plot extra
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # the plot extra
 
     low, high = float(np.min(ends)), float(np.max(ends))
     if not (low > 0.0 and np.isfinite(high)):

@@ -69,8 +69,8 @@ def _subtitle(fit: HiddenMarkovFit, name: str) -> str:
 
 def _colours(n_states: int) -> Colours:
     """Return one colour a state, told apart as well as so many can be."""
-    from matplotlib import colormaps  # noqa: PLC0415 - the plot extra
-    from matplotlib.colors import to_rgba  # noqa: PLC0415
+    from matplotlib import colormaps  # the plot extra
+    from matplotlib.colors import to_rgba
 
     if n_states <= len(COLOURS):
         return [to_rgba(colour) for colour in COLOURS[:n_states]]
@@ -140,7 +140,7 @@ def _time_labels(keys: Keys) -> list[str]:
 
 
 def _state_legend(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
-    from matplotlib.patches import Patch  # noqa: PLC0415 - the plot extra
+    from matplotlib.patches import Patch  # the plot extra
 
     share = fit.state_share.mean(axis=0)
     patches = [

@@ -89,7 +89,7 @@ def require_matplotlib(what: str) -> None:
     MissingExtraError
     """
     try:
-        import matplotlib as mpl  # noqa: PLC0415 - the plot extra
+        import matplotlib as mpl  # the plot extra
     except ModuleNotFoundError:
         raise MissingExtraError(what, "plot") from None
     del mpl
@@ -98,7 +98,7 @@ def require_matplotlib(what: str) -> None:
 @contextmanager
 def styled() -> Iterator[None]:
     """Make what is drawn inside look as all pictures do."""
-    import matplotlib as mpl  # noqa: PLC0415 - the plot extra
+    import matplotlib as mpl  # the plot extra
 
     with mpl.rc_context(_RC):  # type: ignore[arg-type]
         yield
@@ -106,7 +106,7 @@ def styled() -> Iterator[None]:
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of this size of its panels, in inches; use it inside of ``styled``."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - the plot extra
+    from matplotlib.figure import Figure  # the plot extra
 
     return Figure(figsize=(width, height), layout="constrained")
 
@@ -204,7 +204,7 @@ def save_figure(figure: Figure, path: Path, *, has_formulas: bool = False) -> No
     OSError
         Where the file cannot be written.
     """
-    from matplotlib.text import Text  # noqa: PLC0415 - the plot extra
+    from matplotlib.text import Text  # the plot extra
 
     for text in figure.findobj(Text):
         text.set_parse_math(has_formulas)

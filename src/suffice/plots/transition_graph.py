@@ -73,7 +73,7 @@ def draw_transitions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> 
 
 
 def _circle(centre: Floats, radius: float, colour: tuple[float, float, float, float]) -> Any:
-    from matplotlib.patches import Circle  # noqa: PLC0415 - the plot extra
+    from matplotlib.patches import Circle  # the plot extra
 
     return Circle((float(centre[0]), float(centre[1])), radius, color=colour, zorder=4)
 
@@ -81,7 +81,7 @@ def _circle(centre: Floats, radius: float, colour: tuple[float, float, float, fl
 def _draw_arrows(
     axis: Axes, place: Floats, radius: Floats, matrix: Floats, share: Floats, colours: Colours
 ) -> None:
-    from matplotlib.patches import FancyArrowPatch  # noqa: PLC0415 - the plot extra
+    from matplotlib.patches import FancyArrowPatch  # the plot extra
 
     for state, other in np.argwhere(matrix >= LEAST_ARROW).tolist():
         if state == other:

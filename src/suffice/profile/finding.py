@@ -77,7 +77,7 @@ def find_profile() -> Found | None:
         content = _read(Path(path), trusted=False)
         if content is None:
             raise ProfileError(path, "there is no profile here", "name a file, as --config suffice.toml")
-    from suffice.profile.model import parse_profile  # noqa: PLC0415 - pydantic is slow to import
+    from suffice.profile.model import parse_profile  # pydantic is slow to import
 
     return Found(profile=parse_profile(content, path), path=path, origin=origin)
 

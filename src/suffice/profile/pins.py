@@ -29,7 +29,7 @@ def released_reference(reference: str, *, profile: DeploymentProfile | None, opt
     UsageError
         Where it is no text of a parameter.
     """
-    from suffice.storage.releases.location import is_path  # noqa: PLC0415 - numpy is slow to import
+    from suffice.storage.releases.location import is_path  # numpy is slow to import
 
     check_text(option, reference)
     if not is_path(reference) or profile is None or profile.stores is None:

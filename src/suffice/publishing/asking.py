@@ -108,7 +108,7 @@ def _formats(
         fits = shows_one and _fits_a_card(release, names, where, over, assume)
         return ("card", "parquet") if fits else ("parquet",), None
     if "card" in formats and shows_one and not _fits_a_card(release, names, where, over, assume):
-        from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - as below
+        from suffice.pages.card import MOST_ROWS  # as below
 
         message = (
             f"formats: a card shows at most {MOST_ROWS} intervals, and there are more: keep some cells with "
@@ -135,7 +135,7 @@ def _fits_a_card(
     over: Sequence[str],
     assume: str | None,
 ) -> bool:
-    from suffice.pages.card import MOST_ROWS  # noqa: PLC0415 - only where a card may be made
+    from suffice.pages.card import MOST_ROWS  # only where a card may be made
 
     return all(intervals_of(release, name, where, over, assume) <= MOST_ROWS for name in names)
 

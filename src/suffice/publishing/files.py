@@ -175,8 +175,8 @@ def _netcdf_bytes(drawn: Any, source: Source) -> bytes:
 
 
 def _card(question: Question, answer: Answer) -> str:
-    from suffice.pages.card import card  # noqa: PLC0415 - only where a card is asked for
-    from suffice.pipeline.ask.publication.streams import quantile_draws  # noqa: PLC0415
+    from suffice.pages.card import card  # only where a card is asked for
+    from suffice.pipeline.ask.publication.streams import quantile_draws
 
     request = question.request
     if answer.posterior is None:

@@ -78,8 +78,8 @@ def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: s
 
 
 def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Source) -> None:
-    from suffice.plots.states import state_figures  # noqa: PLC0415 - matplotlib is slow to import
-    from suffice.plots.style import footer_of, save_figure  # noqa: PLC0415
+    from suffice.plots.states import state_figures  # matplotlib is slow to import
+    from suffice.plots.style import footer_of, save_figure
 
     document = fit.to_dict()
     _write_rows(document.pop("cells"), folder / "cells.parquet", source)

@@ -223,10 +223,10 @@ class _Run:
 
     def carry_out(self) -> None:
         """Try all stages, and leave nothing behind, whatever happens."""
-        from suffice.pipeline.rows.chunk.partition import chunk_job  # noqa: PLC0415 - the engine is an extra
-        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums  # noqa: PLC0415
-        from suffice.pipeline.rows.reduce.push_down import require_threads  # noqa: PLC0415
-        from suffice.pipeline.rows.reduce.tree import exact_sums  # noqa: PLC0415
+        from suffice.pipeline.rows.chunk.partition import chunk_job  # the engine is an extra
+        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+        from suffice.pipeline.rows.reduce.push_down import require_threads
+        from suffice.pipeline.rows.reduce.tree import exact_sums
 
         with contextlib.ExitStack() as opened:
             with self._stage("ledger") as stage:
@@ -340,11 +340,11 @@ class _Run:
 
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""
-        from suffice.pipeline.rows import sources  # noqa: PLC0415
-        from suffice.pipeline.rows.chunk.partition import chunk_job  # noqa: PLC0415
-        from suffice.pipeline.rows.chunk.sql_sums import sum_queries  # noqa: PLC0415
-        from suffice.pipeline.rows.sources.generated import generated_splits  # noqa: PLC0415
-        from suffice.pipeline.rows.sources.schema_check import check_columns  # noqa: PLC0415
+        from suffice.pipeline.rows import sources
+        from suffice.pipeline.rows.chunk.partition import chunk_job
+        from suffice.pipeline.rows.chunk.sql_sums import sum_queries
+        from suffice.pipeline.rows.sources.generated import generated_splits
+        from suffice.pipeline.rows.sources.schema_check import check_columns
 
         with contextlib.closing(sources.pin(self.spec, self.window, contract)) as pin:
             schemas = sources.schema(pin)
@@ -364,8 +364,8 @@ class _Run:
         signer: Signer | None,
     ) -> list[DataFile]:
         """Add noise to the sums of generated rows, and keep them in the spool under a marked manifest."""
-        from suffice.pipeline.rows.mechanism.held_noise import HeldNoise  # noqa: PLC0415
-        from suffice.pipeline.rows.mechanism.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
+        from suffice.pipeline.rows.mechanism.mechanism import privatize
 
         noise = HeldNoise(self.spec, self.plan)
         try:

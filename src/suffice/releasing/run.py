@@ -135,12 +135,12 @@ class ReleaseRun:
     def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
         require_engine()
-        from suffice.pipeline.rows import sources  # noqa: PLC0415 - reruns and refusals need no engine
-        from suffice.pipeline.rows.chunk.partition import chunk_job  # noqa: PLC0415
-        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums  # noqa: PLC0415
-        from suffice.pipeline.rows.reduce.push_down import require_threads  # noqa: PLC0415
-        from suffice.pipeline.rows.reduce.survey import surveyed_on  # noqa: PLC0415
-        from suffice.pipeline.rows.sources.schema_check import check_columns  # noqa: PLC0415
+        from suffice.pipeline.rows import sources  # reruns and refusals need no engine
+        from suffice.pipeline.rows.chunk.partition import chunk_job
+        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+        from suffice.pipeline.rows.reduce.push_down import require_threads
+        from suffice.pipeline.rows.reduce.survey import surveyed_on
+        from suffice.pipeline.rows.sources.schema_check import check_columns
 
         if self.spec.pushes_down:
             require_threads(address)
@@ -200,10 +200,10 @@ class ReleaseRun:
         SchemaError
             Where the database is to add a column of a type that it is not asked to.
         """
-        from suffice.pipeline.rows import sources  # noqa: PLC0415
-        from suffice.pipeline.rows.chunk.sql_sums import sum_queries  # noqa: PLC0415
-        from suffice.pipeline.rows.reduce.push_down import pushed_sums  # noqa: PLC0415
-        from suffice.pipeline.rows.reduce.tree import exact_sums  # noqa: PLC0415
+        from suffice.pipeline.rows import sources
+        from suffice.pipeline.rows.chunk.sql_sums import sum_queries
+        from suffice.pipeline.rows.reduce.push_down import pushed_sums
+        from suffice.pipeline.rows.reduce.tree import exact_sums
 
         if not self.spec.pushes_down:
             return partial(exact_sums, job, splits, cluster, progress=progress)
@@ -257,7 +257,7 @@ class ReleaseRun:
         add: Callable[[], ExactTotals],
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
-        from suffice.pipeline.rows.mechanism.held_noise import HeldNoise  # noqa: PLC0415
+        from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
 
         failure: SufficeError | None = None
         private = contextlib.ExitStack()  # overwrites totals and noise
@@ -322,7 +322,7 @@ class ReleaseRun:
 
     def _draw(self, totals: ExactTotals, noise: HeldNoise, entry: SpoolEntry) -> list[DataFile]:
         """Add noise to the totals, once, and write the sums into the spool; neither is left."""
-        from suffice.pipeline.rows.mechanism.mechanism import privatize  # noqa: PLC0415
+        from suffice.pipeline.rows.mechanism.mechanism import privatize
 
         with contextlib.closing(privatize(totals, self.spec, self.plan, noise)) as blocks:
             return spool_files(entry, self.plan, blocks)
@@ -335,7 +335,7 @@ class ReleaseRun:
         int or None
             The number of records, where it is public.
         """
-        from suffice.pipeline.rows import sources  # noqa: PLC0415
+        from suffice.pipeline.rows import sources
 
         public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None
         sources.check(pin)

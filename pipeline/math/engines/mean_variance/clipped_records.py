@@ -68,7 +68,7 @@ class ClippedRecords:
     @classmethod
     def of(cls, mean: Floats, log_variance: Floats) -> Self:
         """Integrate over what is not clipped; the arrays broadcast. Terms of one sign lose no digits."""
-        from scipy.special import ndtr  # noqa: PLC0415 - slow to import
+        from scipy.special import ndtr
 
         mean, sd = np.broadcast_arrays(mean, np.exp(log_variance / 2.0))
         low, high = (np.clip((bound - mean) / sd, -_NOWHERE, _NOWHERE) for bound in (-1.0, 1.0))

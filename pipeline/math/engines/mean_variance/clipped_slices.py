@@ -186,7 +186,7 @@ class ClippedSlice:
 
 def _gamma(shape: float, expected: Floats, log_e: Floats) -> Floats:
     """Densities of log E, (n_expected, n_deviations); of the first the chance of all that is below."""
-    from scipy.special import gammainc  # noqa: PLC0415 - slow to import
+    from scipy.special import gammainc
 
     distance = log_e - expected[:, None]
     density = float(log_height(np.array(shape))) - shape * (np.expm1(np.minimum(distance, 600.0)) - distance)

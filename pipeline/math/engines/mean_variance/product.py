@@ -129,7 +129,7 @@ class Product:
         ------
         ContradictionError
         """
-        from scipy.interpolate import RegularGridInterpolator  # noqa: PLC0415 - slow to import
+        from scipy.interpolate import RegularGridInterpolator
 
         few = []
         for side, edge in enumerate(edges):

@@ -57,7 +57,7 @@ class Slice:
 
     def _of_deviations(self, log_variance: Floats) -> Floats:
         """Logs of the sums over deviations, at positions (n, q): (n, q, n_means)."""
-        from scipy.special import gammainc  # noqa: PLC0415 - slow to import
+        from scipy.special import gammainc
 
         if self.n < 2.0:
             with np.errstate(divide="ignore"):
@@ -79,7 +79,7 @@ class Slice:
 
 def log_height(concentration: Floats) -> Floats:
     """Return a log a - a - log gamma(a)."""
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import gammaln
 
     large = np.maximum(concentration, 100.0)
     series = 0.5 * np.log(large / (2.0 * np.pi)) - 1.0 / (12.0 * large) + 1.0 / (360.0 * large**3)

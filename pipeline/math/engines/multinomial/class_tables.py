@@ -252,7 +252,7 @@ class StarTables:
 
 def _class_sums(star: StarCounts, centre: Floats, m: Floats, log_weight: Floats, step: Floats) -> CountSums:
     """Rows of class counts as tables, at a tilt that makes the link about level, and their transforms."""
-    from scipy.fft import next_fast_len, rfft  # noqa: PLC0415 - slow to import
+    from scipy.fft import next_fast_len, rfft
 
     counts = NoisyCounts.of(
         NoisyTotals.of_counts([centre], star.scales[:1]),
@@ -320,7 +320,7 @@ def _normalised(log_weight: Floats) -> tuple[Floats, Floats]:
 
 def _marginals(top: CountSums, of_n: PosteriorOfN) -> Floats:
     """The posterior of every class count, shaped as the tables."""
-    from scipy.fft import irfft, rfft  # noqa: PLC0415 - slow to import
+    from scipy.fft import irfft, rfft
 
     link = np.divide(
         of_n.probability,

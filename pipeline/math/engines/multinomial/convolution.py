@@ -80,7 +80,7 @@ class CountSums:
     @classmethod
     def of(cls, counts: NoisyCounts, tilt: Floats) -> Self:
         """Build the tables of every cell at its tilt."""
-        from scipy.fft import next_fast_len, rfft  # noqa: PLC0415 - slow to import
+        from scipy.fft import next_fast_len, rfft
 
         shape = counts.shape
         weights = rows_of(counts, tilt)
@@ -154,7 +154,7 @@ class CountSums:
 
     def density_of(self, transform: NDArray[np.complex128]) -> Floats:
         """Undo the transform of a sum of rows, (n_cells, size)."""
-        from scipy.fft import irfft  # noqa: PLC0415 - slow to import
+        from scipy.fft import irfft
 
         density: Floats = np.maximum(irfft(transform, self.size, axis=-1), 0.0)
         return density
@@ -179,7 +179,7 @@ class CountSums:
 
         Deviations are summed about reference points, so that nothing cancels even where N is 1e12.
         """
-        from scipy.fft import irfft, rfft  # noqa: PLC0415 - slow to import
+        from scipy.fft import irfft, rfft
 
         n, posterior = of_n.n, of_n.probability
         link = np.divide(posterior, of_n.density, out=np.zeros_like(posterior), where=posterior > 0.0)

@@ -30,7 +30,7 @@ class CountsDistribution(Probabilities):
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Marginal densities at points (n_cells, n_categories, n_points), worked out cell by cell."""
-        from suffice.pipeline.math.engines.multinomial.marginals import marginal_densities  # noqa: PLC0415 - few ask
+        from suffice.pipeline.math.engines.multinomial.marginals import marginal_densities  # few ask
 
         return marginal_densities(self.posterior.counts, points)
 

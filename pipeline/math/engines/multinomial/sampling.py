@@ -155,7 +155,7 @@ def _one_after_the_other(
     sums: CountSums, cells: Rows, free: Rows, plan: Proposal, rng: np.random.Generator
 ) -> Floats:
     """Draw N from its distribution above the cap, then every free count given those before it and N."""
-    from scipy.fft import irfft  # noqa: PLC0415 - slow to import
+    from scipy.fft import irfft
 
     used, local = np.unique(cells, return_inverse=True)
     suffix = np.ones_like(sums.transforms[used, 0])

@@ -83,7 +83,7 @@ class Splitter:
         return result
 
     def _one_after_the_other(self, rows: Rows, left: Rows, rng: np.random.Generator) -> Rows:
-        from scipy.fft import irfft  # noqa: PLC0415 - slow to import
+        from scipy.fft import irfft
 
         _, categories, points = self.sums.tables.shape
         used, local = np.unique(rows, return_inverse=True)

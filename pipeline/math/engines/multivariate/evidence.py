@@ -215,7 +215,7 @@ class Fit:
         linear: bool,
     ) -> Self:
         """Fit under a prior of loc (k,), precision (k, k, b or 1), scale (b or 1,) and a concentration."""
-        from scipy.special import digamma, gammaln  # noqa: PLC0415 - slow to import
+        from scipy.special import digamma, gammaln
 
         n, size = state.n, len(loc)
         last = len(state.mean) - 1
@@ -306,7 +306,7 @@ def multivariate_gamma(half: Floats, size: int) -> tuple[Floats, Floats]:
     Two factors at a time, by Legendre's duplication formula: Gamma(a) Gamma(a - 1/2) is 4^-a Gamma(2 a - 1)
     but for a constant.
     """
-    from scipy.special import digamma, gammaln  # noqa: PLC0415 - slow to import
+    from scipy.special import digamma, gammaln
 
     pairs = size // 2
     doubled = 2.0 * (half - np.arange(pairs)[:, None]) - 1.0

@@ -124,7 +124,7 @@ class SpreadNormalEvidence:
 
     def _of_mean(self, state: State, scale: Floats, log_ratio: Floats) -> _OfMean:
         """Return the factor of w and the means, given A."""
-        from scipy.special import digamma, gammaln  # noqa: PLC0415 - slow to import
+        from scipy.special import digamma, gammaln
 
         size, n = len(self.loc), state.n
         half = (freedom(size) + n) / 2.0

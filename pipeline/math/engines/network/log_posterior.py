@@ -171,7 +171,7 @@ class Network:
 
     def log_density(self, sites: Sites, counts: Floats, noisy: Sequence[tuple[Floats, Floats]]) -> Floats:
         """What counts of some entries add, (n_entries, b), beside noisy ones with rates; -inf below 0."""
-        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+        from scipy.special import gammaln
 
         value = np.zeros_like(counts)
         for observed, rate in noisy:

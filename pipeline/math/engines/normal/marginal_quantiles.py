@@ -179,7 +179,7 @@ class MarginalMixture:
 
     def _below(self, cells: Cells) -> Callable[[Floats], Floats]:
         """Distribution functions of some cells, of one mean or one log variance each."""
-        from scipy.special import gammaincc, stdtr  # noqa: PLC0415 - slow to import
+        from scipy.special import gammaincc, stdtr
 
         kept = np.isin(self.cell, cells)
         own = np.searchsorted(cells, self.cell[kept])

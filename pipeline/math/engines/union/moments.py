@@ -82,7 +82,7 @@ class MomentsOfCell:
         return self._weighted(shares[:, :POINTS], centre, covariance)
 
     def _weighted(self, shares: Floats, centre: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-        from scipy.special import gammaincinv, ndtri  # noqa: PLC0415 - slow to import
+        from scipy.special import gammaincinv, ndtri
 
         root = np.linalg.cholesky(covariance)
         mixing = _DEGREES / (2.0 * gammaincinv(_DEGREES / 2.0, shares[2]))

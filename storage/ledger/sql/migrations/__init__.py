@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def upgrade(connection: Connection) -> None:
     """Bring a database to the newest revision, within the transaction that `connection` is in."""
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
+    from alembic import command
+    from alembic.config import Config
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
