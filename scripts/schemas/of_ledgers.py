@@ -28,7 +28,7 @@ from scripts.schemas.shapes import (
 )
 from suffice.pipeline.terms.declaration.data_contract import DataContract
 from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.operations.adoption import Adoption
+from suffice.storage.operations.reconciliation import Adoption
 from suffice.storage.operations.recovery import Action
 
 CHARGE_STATE: Schema = {"enum": list(map(str, ChargeState))}

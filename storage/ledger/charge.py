@@ -1,11 +1,24 @@
-"""Charges: what a release asks of an account, and what became of it."""
+"""Charges: what a release asks of an account, who holds it, and what became of it.
+
+A run that dies before its draw gets its epsilon back. Data may have decided that it died, so each such
+attempt may reveal a bit. They are counted for each key. From the number on that the account's owner allows,
+their epsilon is spent.
+
+A process id counts within one namespace only: containers of a machine share its boot id, and each counts
+from one. A holder is therefore called gone only where machine, boot and namespace are ours and the process
+has ended, or another has its number. Of any other holder nothing is known: its lease decides.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import os
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
@@ -16,6 +29,112 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
     from fractions import Fraction
+
+_PROC = Path("/proc")
+_MACHINE = Path("/etc/machine-id")
+_STATE, _START = 0, 19
+"""Fields of ``/proc/PID/stat`` after the program's name, which may hold spaces: the 3rd and the 22nd."""
+
+
+def this_process() -> str:
+    """Return what tells this process from every other, as JSON; ``{}`` where the system does not say."""
+    place = _place()
+    status = _stat(os.getpid())
+    if place is None or status is None:
+        return "{}"
+    return json.dumps({**place, "pid": os.getpid(), "start": status[_START]}, sort_keys=True)
+
+
+def is_gone(process: str) -> bool:
+    """Tell whether the process that :func:`this_process` described has certainly ended."""
+    try:
+        stated = json.loads(process)
+        place = {name: stated[name] for name in ("machine", "boot", "namespace")}
+        pid, start = int(stated["pid"]), str(stated["start"])
+    except (ValueError, KeyError, TypeError):
+        return False
+    if place != _place() or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False  # it is there, and another user's
+    status = _stat(pid)
+    # A process that ended, and that its parent has not asked about, is still listed.
+    return status is not None and (status[_START] != start or status[_STATE] in {"Z", "X"})
+
+
+def is_held(charge: Charge, now: datetime) -> bool:
+    """Tell whether a charge's lease holds: it has not passed, and its holder is not known to be dead."""
+    return charge.lease_expires > now and not is_gone(charge.holder_process)
+
+
+def _place() -> dict[str, str] | None:
+    """Return what a process id counts in; None where the system does not say."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        namespace = os.readlink(_PROC / "self/ns/pid")  # noqa: PTH115 - a name, which leads to no file
+    except (OSError, ValueError):
+        return None
+    machine = ""
+    with contextlib.suppress(OSError, ValueError):
+        machine = _MACHINE.read_text(encoding="ascii").strip()
+    return {"machine": machine, "boot": boot, "namespace": namespace} if boot and namespace else None
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Return the fields of a process behind its name; None where they cannot be read."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields if len(fields) > _START else None
+
+
+DEFAULT_ALLOWED = 10
+"""Attempts of a key that may give their epsilon back, where the owner states no other number."""
+MOST_ALLOWED = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedReadings:
+    """How many attempts of one key did not come to their draw.
+
+    Attributes
+    ----------
+    name, window : str
+    amendment : int
+    count : int
+        Attempts that gave their epsilon back, and take-overs of charges whose run was gone before its draw.
+    """
+
+    name: str
+    window: str
+    amendment: int
+    count: int
+
+    @property
+    def label(self) -> str:
+        """The key as people read it."""
+        return label(self.name, edition(self.window, self.amendment))
+
+
+def check_allowed(number: int) -> int:
+    """Return how many failed readings of a key an owner allows.
+
+    Raises
+    ------
+    UsageError
+        Where it is none of 0 to `MOST_ALLOWED`.
+    """
+    if not 0 <= number <= MOST_ALLOWED:
+        message = f"failed readings: 0 to {MOST_ALLOWED} of a key may give their epsilon back, not {number}"
+        raise UsageError(message)
+    return number
+
 
 ALL = "all"
 """The window of a release that has no window column."""
@@ -149,7 +268,7 @@ class Charge:
     lease_expires : datetime, UTC
         Until then the run that holds the charge counts as alive.
     holder_process : str
-        That run's process; see :mod:`suffice.storage.ledger.holder`.
+        That run's process; see :mod:`suffice.storage.ledger.charge`.
     spool : SpoolName or None
         Where its drawn files are, from ``drawing`` on.
     plan_hash, store_id, store_uri : str

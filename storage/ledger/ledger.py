@@ -17,13 +17,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.storage.ledger.account import Account, NamedAudit, WindowBalance
-    from suffice.storage.ledger.chain import Entry, Head
-    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, SpoolName
-    from suffice.storage.ledger.examination import Examination
-    from suffice.storage.ledger.failed_readings import FailedReadings
+    from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
+    from suffice.storage.ledger.chain import Entry, Examination, Head
+    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, FailedReadings, SpoolName
     from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
-    from suffice.storage.ledger.stores import KnownStore
 
 LEASE = timedelta(minutes=2)
 """How long a run may go without :meth:`Ledger.renew` before another may take its charge over."""

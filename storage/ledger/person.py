@@ -62,26 +62,26 @@ class PersonView:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the numbers rest on beside the ledger, as sentences."""
-        account, found = self.account, []
+        account, sentences = self.account, []
         if account.unit == ROW:
-            found.append("a unit is one row: a person with r rows loses up to r times as much")
+            sentences.append("a unit is one row: a person with r rows loses up to r times as much")
         else:
-            found.append(f"a unit is all rows with one value of {account.unit.removeprefix('column:')}")
+            sentences.append(f"a unit is all rows with one value of {account.unit.removeprefix('column:')}")
         if account.per_window is not None and account.unit != ROW:
-            found.append(
+            sentences.append(
                 "the owner states that no unit has rows in two windows (units disjoint); the numbers above "
                 "do not rely on it: a unit that has loses in each of them"
             )
         floating = None if account.contract is None else floating_unit_warning(account.contract)
         if floating is not None:
-            found.append(floating.removeprefix("privacy.unit.column: "))
+            sentences.append(floating.removeprefix("privacy.unit.column: "))
         if account.max_windows is not None:
-            found.append(
+            sentences.append(
                 f"the owner assumes that a unit has rows in at most {account.max_windows} windows of twelve "
                 "months; nothing enforces it"
             )
-        found.append("a row whose date is corrected between two releases counts in both windows")
-        return tuple(found)
+        sentences.append("a row whose date is corrected between two releases counts in both windows")
+        return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON documents say of it."""

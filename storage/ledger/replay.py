@@ -306,17 +306,17 @@ def post(books: Books, entry: Entry, content: Row | None = None) -> str:
     return ""
 
 
-def compare(table: str, expected: Rows, found: Rows) -> list[str]:
+def compare(table: str, expected: Rows, stored: Rows) -> list[str]:
     """Name the rows of one table that differ from what the entries imply, and the columns in which."""
     problems = []
-    for key in sorted(expected.keys() | found.keys(), key=_text):
+    for key in sorted(expected.keys() | stored.keys(), key=_text):
         location = f"{table} {_text(key)}"
-        if key not in found:
+        if key not in stored:
             problems.append(f"{location}: the entries have it, the table does not")
         elif key not in expected:
             problems.append(f"{location}: the table has it, the entries do not")
         else:
-            columns = [name for name in expected[key] if expected[key][name] != found[key].get(name)]
+            columns = [name for name in expected[key] if expected[key][name] != stored[key].get(name)]
             if columns:
                 problems.append(f"{location}: {', '.join(sorted(columns))} differ from the entries")
     return problems

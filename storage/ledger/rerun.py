@@ -16,8 +16,7 @@ from suffice.errors import (
 )
 from suffice.pipeline.spec.editions import AmendedRelease
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.ledger.holder import is_held
+from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from obstore.exceptions import (
 
 from suffice.buckets import connect
 from suffice.errors import ObjectExistsError, StoreError
-from suffice.storage.objects.object_store import checked_key
-from suffice.storage.objects.reasons import SILENT, Reason, of_answer
+from suffice.storage.objects.object_store import SILENT, Reason, checked_key, of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,11 +131,11 @@ class Bucket:
         """
         checked_key(key)
         try:
-            found = get(self._reader, key)
-            if found.meta["size"] <= at_most:
-                return bytes(found.bytes())
+            response = get(self._reader, key)
+            if response.meta["size"] <= at_most:
+                return bytes(response.bytes())
             data = bytearray()
-            for chunk in found.stream(min_chunk_size=1):
+            for chunk in response.stream(min_chunk_size=1):
                 data += chunk
                 if len(data) >= at_most:
                     break
@@ -172,10 +171,10 @@ class Bucket:
         """Return the sorted keys below `prefix`, which is empty or ends with ``/``."""
         try:
             chunks = list_objects(self._reader, prefix=prefix or None)
-            found = [entry["path"] for chunk in chunks for entry in chunk]
+            paths = [entry["path"] for chunk in chunks for entry in chunk]
         except _FAILURES as error:
             raise self._error(prefix, "listed", _reason(error)) from None
-        return sorted(found)
+        return sorted(paths)
 
     def keys_after(self, prefix: str, key: str) -> Iterator[str]:
         """Give the keys below `prefix` that sort after `key`, in order: the listing begins there."""
@@ -199,8 +198,8 @@ class Bucket:
         """
         checked_key(key)
         try:
-            found = get(self._reader, key)
-            same = found.meta["size"] == len(expected) and bytes(found.bytes()) == expected
+            response = get(self._reader, key)
+            same = response.meta["size"] == len(expected) and bytes(response.bytes()) == expected
         except FileNotFoundError:
             same = False
         except _FAILURES as error:
@@ -208,10 +207,10 @@ class Bucket:
         if not same:
             raise self._changed(key)
         version: UpdateVersion = {}
-        if found.meta["e_tag"] is not None:
-            version["e_tag"] = found.meta["e_tag"]
-        if found.meta["version"] is not None:
-            version["version"] = found.meta["version"]
+        if response.meta["e_tag"] is not None:
+            version["e_tag"] = response.meta["e_tag"]
+        if response.meta["version"] is not None:
+            version["version"] = response.meta["version"]
         try:
             put(self._writer, key, data, mode=version, use_multipart=False)
         except (PreconditionError, AlreadyExistsError):
@@ -226,10 +225,10 @@ class Bucket:
     def names(self, prefix: str) -> list[str]:
         """Return the sorted names right below `prefix`, which is empty or ends with ``/``."""
         try:
-            found = list_with_delimiter(self._reader, prefix=prefix or None)
+            listing = list_with_delimiter(self._reader, prefix=prefix or None)
         except _FAILURES as error:
             raise self._error(prefix, "listed", _reason(error)) from None
-        below = [*found["common_prefixes"], *(entry["path"] for entry in found["objects"])]
+        below = [*listing["common_prefixes"], *(entry["path"] for entry in listing["objects"])]
         return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in below)
 
     def delete(self, key: str) -> None:

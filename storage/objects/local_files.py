@@ -1,21 +1,118 @@
-"""Objects that local files keep: created once, complete and durable, or not there at all."""
+"""Objects that local files keep: created once, complete and durable, or not there at all.
+
+Locks and shared memory may not hold between machines: the file system of a path is looked up for that.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import re
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError
-from suffice.storage.objects.object_store import checked_key
-from suffice.storage.objects.reasons import of_system_error
+from suffice.storage.objects.object_store import checked_key, of_system_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from typing import BinaryIO
+
+_MOUNTS = Path("/proc/self/mountinfo")
+
+# Names of file systems that several machines see at once, or that pass writes on to another machine. Behind
+# `fuse.` stands the name of the program, and every FUSE mount but these few reaches elsewhere.
+_NETWORK = frozenset(
+    {
+        "9p",
+        "acfs",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "gfs",
+        "gfs2",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "pvfs2",
+        "smb3",
+        "smbfs",
+        "vboxsf",
+        "vmhgfs",
+        "weka",
+    }
+)
+_FUSE = "fuse."
+_LOCAL_FUSE = frozenset({"bindfs", "fuse-overlayfs", "gocryptfs", "encfs", "cryfs", "ext4", "mergerfs"})
+
+
+def network_file_system(path: Path) -> str | None:
+    """Return the type of the network file system that a path is on; None where it is on none.
+
+    Where the system lists no mounts (it is not Linux) nothing is found.
+
+    Parameters
+    ----------
+    path : Path
+        A file, there already or still to be made in a directory that is there.
+    """
+    try:
+        mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    kind = file_system(path.resolve(), mounts)
+    return kind if kind is not None and is_network(kind) else None
+
+
+def file_system(path: Path, mounts: str) -> str | None:
+    """Return the type of the file system that a path is on.
+
+    Parameters
+    ----------
+    path : Path
+        Absolute, without symbolic links.
+    mounts : str
+        The text of ``/proc/self/mountinfo``.
+
+    Returns
+    -------
+    str or None
+        As ``ext4`` or ``fuse.sshfs``; None where no mount covers the path.
+    """
+    kind, depth = None, -1
+    for line in mounts.splitlines():
+        location, _, source = line.partition(" - ")
+        fields, kinds = location.split(" "), source.split(" ")
+        if len(fields) < 5 or not kinds[0]:
+            continue
+        point = Path(_unescaped(fields[4]))
+        # Of two mounts on one point the later covers the earlier.
+        if path.is_relative_to(point) and len(point.parts) >= depth:
+            kind, depth = kinds[0], len(point.parts)
+    return kind
+
+
+def is_network(kind: str) -> bool:
+    """Tell whether a type of file system reaches other machines."""
+    if kind.startswith(_FUSE):
+        return kind.removeprefix(_FUSE) not in _LOCAL_FUSE
+    return kind in _NETWORK
+
+
+def _unescaped(text: str) -> str:
+    """Undo the octal escapes of spaces, tabs, newlines and backslashes."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
 
 _PIECE = 2**20
 """Bytes that are copied at a time."""
@@ -98,15 +195,15 @@ class LocalFiles:
     def keys(self, prefix: str) -> list[str]:
         """Return the sorted keys below `prefix`, which is empty or ends with ``/``."""
         start = self._path(prefix.rstrip("/")) if prefix else self.root
-        found = []
+        paths = []
         with _store_errors("listed", start):
             for directory, directories, files in os.walk(start, onerror=_raise_unless_missing):
                 directories[:] = [name for name in directories if not name.startswith(".")]
                 base = os.path.relpath(directory, self.root).replace(os.sep, "/")
-                found += [
+                paths += [
                     name if base == "." else f"{base}/{name}" for name in files if not name.startswith(".")
                 ]
-        return sorted(found)
+        return sorted(paths)
 
     def keys_after(self, prefix: str, key: str) -> Iterator[str]:
         """Give the keys below `prefix` that sort after `key`, in order; earlier directories are not read."""
@@ -149,10 +246,10 @@ class LocalFiles:
         start = self._path(prefix.rstrip("/")) if prefix else self.root
         with _store_errors("listed", start):
             try:
-                found = os.listdir(start)  # noqa: PTH208 - names, and no paths
+                names = os.listdir(start)  # noqa: PTH208 - names, and no paths
             except (FileNotFoundError, NotADirectoryError):
                 return []
-        return sorted(name for name in found if not name.startswith("."))
+        return sorted(name for name in names if not name.startswith("."))
 
     def delete(self, key: str) -> None:
         """Remove an object, if it is there.
@@ -207,11 +304,11 @@ def _walk(directory: Path, prefix: str, after: str) -> Iterator[str]:
     """Give the keys in a directory, whose own keys begin with `prefix`, that sort after `after`."""
     try:
         with os.scandir(directory) as entries:
-            found = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
+            children = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
         return
     # A directory sorts as its keys do: with the slash behind its name.
-    for name in sorted(name + "/" * is_directory for name, is_directory in found):
+    for name in sorted(name + "/" * is_directory for name, is_directory in children):
         key = prefix + name
         if not name.endswith("/"):
             if key > after:

@@ -1,15 +1,202 @@
-"""What a store needs of whatever keeps its bytes: objects that are created once, complete, or not at all."""
+"""What a store needs of whatever keeps its bytes: objects that are created once, complete, or not at all.
+
+Whether it does is asked of the store itself before anything is charged. Why bytes could not be reached is
+said from a closed table of short texts: a library's or a server's own text can hold a signed address.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import re
+import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from suffice.errors import StoreError
+from suffice.errors import ObjectExistsError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
+
+PREFIX = "probe-"
+"""Of the probe's key, at the top of the store, where no release is looked for."""
+LENGTH = 16
+"""Of what is put, in bytes."""
+
+_NAME = re.compile(rf"{PREFIX}[0-9a-f]{{32}}", re.ASCII)
+
+
+def check_create_only(objects: ObjectStore, uri: str) -> None:
+    """Put an object of a random key, and then try to replace it.
+
+    On a store that replaces it two runs could publish two noisy versions for one charge, and a
+    tombstone could be put over a release. Servers that speak like S3 and ignore ``If-None-Match`` are such
+    stores.
+
+    Parameters
+    ----------
+    objects : ObjectStore
+    uri : str
+        For messages.
+
+    Raises
+    ------
+    StoreError
+        Where the store replaces objects, does not show what was put, or cannot be written.
+    """
+    key = PREFIX + secrets.token_hex(16)
+    first, second = secrets.token_bytes(LENGTH), secrets.token_bytes(LENGTH)
+    objects.put_new(key, first)
+    try:
+        try:
+            objects.put_new(key, second)
+        except ObjectExistsError:
+            refused = True
+        else:
+            refused = False
+        standing = objects.get(key, at_most=len(first) + 1)
+    finally:
+        # Who may create and not delete is a good publisher: then the probe stays, and is no release.
+        with contextlib.suppress(StoreError):
+            objects.delete(key)
+    if not refused or standing != first:
+        message = (
+            f"the store {uri} replaces objects that exist: releases need a store that creates each object "
+            "only once (S3 servers: one that honours If-None-Match)"
+        )
+        raise StoreError(message)
+
+
+def is_left_probe(objects: ObjectStore, key: str, *, folder: str) -> bool:
+    """Tell whether an object is what is left of a probe: its name and length are a probe's.
+
+    A run that was killed leaves one, and so does a role that may not delete.
+
+    Parameters
+    ----------
+    objects : ObjectStore
+    key : str
+    folder : str
+        Another place than the top of the store where probes are put.
+
+    Raises
+    ------
+    StoreError
+        Where the object cannot be read.
+    """
+    if not _NAME.fullmatch(key.removeprefix(f"{folder}/")):
+        return False
+    content = objects.get(key, at_most=LENGTH + 1)
+    return content is not None and len(content) == LENGTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why something could not be done.
+
+    Attributes
+    ----------
+    text : str
+        As ``no space left (ENOSPC)``.
+    may_pass : bool
+        Whether the same request may succeed later, once an operator or time has helped.
+    """
+
+    text: str
+    may_pass: bool
+
+
+SILENT = Reason(text="the server does not answer, or credentials are missing", may_pass=True)
+
+_SYSTEM = {
+    errno.ENOSPC: "no space left",
+    errno.EDQUOT: "quota exceeded",
+    errno.EFBIG: "the file is too large",
+    errno.EACCES: "access denied",
+    errno.EPERM: "access denied",
+    errno.EROFS: "read-only file system",
+    errno.EIO: "input or output error",
+    errno.ESTALE: "unavailable",
+    errno.ETIMEDOUT: "unavailable",
+    errno.ENODEV: "unavailable",
+    errno.ENOTCONN: "unavailable",
+    errno.EHOSTDOWN: "unavailable",
+    errno.EMFILE: "too many open files",
+    errno.ENFILE: "too many open files",
+    errno.ENOMEM: "not enough memory",
+    errno.EBUSY: "busy",
+    errno.ENOENT: "no such file or directory",
+    errno.ENOTDIR: "not a directory",
+    errno.EISDIR: "a directory",
+    errno.EEXIST: "it exists",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "too many links",
+    errno.EINVAL: "not a path that the system knows",
+}
+
+_LASTING = frozenset(
+    {errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
+)
+
+_STATUS = {
+    400: "the request is refused",
+    401: "credentials are missing or refused",
+    403: "access denied",
+    404: "no such bucket or object",
+    405: "the request is not supported",
+    408: "unavailable",
+    409: "requests conflict",
+    412: "it exists",
+    413: "the object is too large",
+    429: "too many requests",
+    501: "the request is not supported",
+    507: "no space left",
+}
+
+_CODES = {
+    "ExpiredToken": "credentials have expired",
+    "ExpiredTokenException": "credentials have expired",
+    "TokenRefreshRequired": "credentials have expired",
+    "InvalidToken": "credentials are refused",
+    "InvalidAccessKeyId": "credentials are refused",
+    "SignatureDoesNotMatch": "credentials are refused",
+    "AuthenticationFailed": "credentials are refused",
+    "RequestTimeTooSkewed": "the clocks of client and server differ",
+    "AccessDenied": "access denied",
+    "AllAccessDisabled": "access denied",
+    "QuotaExceeded": "quota exceeded",
+    "XMinioStorageFull": "no space left",
+    "NoSuchBucket": "no such bucket",
+    "SlowDown": "too many requests",
+    "ServiceUnavailable": "unavailable",
+    "ServerBusy": "unavailable",
+    "InternalError": "unavailable",
+    "InternalServerError": "unavailable",
+    "ConditionalRequestConflict": "requests conflict",
+}
+"""Names that servers give their errors; any other is left out."""
+
+_LASTING_STATUS = frozenset({405, 412, 413, 501})
+
+
+def of_system_error(error: Exception) -> Reason:
+    """Return the reason of what the system raised."""
+    number = getattr(error, "errno", None)
+    if not isinstance(number, int):
+        return Reason(text="not a path that the system knows", may_pass=False)
+    name = errno.errorcode.get(number, "unknown")
+    text = _SYSTEM.get(number)
+    return Reason(text=f"{text} ({name})" if text else f"error {name}", may_pass=number not in _LASTING)
+
+
+def of_answer(status: int, code: str | None = None) -> Reason:
+    """Return the reason of a server's answer, by its status and the name that the server gives its error."""
+    known = code if code in _CODES else None
+    text = _CODES[known] if known else _STATUS.get(status, "unavailable" if status >= 500 else "refused")
+    named = f"status {status}, {known}" if known else f"status {status}"
+    return Reason(text=f"{text} ({named})", may_pass=status not in _LASTING_STATUS)
+
 
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 """Keys never begin a segment with a dot: what does is a file that is still being written."""

@@ -22,8 +22,8 @@ from suffice.storage.releases.store_identity import read_identity, require_empty
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.storage.ledger.account import KnownStore
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.ledger.stores import KnownStore
     from suffice.storage.objects.address import Address
     from suffice.storage.operations.markers import Marker
     from suffice.storage.releases.release_store import ReleaseStore

@@ -2,7 +2,9 @@
 
 Every run puts its charge's reservation into the store before it draws. So the markers that stand in a store,
 and that the copy lacks, are all charges that may have drawn there since. Whether a release or a tombstone
-stands beside says how each ended; one that has neither is fenced off, and counts as spent.
+stands beside a marker says how its charge ended; one with neither is fenced off, and counts as spent.
+
+A store that was moved, or lost its ``suffice.json``, is taken up again once it shows whose it is.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import (
     LedgerCorruptError,
     ObjectExistsError,
+    ReleaseCorruptError,
     StoreError,
     SufficeError,
     UsageError,
@@ -26,23 +29,192 @@ from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import ALL, ChargeState, check_name, release_id
 from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
-from suffice.storage.operations.adoption import refuse_copy
+from suffice.storage.objects.address import read_address
 from suffice.storage.operations.markers import marker_of, markers_after, read_marker
 from suffice.storage.operations.witness import read_witness, replace_witness
-from suffice.storage.releases.layout import marker_key
+from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone
-from suffice.storage.releases.manifest_reader import parse_manifest
+from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.release_store import open_store
+from suffice.storage.releases.store_identity import (
+    marker_key,
+    marker_sequence,
+    read_identity,
+    read_place,
+    write_identity,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from suffice.storage.ledger.account import KnownStore
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.operations.markers import Marker
     from suffice.storage.operations.witness import Witness
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.releases.release_store import ReleaseStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What an adoption did.
+
+    Attributes
+    ----------
+    store_id, uri : str
+    moved_from : str
+        Where the ledger had it before; empty where it has not moved.
+    restored : bool
+        Whether ``suffice.json`` was put back.
+    markers, releases : int
+        What stands there of this ledger, and was compared with it.
+    """
+
+    store_id: str
+    uri: str
+    moved_from: str
+    restored: bool
+    markers: int
+    releases: int
+
+
+def adopt_store(ledger: Ledger, uri: str) -> Adoption:
+    """Take up the store at a place: compare it with the ledger, restore its ``suffice.json``, record where.
+
+    Raises
+    ------
+    WrongStoreError
+        Where the place belongs to another ledger, holds charges of several stores, shows nothing that
+        this ledger charged for, or is a copy of a store that still stands elsewhere.
+    LedgerCorruptError
+        Where it holds what this ledger lacks: an older copy of the ledger adopts nothing.
+    StoreError
+        Where it cannot be read or written.
+    """
+    address = read_address(uri)
+    objects, place = address.objects(), address.uri
+    identity = read_identity(objects, place)
+    if identity is not None and identity.ledger_id != ledger.ledger_id:
+        message = (
+            f"the store {place} belongs to ledger {identity.ledger_id}, not to this one, {ledger.ledger_id}"
+        )
+        raise WrongStoreError(message)
+    evidence = _evidence(ledger, objects, place)
+    known = {store.store_id: store for store in ledger.stores()}
+    named = {identity.store_id} if identity is not None else set()
+    if len(evidence.stores | named) != 1 or not (evidence.stores | named) <= known.keys():
+        raise _unclear(place, evidence.stores, named, known)
+    store = known[next(iter(evidence.stores | named))]
+    if store.uri != place:
+        refuse_copy(store, place)
+    if identity is None:
+        written = write_identity(objects, place, store_id=store.store_id, ledger_id=ledger.ledger_id)
+        if written.store_id != store.store_id:
+            raise _unclear(place, evidence.stores, {written.store_id}, known)
+    ledger.adopt_store(store.store_id, uri=place)
+    return Adoption(
+        store_id=store.store_id,
+        uri=place,
+        moved_from="" if store.uri == place else store.uri,
+        restored=identity is None,
+        markers=evidence.markers,
+        releases=evidence.releases,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evidence:
+    """What stands at a place: the ids of the stores that it was charged for, and how much was compared."""
+
+    stores: frozenset[str]
+    markers: int
+    releases: int
+
+
+def _evidence(ledger: Ledger, objects: ObjectStore, place: str) -> _Evidence:
+    """Look at all markers and manifests; those of other ledgers were copied there, and say nothing."""
+    charges = ledger.stores_of_charges()
+    reserved = {sequence: store_id for sequence, _, store_id in charges}
+    releases = {paid: store_id for _, paid, store_id in charges}
+    lost = {
+        (charge.marker_sequence, charge.marker_hash): releases[release_id(ledger.ledger_id, charge.charge_id)]
+        for charge in ledger.reconciled()
+    }
+    stores, n_markers, n_releases = set(), 0, 0
+    for key in objects.keys_after("", ""):
+        located = read_place(key)
+        if marker_sequence(key) is not None:
+            marker = read_marker(objects, place, key)
+            if marker is None or marker.ledger_id != ledger.ledger_id:
+                message = f"{place}/{key} is no marker of this ledger: the place belongs to another one"
+                raise WrongStoreError(message)
+            paid_at = lost.get((marker.sequence, marker.hash))
+            if paid_at is None and ledger.entry_hash(marker.sequence) == marker.hash:
+                paid_at = reserved.get(marker.sequence)
+            if paid_at is None:
+                raise _lacking(place, key)
+            stores.add(paid_at)
+            n_markers += 1
+        elif located is not None and located[1] == MANIFEST:
+            owner = _owner(objects, key)
+            if owner == ledger.ledger_id or (owner is None and located[0].release_id in releases):
+                if located[0].release_id not in releases:
+                    raise _lacking(place, key)
+                stores.add(releases[located[0].release_id])
+                n_releases += 1
+    return _Evidence(stores=frozenset(stores), markers=n_markers, releases=n_releases)
+
+
+def _owner(objects: ObjectStore, key: str) -> str | None:
+    """Return the ledger that a manifest names; None for a tombstone, and for what cannot be read."""
+    data = objects.get(key, at_most=LARGEST_MANIFEST)
+    try:
+        return None if data is None or is_tombstone(data) else parse_manifest(data).ledger_id
+    except ReleaseCorruptError:
+        return None
+
+
+def refuse_copy(store: KnownStore, place: str) -> None:
+    """Refuse a second store of one id: what is fenced off in one could be published in the other."""
+    try:
+        standing = read_identity(read_address(store.uri).objects(), store.uri)
+    except SufficeError:
+        return  # it cannot be asked: the owner says that it moved
+    if standing is not None and standing.store_id == store.store_id:
+        message = (
+            f"the store {store.store_id} still stands at {store.uri}: {place} is a copy of it, and one store "
+            "cannot be at two places. Remove the one that is not to be used"
+        )
+        raise WrongStoreError(message)
+
+
+def _lacking(place: str, key: str) -> LedgerCorruptError:
+    return LedgerCorruptError(
+        f"{place}/{key} was charged for, and this ledger lacks its charge: it is an older copy of the "
+        "ledger, or its end was cut off. Nothing was adopted; restore the newest copy, or `suffice ledger "
+        "reconcile` where there is none"
+    )
+
+
+def _unclear(place: str, shown: frozenset[str], named: set[str], known: dict[str, KnownStore]) -> StoreError:
+    if not shown | named:
+        return WrongStoreError(
+            f"nothing at {place} shows that it is a store of this ledger: there is no suffice.json, no "
+            "marker and no release. `suffice store list` names the stores that the ledger knows"
+        )
+    if not shown and not named & known.keys():
+        return WrongStoreError(
+            f"this ledger never charged for the store {next(iter(named))} at {place}: there is nothing to "
+            "adopt, `suffice release` uses it as it is"
+        )
+    ids = ", ".join(sorted(shown | named)[:4])
+    return WrongStoreError(
+        f"{place} holds charges of more than one store, or its suffice.json names another ({ids}): "
+        "separate them, or remove the suffice.json that is wrong, and adopt it then"
+    )
+
 
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{64}", re.ASCII)
 _MOST_MICRO = 2**62
@@ -104,23 +276,23 @@ def reconcile(
     opened = _open_all(ledger, stores)
     standing = None if witness is None else read_witness(ledger, witness)
     lost = sorted(
-        (found for store in opened for found in _lost_of(ledger, store)),
-        key=lambda found: found.marker.sequence,
+        (charge for store in opened for charge in _lost_of(ledger, store)),
+        key=lambda charge: charge.marker.sequence,
     )
-    plans = {found.manifest.plan_hash: found.manifest.plan.canonical for found in lost if found.manifest}
+    plans = {charge.manifest.plan_hash: charge.manifest.plan.canonical for charge in lost if charge.manifest}
     if lost:
         _record_moves(ledger, opened)
     head = ledger.head()
     behind = standing is not None and ledger.entry_hash(standing.head.sequence) != standing.head.hash
-    beyond = max([head.sequence, *(found.last_sequence for found in lost)])
+    beyond = max([head.sequence, *(charge.last_sequence for charge in lost)])
     if standing is not None and behind:
         beyond = max(beyond, standing.head.sequence + 1)
     if beyond - head.sequence > MOST_SKIPPED:
         raise _too_far(beyond, head.sequence)
     charges: tuple[Charge, ...] = ()
     if lost or behind:
-        told = [_told(ledger, found, plans) for found in lost]
-        charges = ledger.reconcile(told, beyond=beyond, reason=reason)
+        lost_charges = [_told(ledger, charge, plans) for charge in lost]
+        charges = ledger.reconcile(lost_charges, beyond=beyond, reason=reason)
     if standing is not None and behind:
         standing = replace_witness(ledger, standing)
     return Reconciliation(charges=charges, skipped=beyond - head.sequence, witness=standing)
@@ -186,7 +358,7 @@ def _record_moves(ledger: Ledger, opened: Sequence[ReleaseStore]) -> None:
 
 def _lost_of(ledger: Ledger, store: ReleaseStore) -> Iterator[_Found]:
     """Give the charges of a store that this ledger lacks, or has as never drawn though a marker stands."""
-    known = next((one.last_marker for one in ledger.stores() if one.store_id == store.store_id), 0)
+    known = next((each.last_marker for each in ledger.stores() if each.store_id == store.store_id), 0)
     for key, marker in markers_after(store.objects, store.uri, known):
         if marker is None:
             message = f"{store.uri}/{key} is no marker: `suffice store verify {store.uri}` says more"
@@ -267,25 +439,25 @@ def _is_edition(window: str, amendment: int) -> bool:
     return amendment <= MOST_AMENDMENTS and any(is_period(window, every) for every in Every)
 
 
-def _told(ledger: Ledger, found: _Found, plans: dict[str, str]) -> LostCharge:
+def _told(ledger: Ledger, charge: _Found, plans: dict[str, str]) -> LostCharge:
     """Return what the ledger is told of a charge."""
-    stated: dict[str, Any] = {**found.marker.entry.payload, "store_uri": found.store.uri}
+    stated: dict[str, Any] = {**charge.marker.entry.payload, "store_uri": charge.store.uri}
     plan = plans.get(stated["plan_hash"]) or _known_plan(ledger, stated["plan_hash"])
     if plan is None:  # the epsilon counts; the plan of a charge without a release is nowhere else
         plan = canonical_json({"lost": stated["plan_hash"]})
         stated["plan_hash"] = hashlib.sha256(plan.encode()).hexdigest()
-    manifest = found.manifest
+    manifest = charge.manifest
     return LostCharge(
         named=Reconciled(
             charge_id=stated["charge_id"],
-            marker_sequence=found.marker.sequence,
-            marker_hash=found.marker.hash,
+            marker_sequence=charge.marker.sequence,
+            marker_hash=charge.marker.hash,
             drawing_sequence=manifest.drawing_sequence if manifest else None,
             drawing_hash=manifest.drawing_hash if manifest else None,
         ),
         reserved=stated,
         plan_json=plan,
-        manifest=found.data,
+        manifest=charge.data,
     )
 
 

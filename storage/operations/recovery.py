@@ -17,8 +17,7 @@ from suffice.errors import ChargeInProgressError, ChargeLostError, SpoolError, S
 from suffice.pipeline.spec.editions import edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.ledger.charge import LIVE, ChargeState, label
-from suffice.storage.ledger.holder import is_held
+from suffice.storage.ledger.charge import LIVE, ChargeState, is_held, label
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.operations.settling import remove_orphans, settle
 
@@ -189,8 +188,8 @@ def recover(
     unsettled = ledger.unsettled()
     if spool is not None:
         _forget_ended(ledger, spool)
-    found = [_recover_one(ledger, stores, spool, summary.dataset, summary) for summary in unsettled]
-    return Report(charges=tuple(charge for charge in found if charge is not None))
+    recovered = [_recover_one(ledger, stores, spool, summary.dataset, summary) for summary in unsettled]
+    return Report(charges=tuple(charge for charge in recovered if charge is not None))
 
 
 def _forget_ended(ledger: Ledger, spool: Spool) -> None:
@@ -235,7 +234,7 @@ def _recover_one(
     ledger: Ledger, stores: _Stores, spool: Spool | None, dataset: str, summary: ChargeSummary
 ) -> Recovered | None:
     """Recover one charge; None where there is nothing to say of it."""
-    found = Recovered(
+    recovered = Recovered(
         charge_id=summary.charge_id,
         release_id=summary.release_id,
         dataset=dataset,
@@ -260,17 +259,17 @@ def _recover_one(
             if newest.state is not ChargeState.STAGED and is_held(newest, now):
                 raise in_progress_error(newest, now)
             ended = settle(ledger, stores.store_of(newest, summary.store_uri), newest, spool=spool)
-            found = replace(found, action=Action(ended.state), after=ended.state, drew=ended.drew)
-        if found.after is ChargeState.ABANDONED and found.drew:
+            recovered = replace(recovered, action=Action(ended.state), after=ended.state, drew=ended.drew)
+        if recovered.after is ChargeState.ABANDONED and recovered.drew:
             store = stores.store_of(newest, summary.store_uri)
-            found = replace(found, removed=remove_orphans(store, summary))
+            recovered = replace(recovered, removed=remove_orphans(store, summary))
     except (ChargeInProgressError, ChargeLostError):
-        return replace(found, action=Action.IN_PROGRESS)
+        return replace(recovered, action=Action.IN_PROGRESS)
     except SufficeError as error:
-        return replace(found, problem=str(error))
-    if found.action is not Action.LEFT:
-        return found
-    return replace(found, action=Action.CLEANED) if found.removed else None
+        return replace(recovered, problem=str(error))
+    if recovered.action is not Action.LEFT:
+        return recovered
+    return replace(recovered, action=Action.CLEANED) if recovered.removed else None
 
 
 def _is_unfinished(charge: Charge, summary: ChargeSummary) -> bool:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseMissingError, StoreError
 from suffice.storage.ledger.charge import Charge, ChargeState, release_id
-from suffice.storage.releases.layout import REHEARSALS
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import compose_manifest, rehearsal_manifest
 from suffice.storage.releases.release_store import open_release
+from suffice.storage.releases.store_identity import REHEARSALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.charge import ChargeRequest
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.releases.manifest import DataFile
-    from suffice.storage.releases.spool_entry import SpoolEntry
+    from suffice.storage.releases.spool import SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
 _NO_HASH = "0" * 64

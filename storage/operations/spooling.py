@@ -12,7 +12,7 @@ import pyarrow as pa
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import DataFile, compose_manifest
 from suffice.storage.releases.release_parquet import StatisticWriter, encoded_size
-from suffice.storage.releases.spool_entry import write_all
+from suffice.storage.releases.spool import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.ledger.charge import Charge
-    from suffice.storage.releases.spool_entry import SpoolEntry
+    from suffice.storage.releases.spool import SpoolEntry
 
     Blocks = Iterable[tuple[str, NDArray[Any]]]
 

@@ -15,9 +15,9 @@ from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
 from suffice.storage.operations.markers import read_marker
-from suffice.storage.releases.layout import Place, marker_key, marker_sequence, read_place
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
+from suffice.storage.releases.store_identity import Place, marker_key, marker_sequence, read_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

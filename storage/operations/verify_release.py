@@ -139,8 +139,8 @@ def _check_descriptions(location: Location, data: bytes, manifest: Manifest) -> 
     """Compare the descriptions that stand there with what the manifest gives; none need stand there."""
     problems = []
     for name, made in describe(data, manifest).items():
-        found = location.objects.get(name, at_most=len(made) + 1)
-        if found is not None and found != made:
+        stored = location.objects.get(name, at_most=len(made) + 1)
+        if stored is not None and stored != made:
             problems.append(f"{name} is not what `suffice describe` makes of the manifest")
     return problems
 
@@ -149,12 +149,12 @@ def _withdrawal(
     location: Location, data: bytes, manifest: Manifest, pinned: tuple[PublicKey, ...] | None
 ) -> tuple[Withdrawal | None, list[str]]:
     try:
-        found = location.withdrawal(data, manifest, pinned)
+        withdrawal = location.withdrawal(data, manifest, pinned)
     except ReleaseCorruptError as error:
         return None, [str(error)]
-    if found is not None and found.signature == "wrong":
-        return found, [f"{WITHDRAWN} is not signed by a key that is demanded"]
-    return found, []
+    if withdrawal is not None and withdrawal.signature == "wrong":
+        return withdrawal, [f"{WITHDRAWN} is not signed by a key that is demanded"]
+    return withdrawal, []
 
 
 def _check_owner(location: Location, manifest: Manifest) -> list[str]:
@@ -170,11 +170,11 @@ def _check_amended(location: Location, manifest: Manifest) -> list[str]:
     if location.store is None or manifest.amends is None:
         return []
     for number in range(manifest.amendment):
-        found = location.store.read_manifest(
+        manifest_found = location.store.read_manifest(
             manifest.name, edition(manifest.window, number), manifest.amends.release_id
         )
-        if found is not None:
-            same = sha256(found) == manifest.amends.manifest_sha256
+        if manifest_found is not None:
+            same = sha256(manifest_found) == manifest.amends.manifest_sha256
             return [] if same else ["the manifest of the release that it amends is another than it names"]
     return [f"the release {manifest.amends.release_id}, which it amends, is not in the store"]
 
@@ -188,7 +188,7 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
         return [f"the ledger knows this name otherwise: {error}"]
     if charge is None:
         return ["the ledger has no charge for this release"]
-    lost = next((one for one in ledger.reconciled() if one.charge_id == charge.charge_id), None)
+    lost = next((each for each in ledger.reconciled() if each.charge_id == charge.charge_id), None)
     drawing = lost or charge
     compared = {
         "release id": (manifest.release_id, charge.release_id),
@@ -206,7 +206,9 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
         "manifest": (sha256(data), charge.manifest_sha256),
     }
     problems = [
-        f"its {what} is not the one in the ledger" for what, (own, paid) in compared.items() if own != paid
+        f"its {what} is not the one in the ledger"
+        for what, (stated, paid) in compared.items()
+        if stated != paid
     ]
     if location.store is not None and location.store.store_id != charge.store_id:
         here = location.store

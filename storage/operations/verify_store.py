@@ -1,4 +1,7 @@
-"""Every object of a store, verified: files against manifests, manifests and markers against a ledger."""
+"""Every object of a store, verified: files against manifests, manifests and markers against a ledger.
+
+A publication is verified by itself too: its manifest, signature and files, and what else its folder holds.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,123 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from suffice.errors import PublicationCorruptError, SignatureError
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.objects.probe import is_left_probe
+from suffice.storage.objects.object_store import is_left_probe
 from suffice.storage.operations.markers import read_marker
 from suffice.storage.operations.verify_ledger import compare_with_store
-from suffice.storage.operations.verify_publication import verify_publication
 from suffice.storage.operations.verify_release import verify_release
-from suffice.storage.publications.layout import PUBLICATIONS, publication_of
+from suffice.storage.publications.manifest_model import PUBLICATIONS, RECEIPT, publication_of, read_path
 from suffice.storage.publications.publication_store import PublicationStore
-from suffice.storage.releases.layout import is_rehearsed, marker_sequence, read_place
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone
-from suffice.storage.releases.store_identity import KEY
+from suffice.storage.releases.store_identity import KEY, is_rehearsed, marker_sequence, read_place
+from suffice.storage.signatures.signing import signature_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.releases.layout import Place
+    from suffice.storage.publications.publication import Publication
     from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.store_identity import Place
     from suffice.storage.signatures.keys import KeyReference
+    from suffice.storage.signatures.signing import SignatureStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationVerification:
+    """What a verification of a publication found.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        One sentence each.
+    files : int
+        How many the manifest names.
+    left : int
+        Whole files that it does not name: another writer of the same request was first, or one began anew.
+    signature : str
+        As for a release.
+    publication : Publication or None
+        None where its manifest cannot be read.
+    """
+
+    problems: tuple[str, ...]
+    files: int
+    left: int
+    signature: SignatureStatus
+    publication: Publication | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no problem."""
+        return not self.problems
+
+
+def verify_publication(store: PublicationStore, publication_id: str) -> PublicationVerification:
+    """Check every file of a publication; whatever bytes stand there, this returns.
+
+    Parameters
+    ----------
+    store : PublicationStore
+        Its keys are those that are demanded.
+    publication_id : str
+
+    Raises
+    ------
+    UsageError
+        Where the id is none.
+    StoreError
+        Where the store cannot be read.
+    """
+    status: SignatureStatus = "not_checked"
+    files = left = 0
+    publication: Publication | None = None
+    try:
+        publication = store.find(publication_id)
+    except (PublicationCorruptError, SignatureError) as error:
+        problems = [str(error)]
+    else:
+        if publication is None:
+            n_files = counted(len(store.objects.names(f"{publication_id}/")), "file")
+            problems = [f"it has no manifest, so nothing was published: {n_files}; the same request goes on"]
+        else:
+            status = signature_status(publication.manifest, checked=store.keys is not None)
+            files = len(publication.files)
+            problems = list(_check_files(publication))
+            strange, left = _look_around(store, publication)
+            problems += strange
+    return PublicationVerification(
+        problems=tuple(problems), files=files, left=left, signature=status, publication=publication
+    )
+
+
+def _check_files(publication: Publication) -> Iterator[str]:
+    for file in publication.files:
+        try:
+            publication.read(file.name)
+        except PublicationCorruptError as error:
+            yield str(error)
+
+
+def _look_around(store: PublicationStore, publication: Publication) -> tuple[list[str], int]:
+    """Name what no writer puts there, and count the whole files that the manifest does not name."""
+    problems, left = [], 0
+    named = {MANIFEST, *(file.path for file in publication.files)}
+    prefix = f"{publication.publication_id}/"
+    for key in store.objects.keys(prefix):
+        path = key.removeprefix(prefix)
+        if path in named:
+            continue
+        if read_path(path) is None:
+            problems.append(f"{path!r} is beside the manifest, and is no published file")
+        elif store.read_file(publication.publication_id, path) is None:
+            problems.append(f"{path} holds other bytes than its name says")
+        elif not path.endswith(f"-{RECEIPT}"):
+            left += 1
+    return problems, left
+
 
 MOST_PROBLEMS = 1000
 """How many are kept: a store that is damaged all over needs no more."""
@@ -156,18 +256,18 @@ class _Tally:
         else:
             self.releases += 1
             self.files += len(names)
-            found = verify_release(
+            verified = verify_release(
                 self.store.release_uri(*location), ledger=self.ledger, public_keys=self.public_keys
             )
-            self.withdrawn += found.withdrawn is not None
-            self.note(f"{place.key}: {problem}" for problem in found.problems)
+            self.withdrawn += verified.withdrawn is not None
+            self.note(f"{place.key}: {problem}" for problem in verified.problems)
 
     def publication(self, publications: PublicationStore, publication_id: str) -> None:
         """Verify what stands in the folder of one publication."""
-        found = verify_publication(publications, publication_id)
-        self.publications += found.files > 0
-        self.left_files += found.left
-        self.note(f"{PUBLICATIONS}/{publication_id}: {problem}" for problem in found.problems)
+        verified = verify_publication(publications, publication_id)
+        self.publications += verified.files > 0
+        self.left_files += verified.left
+        self.note(f"{PUBLICATIONS}/{publication_id}: {problem}" for problem in verified.problems)
 
     def stray_or_marker(self, key: str) -> None:
         """Check a marker, and name what belongs to nothing."""

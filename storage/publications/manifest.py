@@ -76,7 +76,7 @@ def compose_publication(
         "created": created.astimezone(UTC).strftime("%Y-%m-%dT%HZ"),
         "epsilon": dict(epsilon),
         "cost": "0",
-        "diagnostics": {of: dict(found) for of, found in (diagnostics or {}).items()},
+        "diagnostics": {of: dict(numbers) for of, numbers in (diagnostics or {}).items()},
         "files": [file.model_dump() for file in files],
         "versions": software_versions(_REPORTED_PACKAGES),
         "checksum": None,
@@ -114,7 +114,7 @@ def parse_publication(data: bytes) -> PublicationManifest:
     try:
         manifest = PublicationManifest.model_validate(content)
     except ValidationError as error:
-        places = sorted({".".join(map(str, found["loc"][:3])) or "whole" for found in error.errors()})
+        places = sorted({".".join(map(str, problem["loc"][:3])) or "whole" for problem in error.errors()})
         raise _corrupt(f"{', '.join(places[:3])}: not as format {FORMAT_VERSION} has it") from None
     if publication_id_of(canonical_json.encode(manifest.request)) != manifest.publication_id:
         raise _corrupt("publication_id: it is not the hash of its request")

@@ -6,6 +6,7 @@ needs no right to anything else there, and the store may be one that holds no re
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from dataclasses import dataclass, field
@@ -20,27 +21,67 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.storage.objects.address import Address, read_address
+from suffice.storage.objects.object_store import check_create_only
 from suffice.storage.objects.patience import ONCE, patiently
-from suffice.storage.objects.probe import check_create_only
-from suffice.storage.publications.layout import (
+from suffice.storage.publications.manifest import LARGEST_PUBLICATION, parse_publication
+from suffice.storage.publications.manifest_model import (
+    LARGEST_FILE,
     MANIFEST,
     PUBLICATIONS,
     file_path,
     is_publication_id,
     read_path,
 )
-from suffice.storage.publications.manifest import LARGEST_PUBLICATION, parse_publication
-from suffice.storage.publications.manifest_model import LARGEST_FILE
 from suffice.storage.publications.publication import Publication, PublishedFile
+from suffice.storage.releases.store_identity import KEY
 from suffice.storage.signatures.keys import pinned_publication_keys
 from suffice.storage.signatures.signing import PUBLICATION, check_signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.objects.patience import Patience
     from suffice.storage.signatures.keys import KeyReference, PublicKey
+
+
+def holds_store(folder: Path) -> bool:
+    """Tell whether a folder is a store of releases, or the one in which publications stand."""
+    return (folder / KEY).exists() or holds_publications(folder)
+
+
+def holds_publications(folder: Path) -> bool:
+    """Tell whether a folder is the one in which publications stand: by its name and its content."""
+    if folder.name != PUBLICATIONS:
+        return False
+    try:
+        return any(map(is_publication_id, os.listdir(folder)))  # noqa: PTH208 - names, and no paths
+    except OSError:
+        return False
+
+
+def check_is_there(store: PublicationStore) -> None:
+    """Refuse a place where there is neither a publication nor a store of releases.
+
+    A place whose publications alone may be read is not refused: what stands beside them is not known.
+
+    Raises
+    ------
+    StoreError
+    """
+    if store.ids():
+        return
+    place = read_address(store.uri).parent
+    identity = b"unknown"
+    with contextlib.suppress(StoreError):
+        identity = place.objects().get(KEY, at_most=1) or b""
+    if not identity:
+        message = (
+            f"there is no store at {place.uri}, neither of releases nor of publications: check how it is "
+            "written; suffice publish makes the first publication"
+        )
+        raise StoreError(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +173,12 @@ class PublicationStore:
         if stated.publication_id != publication_id:
             message = f"the manifest at {uri} belongs to another publication: {stated.publication_id}"
             raise PublicationCorruptError(message)
-        found = Publication(
+        publication = Publication(
             publication_id=publication_id, uri=uri, stated=stated, data=data, objects=self.objects
         )
         if self.keys is not None:
-            check_signature(found.manifest, self.keys, PUBLICATION)
-        return found
+            check_signature(publication.manifest, self.keys, PUBLICATION)
+        return publication
 
     def put_file(self, publication_id: str, name: str, content: bytes | Iterable[bytes]) -> PublishedFile:
         """Write a file, named by its content; one that stands there already is left as it is.
@@ -249,16 +290,16 @@ class PublicationStore:
                 return  # another was first, or this one was and lost the answer
 
         patiently(put, self.patience, "not published yet")
-        found = self.find(publication_id)
-        if found is None:
+        publication = self.find(publication_id)
+        if publication is None:
             message = f"the store does not show the manifest that was written to {self.uri}/{publication_id}"
             raise StoreError(message)
-        return found
+        return publication
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids that have a folder, sorted, by one listing; a publication may be unfinished."""
-        found = patiently(lambda: self.objects.names(""), self.patience, "not listed yet")
-        return tuple(name for name in found if is_publication_id(name))
+        names = patiently(lambda: self.objects.names(""), self.patience, "not listed yet")
+        return tuple(name for name in names if is_publication_id(name))
 
     def all(self) -> Iterator[Publication]:
         """Give every publication, by id.
@@ -269,9 +310,9 @@ class PublicationStore:
             As :meth:`find`, at the first that cannot be read: whoever goes on asks for each of :meth:`ids`.
         """
         for publication_id in self.ids():
-            found = self.find(publication_id)
-            if found is not None:
-                yield found
+            publication = self.find(publication_id)
+            if publication is not None:
+                yield publication
 
     def _missing(self, publication_id: str, paths: set[str]) -> list[str]:
         """Return what does not stand there; listings may lag, so that what one lacks is asked for by name."""
@@ -333,11 +374,11 @@ def open_publication(
             raise UsageError(message)
         address, wanted = located
         publications = _opened(address, pinned_publication_keys(publication_keys), ONCE)
-    found = publications.find(wanted)
-    if found is None:
+    publication = publications.find(wanted)
+    if publication is None:
         message = f"there is no publication at {publications.uri}/{wanted}: it has no manifest"
         raise PublicationMissingError(message)
-    return found
+    return publication
 
 
 def locate_publication(reference: str) -> tuple[Address, str] | None:

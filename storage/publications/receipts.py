@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SignatureError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.publications.layout import RECEIPT
+from suffice.storage.publications.manifest_model import RECEIPT
 from suffice.storage.signatures.signing import PART, check_signature, is_signature_value
 
 if TYPE_CHECKING:

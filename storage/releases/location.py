@@ -14,8 +14,7 @@ from suffice.pipeline.terms.released.sample import ReleasedSample
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
-from suffice.storage.releases.release_decoder import decode_statistic
-from suffice.storage.releases.release_parquet import expand_groups
+from suffice.storage.releases.release_parquet import decode_statistic, expand_groups
 from suffice.storage.releases.statistic_files import MOST_HELD, StatisticFiles
 from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, WITHDRAWN, parse_withdrawal
 
@@ -87,8 +86,8 @@ class Location:
         ReleaseCorruptError
             Where something else stands there.
         """
-        found = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
-        return None if found is None else parse_withdrawal(found, data, manifest.release_id, keys)
+        withdrawal = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
+        return None if withdrawal is None else parse_withdrawal(withdrawal, data, manifest.release_id, keys)
 
     def statistics(
         self, manifest: Manifest
@@ -112,17 +111,17 @@ class Location:
         noisy = {
             plan.name: NoisyStatistic(
                 plan=plan,
-                values=found,
+                values=stored,
                 groups=keys,
                 public_n=manifest.n if plan.design is Design.MINIMAL else None,
                 max_total_rows=manifest.plan.max_total_rows,
             )
-            for plan, found in read
+            for plan, stored in read
             if plan.sample is None
         }
         sampled = {
-            plan.name: ReleasedSample(plan=plan, indices=found.astype(np.int64), groups=keys)
-            for plan, found in read
+            plan.name: ReleasedSample(plan=plan, indices=stored.astype(np.int64), groups=keys)
+            for plan, stored in read
             if plan.sample is not None
         }
         return noisy, sampled

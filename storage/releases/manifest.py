@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SpecError
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
-from suffice.storage.releases.manifest_model import FORMAT_VERSION
+from suffice.storage.releases.manifest_model import FORMAT_VERSION, declared_fields, statistic_fields
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, MOST_NAMES, parse_manifest
 
 if TYPE_CHECKING:

@@ -22,8 +22,13 @@ from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.terms import check_window
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.safe_text import shown
-from suffice.storage.releases.derived_fields import declared_fields, statistic_fields
-from suffice.storage.releases.manifest_model import FORMAT_VERSION, Manifest, Stated
+from suffice.storage.releases.manifest_model import (
+    FORMAT_VERSION,
+    Manifest,
+    Stated,
+    declared_fields,
+    statistic_fields,
+)
 from suffice.storage.releases.parquet_layout import Sizes
 
 if TYPE_CHECKING:
@@ -100,11 +105,11 @@ def _check_checksum(data: bytes) -> None:
 
 def _declared_order(data: bytes, *, most: int) -> DeclaredOrder:
     """Read the order of the plan's names: it repeats names of the plan, and so is no longer."""
-    found = _between(data, _ORDER, _ORDER_END, "declared_order")
-    if found.count(b"[") + found.count(b"{") + found.count(b",") > MOST_NAMES:
+    order = _between(data, _ORDER, _ORDER_END, "declared_order")
+    if order.count(b"[") + order.count(b"{") + order.count(b",") > MOST_NAMES:
         raise _corrupt(f"declared_order: it has more than {MOST_NAMES} parts")
     try:
-        return DeclaredOrder.read(_decoded(found, "declared_order", most))
+        return DeclaredOrder.read(_decoded(order, "declared_order", most))
     except ValueError:
         raise _corrupt("declared_order: it is not what the format states there") from None
 
@@ -118,11 +123,11 @@ def _between(data: bytes, begins: re.Pattern[bytes], ends: re.Pattern[bytes], fi
     return data[begin.end() : end.start()]
 
 
-def _decoded(found: bytes, field: str, most: int) -> Any:
-    if len(found) > most:
+def _decoded(stored: bytes, field: str, most: int) -> Any:
+    if len(stored) > most:
         raise _corrupt(f"{field}: it has more than {most} bytes")
     try:
-        return canonical_json.decode(found)
+        return canonical_json.decode(stored)
     except ValueError:
         raise _corrupt(f"{field}: it is not in canonical form") from None
 
@@ -223,9 +228,9 @@ class _Walk:
         end = self._data.find(marker, self._position, self._position + most + len(marker))
         if end < 0:
             raise _differs((name,))
-        found = self._data[self._position : end]
+        text = self._data[self._position : end]
         self._position = end
-        return _decoded(found, name, most)
+        return _decoded(text, name, most)
 
 
 def _left_out(data: bytes) -> frozenset[str]:

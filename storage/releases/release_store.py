@@ -14,7 +14,7 @@ from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreErro
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.spec.editions import edition, read_edition
 from suffice.storage.objects.address import read_address
-from suffice.storage.objects.probe import check_create_only
+from suffice.storage.objects.object_store import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location, is_path
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
@@ -203,20 +203,21 @@ class ReleaseStore:
                 for release_id in self.objects.names(f"{place}/")
                 if _RELEASE_ID.fullmatch(release_id)
             ]
-            found = [entry for entry in entries if self._is_published(entry)]
-            if len(found) > 1:
-                message = f"{len(found)} releases stand at {self.uri}/{place}: name one by its path"
+            published = [entry for entry in entries if self._is_published(entry)]
+            if len(published) > 1:
+                message = f"{len(published)} releases stand at {self.uri}/{place}: name one by its path"
                 raise StoreError(message)
-            if found:
-                return found[0]
-        raise self._missing(name, wanted, [edition(*one) for one in sorted(editions)])
+            if published:
+                return published[0]
+        raise self._missing(name, wanted, [edition(*named_edition) for named_edition in sorted(editions)])
 
     def _editions(self, name: str) -> set[tuple[str, int]]:
         """Return the windows of a name that have a directory, each with the number of its amendment."""
-        found = {directory: read_edition(directory) for directory in self.objects.names(f"{name}/")}
+        directories = self.objects.names(f"{name}/")
+        editions_by_directory = {directory: read_edition(directory) for directory in directories}
         return {
             (read[0], read[1] or 0)
-            for directory, read in found.items()
+            for directory, read in editions_by_directory.items()
             if read is not None and edition(read[0], read[1] or 0) == directory
         }
 

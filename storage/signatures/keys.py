@@ -151,13 +151,13 @@ def load_public_keys(references: Sequence[KeyReference]) -> tuple[PublicKey, ...
     for reference in references:
         text = os.fspath(reference)
         if "-----BEGIN " in text:
-            found = _parse(text, "the public key given as text")
+            parsed = _parse(text, "the public key given as text")
         elif _HEX.fullmatch(text):
-            found = [PublicKey(bytes.fromhex(text))]
+            parsed = [PublicKey(bytes.fromhex(text))]
         else:
             location = f"the public key file {text}"
-            found = _parse(read_key_file(Path(text), location).decode("utf-8", "replace"), location)
-        keys.update(dict.fromkeys(found))
+            parsed = _parse(read_key_file(Path(text), location).decode("utf-8", "replace"), location)
+        keys.update(dict.fromkeys(parsed))
     if not keys:
         message = "no public key is given: name a file that `suffice keys new` wrote, or leave the list out"
         raise UsageError(message)

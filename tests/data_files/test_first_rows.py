@@ -15,7 +15,7 @@ from suffice.data_files.first_rows import first_rows
 from suffice.data_files.source import SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import parquet_bytes, table_of
 from suffice.errors import PublicationCorruptError
-from suffice.storage.releases.thrift import ThriftReader
+from suffice.storage.releases.parquet_layout import ThriftReader
 
 ROWS = 1000
 SOURCE = Source(

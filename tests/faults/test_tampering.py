@@ -24,10 +24,10 @@ from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.replay import replay
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_release import verify_release
-from suffice.storage.releases.layout import MARKERS, marker_sequence
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import open_release, open_store
+from suffice.storage.releases.store_identity import MARKERS, marker_sequence
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import Signer, load_signer
 from support.making import make_workspace

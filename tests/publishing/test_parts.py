@@ -25,8 +25,8 @@ from suffice.pipeline.cluster import connection
 from suffice.publishing import in_parts as publishing_in_parts
 from suffice.publishing import parts as publication_parts
 from suffice.publishing.publish import publish
-from suffice.storage.operations.verify_publication import verify_publication
-from suffice.storage.publications.layout import RECEIPT
+from suffice.storage.operations.verify_store import verify_publication
+from suffice.storage.publications.manifest_model import RECEIPT
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases import location
 from suffice.storage.releases.release_store import open_release

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 from suffice.data_files.tables import parquet_bytes
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.publishing.publish import publish
-from suffice.storage.publications.layout import file_path
 from suffice.storage.publications.manifest import compose_publication
-from suffice.storage.publications.manifest_model import PublishedEntry
+from suffice.storage.publications.manifest_model import PublishedEntry, file_path
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import PUBLICATION, PUBLICATION_KEY, RELEASE, load_signer

@@ -206,12 +206,12 @@ def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
     from suffice.pipeline.rows.mechanism import mechanism, noise, selection
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
-    from suffice.storage.ledger.sql import entries
+    from suffice.storage.ledger.sql import rows as entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
     from suffice.storage.objects import local_files
     from suffice.storage.objects.local_files import LocalFiles
     from suffice.storage.releases.release_store import ReleaseStore
-    from suffice.storage.releases.spool_entry import SpoolEntry
+    from suffice.storage.releases.spool import SpoolEntry
 
     signals = [number]
 

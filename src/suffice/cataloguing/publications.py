@@ -15,7 +15,7 @@ from suffice.pages.release_page import Link
 from suffice.pipeline.ask.publication.model_terms import model_text
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.terms.released.withdrawal import Withdrawal
-from suffice.storage.publications.layout import MANIFEST
+from suffice.storage.publications.manifest_model import MANIFEST
 from suffice.storage.publications.publication_store import PublicationStore
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def check_file(option: str, path: Path | None, *, overwrite: bool | None) -> Non
     if path is None:
         return
     check_local(option, path)
-    from suffice.storage.publications.presence import holds_store  # pydantic is slow to import
+    from suffice.storage.publications.publication_store import holds_store  # pydantic is slow to import
     from suffice.storage.releases.location import MANIFEST
 
     try:

@@ -141,8 +141,7 @@ def grant(
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
     from suffice.cli.ledger_show import account_document, print_account
-    from suffice.storage.ledger.account import overlapping
-    from suffice.storage.ledger.guards import UNGUARDED
+    from suffice.storage.ledger.account import UNGUARDED, overlapping
     from suffice.storage.ledger.opening import create_ledger, open_ledger
     from suffice.storage.objects.address import read_address
     from suffice.storage.operations.witness import make_witness

@@ -22,7 +22,7 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.storage.ledger.stores import KnownStore
+    from suffice.storage.ledger.account import KnownStore
 
 app = typer.Typer(
     help="Stores: what stands there, and who knows them.", rich_markup_mode=None, no_args_is_help=True
@@ -95,7 +95,7 @@ def adopt(
 ) -> None:
     """Take up a store that was moved, or lost its suffice.json, once it shows whose it is."""
     from suffice.storage.ledger.opening import open_ledger
-    from suffice.storage.operations.adoption import adopt_store
+    from suffice.storage.operations.reconciliation import adopt_store
 
     with open_ledger(ledger) as opened:
         adoption = adopt_store(opened, place)

@@ -64,7 +64,7 @@ def describe(
     as_json: JsonOption = False,
 ) -> None:
     """Write datapackage.json and croissant.json, made of the manifest alone, where they are missing."""
-    from suffice.storage.operations.describing import describe_release, descriptions_of
+    from suffice.storage.operations.publishing import describe_release, descriptions_of
 
     if out is None:
         written = describe_release(release, store=store, public_keys=public_keys, allowed=_check_store)

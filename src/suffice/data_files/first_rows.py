@@ -10,7 +10,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import PublicationCorruptError
-from suffice.storage.releases.thrift import ThriftReader
+from suffice.storage.releases.parquet_layout import ThriftReader
 
 if TYPE_CHECKING:
     import pyarrow as pa

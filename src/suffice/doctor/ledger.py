@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from suffice.doctor.contract import ok, skipped, warning
 from suffice.errors import SufficeError
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.ledger.charge import LIVE
-from suffice.storage.ledger.holder import is_held
+from suffice.storage.ledger.charge import LIVE, is_held
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.witness import check_witness
 

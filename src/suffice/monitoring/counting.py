@@ -24,7 +24,7 @@ from suffice.errors import (
     StorageError,
     UsageError,
 )
-from suffice.storage.objects.reasons import of_system_error
+from suffice.storage.objects.object_store import of_system_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

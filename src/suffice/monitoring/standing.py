@@ -19,8 +19,7 @@ from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
-from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.ledger.holder import is_held
+from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
 

@@ -1,4 +1,4 @@
-"""How to cite a release in BibTeX; ``suffice.storage.releases.citation`` has the sentence."""
+"""How to cite a release in BibTeX; ``suffice.storage.releases.descriptions`` has the sentence."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from suffice.pages.release_texts import lead, limits, lines, protects, sentence
 from suffice.pages.rendering import render
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.storage.releases.citation import citation
+from suffice.storage.releases.descriptions import citation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -39,7 +39,7 @@ class SiteFolder:
         UsageError
             Where it is something else, lies inside a store, or cannot be written.
         """
-        from suffice.storage.publications.presence import holds_store  # one caller
+        from suffice.storage.publications.publication_store import holds_store  # one caller
 
         text = os.fspath(out)
         if _SCHEME.match(text):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.tables import columns_of, parquet_bytes, table_of
 from suffice.errors import UsageError
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
-from suffice.storage.publications.presence import holds_store
+from suffice.storage.publications.publication_store import holds_store
 from suffice.storage.releases.location import MANIFEST
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from suffice.publishing.in_parts import publish_parts
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
-from suffice.storage.publications.presence import holds_publications, holds_store
-from suffice.storage.publications.publication_store import PublicationStore
+from suffice.storage.publications.publication_store import PublicationStore, holds_publications, holds_store
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import locate, open_release
 from suffice.storage.signatures.signing import (

@@ -28,11 +28,11 @@ from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
 from suffice.releasing.guarding import contained
 from suffice.releasing.run import charge_request, require_engine
+from suffice.storage.ledger.account import chosen_witness
 from suffice.storage.ledger.charge import ChargeState, label, newest_published
-from suffice.storage.ledger.guards import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
-from suffice.storage.objects.probe import check_create_only
+from suffice.storage.objects.object_store import check_create_only
 from suffice.storage.operations.known_stores import find_for_release
 from suffice.storage.operations.rehearsals import RehearsalPlace, compose_rehearsal, rehearsed_charge
 from suffice.storage.operations.spooling import spool_files, spool_sizes
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeRequest
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.manifest import DataFile
-    from suffice.storage.releases.spool_entry import SpoolEntry
+    from suffice.storage.releases.spool import SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
     Told = Callable[["Stage"], None]

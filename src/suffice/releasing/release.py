@@ -23,7 +23,7 @@ from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
 from suffice.releasing.guarding import uncharged, wait_for
 from suffice.releasing.run import PUBLISHED, ReleaseRun
-from suffice.storage.ledger.guards import chosen_witness
+from suffice.storage.ledger.account import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.known_stores import open_for_release
 from suffice.storage.operations.witness import check_witness, follow_witness

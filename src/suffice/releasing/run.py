@@ -34,10 +34,9 @@ from suffice.releasing.guarding import Interrupts, contained, deferred_interrupt
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.patience import Patience
-from suffice.storage.operations.failures import clean_up, give_back, published_by_another, spend
 from suffice.storage.operations.markers import may_have_drawn, put_marker
 from suffice.storage.operations.publishing import publish_patiently
-from suffice.storage.operations.settling import settle
+from suffice.storage.operations.settling import clean_up, give_back, published_by_another, settle, spend
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import move_witness
 from suffice.storage.releases.manifest import compose_manifest
@@ -59,8 +58,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.manifest import DataFile
     from suffice.storage.releases.release_store import ReleaseStore
-    from suffice.storage.releases.spool import Spool
-    from suffice.storage.releases.spool_entry import SpoolEntry
+    from suffice.storage.releases.spool import Spool, SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]

@@ -12,10 +12,17 @@ from sqlalchemy import insert, select, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.storage.ledger.account import ROW, NamedAudit, Terms, check_sources, counts_by_window
+from suffice.storage.ledger.account import (
+    ROW,
+    UNGUARDED,
+    NamedAudit,
+    Terms,
+    check_new_contract,
+    check_sources,
+    counts_by_window,
+)
 from suffice.storage.ledger.chain import canonical_json
-from suffice.storage.ledger.failed_readings import DEFAULT_ALLOWED
-from suffice.storage.ledger.guards import UNGUARDED, check_new_contract
+from suffice.storage.ledger.charge import DEFAULT_ALLOWED
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
     audit_of,

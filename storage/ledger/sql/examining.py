@@ -1,33 +1,88 @@
 """The ledger held against its own chain, a few rows at a time: what `verify` does on an SQL database.
 
 Charges are compared when they end and forgotten then, so that memory does not grow with their number.
+A checkpoint is the state that a full replay had reached, sealed by an entry of the chain. Whoever changes it
+changes every later hash, and published manifests hold some of those.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select, update
 
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.ledger.chain import MOST_PROBLEMS, ChainCheck, Entry, Head
-from suffice.storage.ledger.examination import Examination
+from suffice.storage.ledger.chain import MOST_PROBLEMS, ChainCheck, Entry, EntryKind, Examination, Head
 from suffice.storage.ledger.replay import Books, compare, post, sha256
 from suffice.storage.ledger.sql import tables
-from suffice.storage.ledger.sql.checkpoints import find_checkpoint
-from suffice.storage.ledger.sql.entries import read_entries, read_head
-from suffice.storage.ledger.sql.rows import stream
+from suffice.storage.ledger.sql.rows import append_entry, read_entries, read_head, stream
 from suffice.storage.ledger.sql.schema import altered_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from sqlalchemy import Connection, Table
 
     from suffice.storage.ledger.replay import Row, Rows
-    from suffice.storage.ledger.sql.checkpoints import Checkpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Where an examination goes on: the checkpoint's own entry."""
+
+    head: Head
+
+
+def find_checkpoint(connection: Connection, books: Books) -> tuple[Checkpoint | None, str]:
+    """Let books go on from the last checkpoint, if there is one.
+
+    Returns
+    -------
+    tuple
+        The checkpoint, or None; and what is wrong with it, or nothing.
+    """
+    kept = connection.execute(select(tables.checkpoints)).one_or_none()
+    if kept is None:
+        return None, ""
+    row = connection.execute(
+        select(tables.entries).where(tables.entries.c.sequence == kept.sequence)
+    ).one_or_none()
+    entry = None if row is None else Entry(**row._mapping)  # noqa: SLF001 - its public name
+    sealed = None
+    if entry is not None and entry.kind == EntryKind.CHECKPOINT:
+        before = Head(sequence=entry.sequence - 1, hash=entry.previous_hash)
+        sealed = ChainCheck(before).follow(entry)
+    damaged = "the last checkpoint was altered, or its entry: everything was recomputed"
+    if entry is None or sealed is None or sealed.get("state_sha256") != sha256(kept.state.encode()):
+        return None, damaged
+    try:
+        books.go_on_from(kept.state)
+    except (LookupError, TypeError, ValueError):
+        return None, damaged
+    return Checkpoint(head=Head(sequence=entry.sequence, hash=entry.hash)), ""
+
+
+def write_checkpoint(connection: Connection, examined: Head, books: Books, now: datetime) -> Head | None:
+    """Seal the state of books that were posted up to `examined`, in one transaction.
+
+    Returns
+    -------
+    Head or None
+        The checkpoint's entry; None where entries were appended meanwhile.
+    """
+    if read_head(connection, lock=True) != examined:
+        return None
+    state = books.state()
+    entry = append_entry(connection, EntryKind.CHECKPOINT, now, {"state_sha256": sha256(state.encode())})
+    values = {"sequence": entry.sequence, "state": state}
+    if connection.execute(update(tables.checkpoints).values(**values)).rowcount == 0:
+        connection.execute(insert(tables.checkpoints).values(id=1, **values))
+    return Head(sequence=entry.sequence, hash=entry.hash)
+
 
 _AT_ONCE = 500
 """Rows that are compared at a time; below the number of parameters that any database takes."""
@@ -49,8 +104,8 @@ class Examiner:
         self._plans: set[str] = set()
         self._differing: list[str] = []
         self.books = Books(on_end=self._note_end)
-        found, problem = find_checkpoint(connection, Books() if full else self.books)
-        self.checkpoint: Checkpoint | None = None if full else found
+        checkpoint, problem = find_checkpoint(connection, Books() if full else self.books)
+        self.checkpoint: Checkpoint | None = None if full else checkpoint
         self._differing += [problem] if problem else []
 
     def examine(self) -> Examination:
@@ -95,11 +150,11 @@ class Examiner:
     def _compare_tables(self) -> None:
         connection, books = self._connection, self.books
         ledger = connection.execute(select(tables.ledger.c.ledger_id, tables.ledger.c.created_at)).one()
-        for what, own, first in (
+        for what, stored, first in (
             ("id", ledger.ledger_id, books.ledger_id),
             ("time", ledger.created_at, books.created_at),
         ):
-            if own != first:
+            if stored != first:
                 self._differ([f"the ledger's {what} differs from its first entry"])
         self._compare_ended()
         live = [key for (key,) in books.charges]
@@ -115,12 +170,12 @@ class Examiner:
         self._differ(compare("windows", books.windows, _all_rows(connection, tables.windows)))
         self._differ(compare("stores", books.stores, _all_rows(connection, tables.stores)))
         named = [name for (name,) in books.names]
-        found = (
+        names = (
             _rows_of(connection, tables.names, named)
             if self.checkpoint
             else _all_rows(connection, tables.names)
         )
-        self._differ(compare("names", books.names, found))
+        self._differ(compare("names", books.names, names))
         self._compare_plans()
         staged = {
             key: {"sha256": charge["manifest_sha256"]}
@@ -157,10 +212,11 @@ def _file_problems(connection: Connection) -> list[str]:
     """Let SQLite look at its own file: damage in an index changes no row that is read through the table."""
     if connection.dialect.name != "sqlite":
         return []
-    found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_PROBLEMS})").scalars().all()
-    if found == ["ok"]:
+    problems = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_PROBLEMS})").scalars().all()
+    if problems == ["ok"]:
         return []
-    return [f"the ledger's file is damaged: SQLite's own check of it fails in {counted(len(found), 'place')}"]
+    places = counted(len(problems), "place")
+    return [f"the ledger's file is damaged: SQLite's own check of it fails in {places}"]
 
 
 def _without_entry(connection: Connection) -> Iterator[str]:
@@ -184,16 +240,16 @@ def _all_rows(connection: Connection, table: Table) -> Rows:
 def _rows_of(connection: Connection, table: Table, keys: list[str]) -> Rows:
     """Return the rows with these values in the first column of the table's primary key."""
     (column,) = table.primary_key
-    found: Rows = {}
+    rows_by_key: Rows = {}
     for batch in _batches(keys):
-        found |= _keyed(table, connection.execute(select(table).where(column.in_(batch))))
-    return found
+        rows_by_key |= _keyed(table, connection.execute(select(table).where(column.in_(batch))))
+    return rows_by_key
 
 
 def _keyed(table: Table, rows: Iterable[Any]) -> Rows:
     keys = [column.name for column in table.primary_key]
-    found = (dict(row._mapping) for row in rows)  # noqa: SLF001 - its public name
-    return {tuple(row[key] for key in keys): row for row in found}
+    mappings = (dict(row._mapping) for row in rows)  # noqa: SLF001 - its public name
+    return {tuple(row[key] for key in keys): row for row in mappings}
 
 
 def _batches(keys: list[str]) -> Iterator[list[str]]:

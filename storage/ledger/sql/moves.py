@@ -1,27 +1,159 @@
-"""A charge's moves in an SQL database, each within the transaction that `connection` is in."""
+"""A charge's moves in an SQL database, each within the transaction that `connection` is in.
+
+Failed attempts of a key are counted here, and by a trigger of ``migrations.rules_0001`` as well.
+Charges that a restored ledger lacks go through the states of any charge, so that every rule holds for them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert
+from sqlalchemy import Integer, case, delete, func, insert, select
 
-from suffice.errors import ReadingsExhaustedError
-from suffice.storage.ledger.chain import EntryKind
-from suffice.storage.ledger.charge import LIVE, Charge, ChargeState, SpoolName, check_epsilon
+from suffice.errors import (
+    BudgetExceededError,
+    ChargeInProgressError,
+    LedgerCorruptError,
+    ReadingsExhaustedError,
+)
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.storage.ledger.chain import SALT, EntryKind
+from suffice.storage.ledger.charge import LIVE, Charge, ChargeState, FailedReadings, SpoolName, check_epsilon
+from suffice.storage.ledger.reconciliation import Reconciled
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
-from suffice.storage.ledger.sql.balance import shift
-from suffice.storage.ledger.sql.entries import append_entry
-from suffice.storage.ledger.sql.failed_readings import count_failed
-from suffice.storage.ledger.sql.reservation import move
-from suffice.storage.ledger.sql.rows import read_account_row, read_charge
-from suffice.storage.ledger.sql.stores import follow_marker
+from suffice.storage.ledger.sql.balance import shift, take
+from suffice.storage.ledger.sql.reservation import begin, claim, follow_marker, move
+from suffice.storage.ledger.sql.rows import (
+    append_entry,
+    epsilon_of,
+    find_charge,
+    read_account_row,
+    read_charge,
+    read_head,
+    read_newest,
+    remaining_in,
+)
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from collections.abc import Sequence
 
+    from sqlalchemy import ColumnElement, Connection
+
+    from suffice.storage.ledger.reconciliation import LostCharge
     from suffice.storage.ledger.sql.reservation import Holder
+
+_REASON = "found in a store, without a release, by a ledger that lacked it"
+
+
+def reconcile(
+    connection: Connection, holder: Holder, lost: Sequence[LostCharge], *, beyond: int, reason: str
+) -> tuple[Charge, ...]:
+    """Do what :meth:`suffice.storage.ledger.ledger.Ledger.reconcile` says.
+
+    Accounts are locked before the head of the chain, in the order of their names.
+    """
+    for dataset in sorted({str(charge.reserved["dataset"]) for charge in lost}):
+        read_account_row(connection, dataset, lock=True)
+    for _ in range(read_head(connection, lock=True).sequence, beyond):
+        append_entry(connection, EntryKind.SKIPPED, holder.clock(), {"reason": reason})
+    return tuple(_take_up(connection, holder, charge, reason) for charge in lost)
+
+
+def read_reconciled(connection: Connection) -> tuple[Reconciled, ...]:
+    """Return what the entries of this kind name, in order."""
+    entries = tables.entries.c
+    query = select(entries.payload).where(entries.kind == EntryKind.RECONCILED).order_by(entries.sequence)
+    left_out = {SALT, "reason"}
+    return tuple(
+        Reconciled(**{name: value for name, value in json.loads(payload).items() if name not in left_out})
+        for payload in connection.scalars(query)
+    )
+
+
+def _take_up(connection: Connection, holder: Holder, lost: LostCharge, reason: str) -> Charge:
+    charge = find_charge(connection, holder.ledger_id, lost.named.charge_id)
+    charge = _begin(connection, holder, lost) if charge is None else claim(connection, holder, charge)
+    payload = {**asdict(lost.named), "reason": reason}
+    append_entry(connection, EntryKind.RECONCILED, holder.clock(), payload)
+    charge = draw(connection, holder, charge)
+    if lost.manifest is None:
+        return abandon(connection, holder, charge, _REASON)
+    return publish(connection, holder, stage(connection, holder, charge, lost.manifest))
+
+
+def _begin(connection: Connection, holder: Holder, lost: LostCharge) -> Charge:
+    """Reserve what a charge took that this copy never had."""
+    stated: dict[str, Any] = dict(lost.reserved)
+    key = (stated["dataset"], stated["name"], stated["window"], stated["amendment"])
+    newest = read_newest(connection, holder.ledger_id, key)
+    if newest is not None and newest.state in LIVE:
+        message = (
+            f"{newest.label} is {newest.state} here, and a later charge of it stands in the store: let "
+            "`suffice ledger recover` end it, and reconcile again"
+        )
+        raise ChargeInProgressError(message)
+    if newest is not None and newest.state is ChargeState.PUBLISHED:
+        message = (
+            f"{newest.label} is published here as {newest.release_id}, and another charge of it stands in "
+            "the store: two copies of the ledger went on. Nothing was reconciled"
+        )
+        raise LedgerCorruptError(message)
+    row = read_account_row(connection, stated["dataset"])
+    if not take(connection, row, stated["window"], stated["micro_epsilon"]):
+        epsilon, remaining = (
+            epsilon_of(stated["micro_epsilon"]),
+            remaining_in(connection, row, stated["window"]),
+        )
+        message = (
+            f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left in this copy of the "
+            f"ledger, and {format_epsilon(epsilon)} more was spent: its owner grants what was granted before "
+            "the ledger was lost, then reconcile again. Nothing was reconciled"
+        )
+        raise BudgetExceededError(message, requested=epsilon, remaining=remaining)
+    attempt = 1 if newest is None else newest.attempt + 1
+    return begin(connection, holder, {**stated, "attempt": attempt}, lost.plan_json)
+
+
+def count_failed(connection: Connection, charge: Charge) -> int:
+    """Return how many attempts of a charge's key did not come to their draw, up to now."""
+    columns = tables.charges.c
+    query = select(func.coalesce(func.sum(_failed()), 0)).where(
+        columns.dataset == charge.dataset,
+        columns.name == charge.name,
+        columns.window == charge.window,
+        columns.amendment == charge.amendment,
+        columns.drew.is_(False),
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def read_failed(connection: Connection, dataset: str) -> tuple[FailedReadings, ...]:
+    """Return the keys of an account with attempts that did not come to their draw, in their order."""
+    columns = tables.charges.c
+    query = select(columns.name, columns.window, columns.amendment, _failed()).where(
+        columns.dataset == dataset, columns.drew.is_(False)
+    )
+    counts: Counter[tuple[str, str, int]] = (
+        Counter()
+    )  # added here: nothing is sorted on a disk that may be full
+    for name, window, amendment, failed in connection.execute(query):
+        counts[name, window, amendment] += failed
+    return tuple(
+        FailedReadings(name=name, window=window, amendment=amendment, count=count)
+        for (name, window, amendment), count in sorted(counts.items())
+        if count
+    )
+
+
+def _failed() -> ColumnElement[int]:
+    """Return what one charge that never drew counts: each take-over, and its end."""
+    columns = tables.charges.c
+    ended = case((columns.state == ChargeState.ABANDONED, 1), else_=0)
+    return (columns.epoch - 1 + ended).cast(Integer)
 
 
 def draw(

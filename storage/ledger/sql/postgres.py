@@ -18,10 +18,9 @@ from sqlalchemy import create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
 from suffice.errors import LedgerError, LedgerMissingError, UsageError
-from suffice.storage.ledger.sql.failures import database_errors
 from suffice.storage.ledger.sql.schema import has_ledger, make_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.ledger.sql.transactions import no_turn
+from suffice.storage.ledger.sql.transactions import database_errors, no_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,26 +1,45 @@
-"""Epsilon reserved in an SQL database: charges begun, taken over, moved on.
+"""Epsilon reserved in an SQL database: charges begun, taken over, moved on, amended.
 
-Each runs inside a transaction, and locks the charge's row after its account's, before the chain's head.
+Each function runs inside a transaction. It locks the charge's row after its account's and before the
+chain's head. A store's row changes after the head is locked, so that its changes wait in one order.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, text, update
 
-from suffice.errors import ChargeLostError
+from suffice.errors import ChargeLostError, UsageError, WrongStoreError
+from suffice.storage.ledger.account import KnownStore
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
-from suffice.storage.ledger.charge import LIVE, Charge, ChargeRequest, ChargeState, check_epsilon, release_id
-from suffice.storage.ledger.holder import is_held
-from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.ledger.charge import (
+    LIVE,
+    Charge,
+    ChargeRequest,
+    ChargeState,
+    check_epsilon,
+    is_held,
+    release_id,
+)
+from suffice.storage.ledger.rerun import decide_amended, in_progress_error
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import exceeded_error, take
-from suffice.storage.ledger.sql.entries import append_entry
-from suffice.storage.ledger.sql.rows import check_owner, insert_unless_there, read_charge
-from suffice.storage.ledger.sql.stores import remember_store
+from suffice.storage.ledger.sql.rows import (
+    append_entry,
+    charge_of,
+    check_owner,
+    insert_unless_there,
+    read_charge,
+    read_plan,
+    stream,
+    summary_of,
+    summary_query,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +48,128 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from suffice.pipeline.spec.editions import AmendedRelease
+    from suffice.storage.ledger.charge import ChargeSummary
+
+
+def find_amended(connection: Connection, ledger_id: str, request: ChargeRequest) -> AmendedRelease | None:
+    """Return the release that a request would replace; None where it is for no amendment.
+
+    Raises
+    ------
+    AmendmentError, ChargeInProgressError, SpecChangedError, WrongStoreError
+        As :func:`suffice.storage.ledger.rerun.decide_amended`.
+    """
+    if not request.amendment:
+        return None
+    columns = tables.charges.c
+    query = select(tables.charges).where(
+        columns.dataset == request.dataset,
+        columns.name == request.name,
+        columns.window == request.window,
+        columns.amendment != request.amendment,
+        columns.state != ChargeState.ABANDONED,
+    )
+    others = [charge_of(connection, row, ledger_id) for row in connection.execute(query)]
+    return decide_amended(others, request, plan_of=partial(read_plan, connection))
+
+
+def read_editions(connection: Connection, dataset: str, name: str) -> dict[str, list[ChargeSummary]]:
+    """Return of each window of a name the newest charge of every edition, in the order of amendments."""
+    columns = tables.charges.c
+    query = summary_query().where(columns.dataset == dataset, columns.name == name)
+    newest: dict[tuple[str, int], ChargeSummary] = {}
+    order = (columns.amendment, columns.attempt)
+    for charge in map(summary_of, stream(connection, query.order_by(*order))):
+        newest[charge.window, charge.amendment] = charge
+    editions: dict[str, list[ChargeSummary]] = {}
+    for charge in newest.values():
+        editions.setdefault(charge.window, []).append(charge)
+    return editions
+
+
+_UNFINISHED = "state IN ('reserved', 'drawing')"
+"""As the index on them says it: SQLite compares the texts."""
+
+
+def remember_store(connection: Connection, store_id: str, *, uri: str, sequence: int) -> None:
+    """Remember the store that a charge names, with the charge's entry where it is the first.
+
+    Raises
+    ------
+    WrongStoreError
+        Where its owner retired it.
+    """
+    values = {"store_id": store_id, "uri": uri, "first_sequence": sequence}
+    if insert_unless_there(connection, tables.stores, **values, last_marker=0, retired=False):
+        return
+    columns = tables.stores.c
+    if connection.scalar(select(columns.retired).where(columns.store_id == store_id)):
+        message = f"the store {store_id} at {uri} was retired by its owner"
+        raise WrongStoreError(message)
+
+
+def follow_marker(connection: Connection, charge: Charge) -> None:
+    """Note that a charge's marker stands in its store."""
+    columns = tables.stores.c
+    connection.execute(
+        update(tables.stores)
+        .where(columns.store_id == charge.store_id, columns.last_marker < charge.reserved_sequence)
+        .values(last_marker=charge.reserved_sequence)
+    )
+
+
+def read_stores(connection: Connection) -> tuple[KnownStore, ...]:
+    """Return every store, in the order of their first charges."""
+    rows = connection.execute(select(tables.stores).order_by(tables.stores.c.first_sequence)).mappings()
+    return tuple(KnownStore(**row) for row in rows)
+
+
+def change_store(connection: Connection, store_id: str, **values: object) -> bool:
+    """Set what an owner may change of a store; tell whether that changed anything.
+
+    Raises
+    ------
+    UsageError
+        Where the ledger never charged for it.
+    """
+    query = select(tables.stores).where(tables.stores.c.store_id == store_id)
+    row = connection.execute(query.with_for_update()).mappings().one_or_none()
+    if row is None:
+        message = (
+            f"this ledger has charged for no store {store_id}: `suffice store list` names those it knows"
+        )
+        raise UsageError(message)
+    if all(row[name] == value for name, value in values.items()):
+        return False
+    connection.execute(update(tables.stores).where(tables.stores.c.store_id == store_id).values(**values))
+    return True
+
+
+def read_pins(connection: Connection, dataset: str) -> tuple[str, ...]:
+    """Return the prefixes of the stores that an account allows; none where there is no account."""
+    pins = connection.scalar(select(tables.accounts.c.stores).where(tables.accounts.c.dataset == dataset))
+    return tuple(json.loads(pins or "[]"))
+
+
+def read_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """Return what each account allows as sources, by data set."""
+    query = select(tables.accounts.c.dataset, tables.accounts.c.sources)
+    sources_by_dataset = {row.dataset: tuple(json.loads(row.sources)) for row in connection.execute(query)}
+    return dict(sorted(sources_by_dataset.items()))
+
+
+def read_stores_of_charges(connection: Connection) -> Sequence[tuple[int, str, str]]:
+    """Return of every charge the sequence of its reservation, its release id and its store's id."""
+    columns = tables.charges.c
+    query = select(columns.reserved_sequence, columns.release_id, columns.store_id)
+    return [(row.reserved_sequence, row.release_id, row.store_id) for row in connection.execute(query)]
+
+
+def read_unfinished(connection: Connection, store_id: str) -> Sequence[ChargeSummary]:
+    """Return the charges of a store that are reserved or drawing: those of runs that go on, or died."""
+    columns = tables.charges.c
+    query = summary_query().where(columns.store_id == store_id, text(_UNFINISHED))
+    return [summary_of(row) for row in connection.execute(query.order_by(columns.reserved_sequence))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +182,7 @@ class Holder:
     token : str
         Written into every charge that it holds, so that reading a charge gives no right to move it.
     process : str
-        Of :func:`suffice.storage.ledger.holder.this_process`, written beside it.
+        Of :func:`suffice.storage.ledger.charge.this_process`, written beside it.
     clock, lease
         As for :func:`suffice.storage.ledger.opening.open_ledger`.
     """

@@ -1,4 +1,4 @@
-"""Between the ledger's tables and its dataclasses."""
+"""Between the ledger's tables and its dataclasses, the chain of entries among them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,83 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, insert, select, text, update
 
 from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError, UsageError
 from suffice.pipeline.spec.editions import amended_of
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.account import Account, NamedAudit, Terms, WindowBalance, counts_by_window
+from suffice.storage.ledger.chain import Entry, Head, next_entry
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.tables import UNPUBLISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Connection, Row, ScalarSelect, Select, Table
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
+    from suffice.storage.ledger.chain import EntryKind
+
+_APPENDED = "suffice_appended_entry"
+
+
+def read_head(connection: Connection, *, lock: bool = False) -> Head:
+    """Return the end of the chain; with `lock`, no other transaction appends until this one ends."""
+    query = select(tables.ledger.c.head_sequence, tables.ledger.c.head_hash)
+    row = connection.execute(query.with_for_update() if lock else query).one()
+    return Head(sequence=row.head_sequence, hash=row.head_hash)
+
+
+def read_entries(connection: Connection, *, after: int = 0) -> Iterator[Entry]:
+    """Give the chain, or what follows one of its entries, while the database reads it."""
+    columns = tables.entries.c
+    query = select(tables.entries).order_by(columns.sequence)
+    if after:
+        query = query.where(columns.sequence > after)
+    for row in stream(connection, query):
+        yield Entry(**row._mapping)  # noqa: SLF001 - its public name
+
+
+def read_entry(connection: Connection, sequence: int) -> Entry | None:
+    """Return one entry of the chain, if there is such an entry."""
+    query = select(tables.entries).where(tables.entries.c.sequence == sequence)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else Entry(**row._mapping)  # noqa: SLF001 - its public name
+
+
+def append_entry(
+    connection: Connection, kind: EntryKind, moment: datetime, payload: Mapping[str, object]
+) -> Entry:
+    """Append one entry to the chain, in the transaction that `connection` is in."""
+    entry = next_entry(read_head(connection, lock=True), kind, moment, payload)
+    connection.execute(
+        insert(tables.entries).values(
+            sequence=entry.sequence,
+            previous_hash=entry.previous_hash,
+            kind=entry.kind,
+            time=entry.time,
+            payload=entry.payload,
+            hash=entry.hash,
+        )
+    )
+    connection.execute(update(tables.ledger).values(head_sequence=entry.sequence, head_hash=entry.hash))
+    connection.info[_APPENDED] = entry
+    return entry
+
+
+def appended_entry(connection: Connection) -> Entry | None:
+    """Return the last entry that was appended through a connection since :func:`forget_entry`."""
+    return connection.info.get(_APPENDED)
+
+
+def forget_entry(connection: Connection) -> None:
+    """Begin anew: what the connection, which a pool reuses, appended before is another transaction's."""
+    connection.info.pop(_APPENDED, None)
+
 
 _SUMMARY = tuple(
     tables.charges.c[name]
@@ -167,9 +226,9 @@ def remaining_in(connection: Connection, row: Row[Any], window: str) -> Fraction
     taken = most_taken_by_a_window(row.dataset)
     if counts_by_window(row.per_window, window):
         columns = tables.windows.c
-        own = select(columns.micro_spent + columns.micro_reserved)
-        own = own.where(columns.dataset == row.dataset, columns.window == window)
-        taken = select(func.coalesce(own.scalar_subquery(), 0)).scalar_subquery()
+        of_window = select(columns.micro_spent + columns.micro_reserved)
+        of_window = of_window.where(columns.dataset == row.dataset, columns.window == window)
+        taken = select(func.coalesce(of_window.scalar_subquery(), 0)).scalar_subquery()
     left = row.micro_granted - row.micro_spent - row.micro_reserved
     return epsilon_of(left - connection.execute(select(taken)).scalar_one())
 
@@ -247,8 +306,8 @@ def read_unsettled(connection: Connection) -> tuple[ChargeSummary, ...]:
     columns = tables.charges.c
     ended_well = text(UNPUBLISHED)  # as the index states it
     query = summary_query().where(ended_well, (columns.state != ChargeState.ABANDONED) | columns.drew)
-    found = map(summary_of, connection.execute(query.order_by(columns.reserved_sequence)))
-    return tuple(sorted(found, key=lambda charge: charge.dataset))
+    summaries = map(summary_of, connection.execute(query.order_by(columns.reserved_sequence)))
+    return tuple(sorted(summaries, key=lambda charge: charge.dataset))
 
 
 def stream(connection: Connection, query: Select[Any]) -> Iterator[Row[Any]]:

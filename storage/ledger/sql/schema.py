@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, insert, inspect, select, text
 from suffice.errors import LedgerError
 from suffice.storage.ledger.chain import START_HASH, EntryKind, coarse, format_time
 from suffice.storage.ledger.sql import migrations, tables
-from suffice.storage.ledger.sql.entries import append_entry
+from suffice.storage.ledger.sql.rows import append_entry
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,10 +72,10 @@ def altered_rules(connection: Connection) -> list[str]:
     """
     if connection.dialect.name != "sqlite":
         return []
-    found = _objects(connection)
+    present = _objects(connection)
     return [
         f"the ledger's {kind} {name} is missing or altered: it keeps a rule, or rows"
-        for kind, name, _table, _statement in sorted(_made_by_the_migrations() - found, key=str)
+        for kind, name, _table, _statement in sorted(_made_by_the_migrations() - present, key=str)
     ]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import func, select
 
 from suffice.errors import ChargeInProgressError, LedgerError, UsageError
-from suffice.storage.ledger.account import check_guarantee
+from suffice.storage.ledger.account import check_guarantee, check_same_contract
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import (
     LIVE,
@@ -25,30 +25,34 @@ from suffice.storage.ledger.charge import (
     ChargeRequest,
     ChargeState,
     SpoolName,
+    check_allowed,
     check_epsilon,
     check_name,
+    this_process,
 )
-from suffice.storage.ledger.failed_readings import check_allowed
-from suffice.storage.ledger.guards import check_same_contract
-from suffice.storage.ledger.holder import this_process
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import moves, tables
 from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, write_grant
-from suffice.storage.ledger.sql.checkpoints import write_checkpoint
-from suffice.storage.ledger.sql.editions import find_amended, read_editions
-from suffice.storage.ledger.sql.entries import append_entry, read_entries, read_entry, read_head
-from suffice.storage.ledger.sql.examining import Examiner
-from suffice.storage.ledger.sql.failed_readings import read_failed
-from suffice.storage.ledger.sql.reconciling import read_reconciled, reconcile
+from suffice.storage.ledger.sql.examining import Examiner, write_checkpoint
+from suffice.storage.ledger.sql.moves import read_failed, read_reconciled, reconcile
 from suffice.storage.ledger.sql.reservation import (
     Holder,
+    change_store,
     claim,
+    find_amended,
     let_go,
     move,
+    read_editions,
+    read_pins,
+    read_sources,
+    read_stores,
+    read_stores_of_charges,
+    read_unfinished,
     start,
 )
 from suffice.storage.ledger.sql.rows import (
+    append_entry,
     audit_of,
     checksums_of,
     contract_of,
@@ -57,6 +61,9 @@ from suffice.storage.ledger.sql.rows import (
     read_account_row,
     read_charge,
     read_charges,
+    read_entries,
+    read_entry,
+    read_head,
     read_held,
     read_newest,
     read_plan,
@@ -69,14 +76,6 @@ from suffice.storage.ledger.sql.rows import (
     stores_of,
     terms_of,
 )
-from suffice.storage.ledger.sql.stores import (
-    change_store,
-    read_pins,
-    read_sources,
-    read_stores,
-    read_stores_of_charges,
-    read_unfinished,
-)
 from suffice.storage.ledger.sql.transactions import PATIENCE, Patience, change, snapshot
 
 if TYPE_CHECKING:
@@ -88,14 +87,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Row
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.storage.ledger.account import Account, NamedAudit, WindowBalance
-    from suffice.storage.ledger.chain import Entry, Head
-    from suffice.storage.ledger.charge import ChargeSummary
-    from suffice.storage.ledger.examination import Examination
-    from suffice.storage.ledger.failed_readings import FailedReadings
+    from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
+    from suffice.storage.ledger.chain import Entry, Examination, Head
+    from suffice.storage.ledger.charge import ChargeSummary, FailedReadings
     from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
-    from suffice.storage.ledger.stores import KnownStore
 
 Result = TypeVar("Result")
 
@@ -387,13 +383,13 @@ class SqlLedger(Ledger):
         for _ in range(_MOST_EXAMINATIONS):
             with self._read() as connection:
                 examiner = Examiner(connection, full=full)
-                found = examiner.examine()
-            if found.problems:
-                return found
-            seal = partial(write_checkpoint, examined=found.head, books=examiner.books, now=self.now())
+                examination = examiner.examine()
+            if examination.problems:
+                return examination
+            seal = partial(write_checkpoint, examined=examination.head, books=examiner.books, now=self.now())
             sealed = self._change(seal)
             if sealed is not None:
-                return replace(found, head=sealed)
+                return replace(examination, head=sealed)
         message = "others wrote to the ledger during every examination: try again when fewer runs are on"
         raise LedgerError(message)
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.storage.ledger import holder
-from suffice.storage.ledger.holder import is_gone, this_process
+from suffice.storage.ledger import charge as holder
+from suffice.storage.ledger.charge import is_gone, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SCRIPT = "from suffice.storage.ledger.holder import this_process; print(this_process(), flush=True); input()"
+SCRIPT = "from suffice.storage.ledger.charge import this_process; print(this_process(), flush=True); input()"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which process is which")
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import ChargeInProgressError, ChargeSpentError, SpecChangedError, WrongStoreError
-from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
-from suffice.storage.ledger.holder import this_process
+from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState, this_process
 from suffice.storage.ledger.rerun import Decision, decide_rerun, differing_keys
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     MakeRequest = Callable[..., ChargeRequest]
 
-PRINT_PROCESS = "from suffice.storage.ledger.holder import this_process; print(this_process())"
+PRINT_PROCESS = "from suffice.storage.ledger.charge import this_process; print(this_process())"
 NO_PLANS: dict[str, str] = {}
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LIVE, EXPIRED = NOW + timedelta(seconds=1), NOW

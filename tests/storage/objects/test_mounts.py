@@ -8,8 +8,8 @@ import pytest
 
 from suffice.errors import LedgerError
 from suffice.storage.ledger.opening import create_ledger, open_ledger
-from suffice.storage.objects import mounts
-from suffice.storage.objects.mounts import file_system, is_network, network_file_system
+from suffice.storage.objects import local_files as mounts
+from suffice.storage.objects.local_files import file_system, is_network, network_file_system
 
 MOUNTINFO = r"""
 22 28 0:21 / /proc rw,nosuid shared:12 - proc proc rw

@@ -16,7 +16,7 @@ from suffice.errors import ObjectExistsError, StoreError
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.bucket import Bucket
 from suffice.storage.objects.local_files import LocalFiles
-from suffice.storage.objects.probe import check_create_only
+from suffice.storage.objects.object_store import check_create_only
 from support.bucket_server import BucketServer, bucket_server
 from support.buckets import SECRET, s3_server, variables
 

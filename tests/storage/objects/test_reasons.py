@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from suffice.storage.objects.reasons import of_answer, of_system_error
+from suffice.storage.objects.object_store import of_answer, of_system_error
 
 SIGNED = "https://signed.example/?sig=4242"
 

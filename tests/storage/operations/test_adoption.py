@@ -9,8 +9,8 @@ import pytest
 
 from suffice.errors import LedgerCorruptError, WrongStoreError
 from suffice.storage.ledger.opening import create_ledger
-from suffice.storage.operations.adoption import adopt_store
 from suffice.storage.operations.known_stores import open_for_release
+from suffice.storage.operations.reconciliation import adopt_store
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.releases.release_store import open_store

@@ -19,8 +19,8 @@ from suffice.errors import (
     StoreError,
 )
 from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.operations.failures import give_back, published_by_another, spend
 from suffice.storage.operations.publishing import publish
+from suffice.storage.operations.settling import give_back, published_by_another, spend
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.spool import open_spool
 from support.releases import compose, make_plan, smallest_files

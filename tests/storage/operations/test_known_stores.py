@@ -25,8 +25,8 @@ from suffice.storage.objects.local_files import LocalFiles
 from suffice.storage.operations import known_stores
 from suffice.storage.operations.known_stores import open_for_release
 from suffice.storage.operations.markers import refuse_older_ledger
-from suffice.storage.releases.layout import marker_key, marker_sequence
 from suffice.storage.releases.release_store import open_store
+from suffice.storage.releases.store_identity import marker_key, marker_sequence
 from support.bucket_server import BucketServer, bucket_server
 from support.buckets import variables
 from support.paid import Books, copy_database, open_books, pay, restore_database

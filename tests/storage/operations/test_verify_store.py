@@ -11,7 +11,7 @@ from suffice.storage.ledger.chain import PublicEntry
 from suffice.storage.operations import verify_store as module
 from suffice.storage.operations.markers import Marker
 from suffice.storage.operations.verify_store import verify_store
-from suffice.storage.releases.layout import marker_key
+from suffice.storage.releases.store_identity import marker_key
 from support.paid import Books, open_books, pay
 from support.releases import flip_bit
 

@@ -20,8 +20,7 @@ from suffice.errors import (
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import parse_publication
-from suffice.storage.publications.presence import check_is_there
-from suffice.storage.publications.publication_store import PublicationStore, open_publication
+from suffice.storage.publications.publication_store import PublicationStore, check_is_there, open_publication
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.signatures.keys import new_keys
 from suffice.storage.signatures.signing import load_signer, publication_signer_from_environment

@@ -20,7 +20,7 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
-from suffice.storage.releases.release_decoder import decode_statistic
+from suffice.storage.releases.release_parquet import decode_statistic
 from suffice.storage.releases.release_store import open_release, open_store
 from support.releases import (
     HASH,

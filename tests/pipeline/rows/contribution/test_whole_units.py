@@ -19,7 +19,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-from suffice.storage.releases.derived_fields import statistic_fields
+from suffice.storage.releases.manifest_model import statistic_fields
 from support.unit_engine import MAX_ROWS, OF_UNITS, ROWS_PER_UNIT, UPPER, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks
 

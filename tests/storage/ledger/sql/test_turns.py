@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.storage.ledger.opening import create_ledger, open_ledger
-from suffice.storage.ledger.sql.turns import TurnPatience, turn
+from suffice.storage.ledger.sql.sqlite import TurnPatience, turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ PATIENT = TurnPatience(door=20, standstill=20, turn=20)
 HOLDER = """
 import sys, time
 from pathlib import Path
-from suffice.storage.ledger.sql.turns import turn
+from suffice.storage.ledger.sql.sqlite import turn
 with turn(Path(sys.argv[1]), is_free=lambda: False):
     print("in", flush=True)
     time.sleep(600)
@@ -34,7 +34,7 @@ with turn(Path(sys.argv[1]), is_free=lambda: False):
 WAITER = """
 import sys
 from pathlib import Path
-from suffice.storage.ledger.sql import turns
+from suffice.storage.ledger.sql import sqlite as turns
 take = turns._take_ticket
 def noted(*args):
     ticket = take(*args)
