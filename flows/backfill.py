@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
-from suffice.flows.cancellation import say_again
 from suffice.flows.declaring import flow
+from suffice.flows.endings import say_again
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.release import show_account
 from suffice.flows.reporting import Subject
 from suffice.flows.running import Verdict, carried_out, read_again, scheduled_time
-from suffice.monitoring.charges import newest_charge
+from suffice.monitoring.counting import newest_charge
 from suffice.pipeline.spec.calendar import first_window, moment, windows_between
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon

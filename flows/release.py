@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.artifacts import account_rows, release_text
-from suffice.flows.cancellation import say_again
 from suffice.flows.declaring import flow
+from suffice.flows.endings import say_again
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Reporter, Subject
 from suffice.flows.running import Run, Verdict, carried_out, read_again, scheduled_time
-from suffice.monitoring.charges import newest_charge
+from suffice.monitoring.counting import newest_charge
 from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from suffice.auditing.scratch import PREFIX, scratch_directory
+from suffice.auditing.audit import PREFIX, scratch_directory
 from suffice.auditing.scratch_sources import bucket_not_tried
 from suffice.pipeline.spec.spec import load_spec
 from support.audited import SPECS, changed
@@ -17,7 +17,7 @@ from support.audited import SPECS, changed
 HOLD = """
 import sys, time
 from pathlib import Path
-from suffice.auditing.scratch import scratch_directory
+from suffice.auditing.audit import scratch_directory
 with scratch_directory(Path(sys.argv[1])) as (place, _):
     (place / "manifest.json").write_text("{}")
     print(place, flush=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.auditing.hostile_rows import DataSet, Part
+from suffice.auditing.scratch_sources import stored_rows
 from suffice.auditing.second_reading import allowed
-from suffice.auditing.typed_files import stored_rows
 from suffice.pipeline.spec.spec import load_spec
 from support.audited import SPECS, running
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.auditing.assumed_contract import implied_contract
 from suffice.auditing.audit import FALSE_ALARM, PACKAGES
 from suffice.auditing.implied_schema import implied_schema
 from suffice.auditing.result import Audit, MutantResult
+from suffice.auditing.scratch_sources import implied_contract
 from suffice.cli import app
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.operations.audits import encode_audit

@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import suffice.pages
-from suffice.pages import figures
-from suffice.pages.drawing import columns_of, fitted
-from suffice.pages.figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row
-from suffice.pages.scale import Scale, rounded_out, written_alike
+from suffice.pages import posterior_figures as figures
+from suffice.pages.drawing import Scale, columns_of, fitted, rounded_out, written_alike
+from suffice.pages.posterior_figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

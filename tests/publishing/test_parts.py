@@ -22,7 +22,6 @@ from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.ask.publication.streams import Streams
 from suffice.pipeline.cluster import connection
-from suffice.publishing import in_parts as publishing_in_parts
 from suffice.publishing import parts as publication_parts
 from suffice.publishing.publish import publish
 from suffice.storage.operations.verify_store import verify_publication
@@ -306,7 +305,7 @@ def test_a_part_with_diagnostics_that_none_can_have_is_computed_again(
 def test_more_files_than_a_manifest_names_are_refused_before_any_is_made(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing_in_parts, "MOST_FILES", 5)
+    monkeypatch.setattr(publication_parts, "MOST_FILES", 5)
     with pytest.raises(UsageError, match="make 6 files, and a publication has at most 5"):
         in_parts(release, tmp_path, CELLS, draws=1)
     assert not list(tmp_path.rglob("*.parquet"))

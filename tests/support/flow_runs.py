@@ -117,7 +117,7 @@ def main() -> None:
     """Do what the request asks for, and print what became of it."""
     from prefect.utilities.asyncutils import run_coro_as_sync
 
-    from suffice.flows.cancellation import say_again
+    from suffice.flows.endings import say_again
     from support.budget_alert import automate
 
     request = json.loads(sys.argv[1])

@@ -19,7 +19,7 @@ def main() -> None:
     from prefect.client.schemas.objects import State, StateType
     from prefect.concurrency.sync import concurrency
 
-    from suffice.flows.going import earlier_run
+    from suffice.flows.running import earlier_run
 
     made: dict[str, str] = {}
     with get_client(sync_client=True) as client:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.auditing.hostile_rows import DataSet, Part
 from suffice.auditing.result import Finding
 from suffice.auditing.running import patched
-from suffice.auditing.scratch_sources import LOOSE, kind_tried
-from suffice.auditing.typed_files import ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY
+from suffice.auditing.scratch_sources import ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY, LOOSE, kind_tried
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.releasing import run as release_run
 

@@ -1,17 +1,26 @@
-"""``suffice.audit``: a spec is audited in a process of its own, and the result is a document."""
+"""``suffice.audit``: a spec is audited in a process of its own, and the result is a document.
+
+The audit's directory is removed at its end. In it stands a lock that the audit's processes hold. Where they
+were killed nobody holds it, and the next audit removes what they left: invented rows and releases of them.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import pickle
+import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.auditing.result import AssumedContract, Audit, Finding, Level, MutantResult
-from suffice.auditing.scratch import root, scratch_directory
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.spec.contract_fit import check_contract
@@ -21,8 +30,44 @@ from suffice.pipeline.terms.declaration.data_contract import read_contract
 from suffice.storage.releases.manifest import software_versions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
+
+PREFIX = "suffice-audit-"
+_LOCK = "lock"
+
+
+def root() -> Path:
+    """Return where audits have their directories: in memory if they can, as every step waits for a disk."""
+    shared = Path("/dev/shm")  # noqa: S108 - directories of one user, with generated rows alone
+    return shared if shared.is_dir() else Path(tempfile.gettempdir())
+
+
+@contextlib.contextmanager
+def scratch_directory(within: Path) -> Iterator[tuple[Path, int]]:
+    """Give a new directory and the descriptor of its lock, which processes that use it inherit."""
+    for left in within.glob(f"{PREFIX}*"):
+        remove_left(left)
+    with (
+        tempfile.TemporaryDirectory(prefix=PREFIX, dir=within) as name,
+        (Path(name) / _LOCK).open("x") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Path(name), lock.fileno()
+
+
+def remove_left(directory: Path) -> None:
+    """Remove the directory of an audit of this user, where none of its processes lives."""
+    with contextlib.suppress(OSError):
+        status = directory.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+            return
+        with (directory / _LOCK).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where it is held
+            shutil.rmtree(directory)
+
 
 SECONDS = 180.0
 PAIRS = 160
@@ -136,8 +181,8 @@ def audit(
 
 def _assumed(spec: Spec, path: str | os.PathLike[str] | None) -> tuple[str, DataContract]:
     """Return whose contract the scratch account has, and the contract; the spec fits it."""
-    from suffice.auditing.assumed_contract import implied_contract  # imports the engine
     from suffice.auditing.implied_schema import implied_schema
+    from suffice.auditing.scratch_sources import implied_contract  # imports the engine
 
     if path is not None:
         whose, contract = "account", read_contract(os.fspath(path))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.auditing.appearance_level import APPEARANCE, try_again, try_failure, try_pairs
-from suffice.auditing.assumed_contract import contract_as_tried
 from suffice.auditing.black_box import BLACK_BOX, RUNS, try_black_box
 from suffice.auditing.exact_level import EXACT, try_chains
 from suffice.auditing.hostile_rows import MODES, MOST_ROWS, Maker, window_of
@@ -27,7 +26,13 @@ from suffice.auditing.mutants import mutants_of
 from suffice.auditing.noise_level import DRAWS, NOISE, try_noise
 from suffice.auditing.result import Finding, Level, MutantResult
 from suffice.auditing.running import Runner
-from suffice.auditing.scratch_sources import LOOSE, ScratchDatabase, bucket_not_tried, kind_tried
+from suffice.auditing.scratch_sources import (
+    LOOSE,
+    ScratchDatabase,
+    bucket_not_tried,
+    contract_as_tried,
+    kind_tried,
+)
 from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.domains import Domain

@@ -1,4 +1,8 @@
-"""Data sets as sources of the kind that a spec names, in a scratch folder or a scratch database."""
+"""Data sets as sources of the kind that a spec names, in a scratch folder or a scratch database.
+
+Rows become tables of the types that pandas, Spark, DuckDB and PostgreSQL write. The scratch account holds the
+contract that is stated, or the one that the spec implies.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,146 @@ import os
 import secrets
 import shutil
 from contextlib import closing
+from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from suffice.auditing.hostile_rows import DataSet, Part
-from suffice.auditing.typed_files import stored_rows, table_of, write_parquet
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from suffice.auditing.hostile_rows import Part
+from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
+from suffice.pipeline.terms.declaration.csv_spec import CsvSpec
+from suffice.pipeline.terms.declaration.data_contract import SourceForm
 from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER
+from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
+from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from suffice.auditing.hostile_rows import Row
+    from suffice.auditing.hostile_rows import DataSet, Row
     from suffice.auditing.implied_schema import ImpliedColumn
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
     Schema = Mapping[str, ImpliedColumn]
+
+_FAMILIES = {
+    TypeFamily.TEXT: ColumnFamily.TEXT,
+    TypeFamily.BOOLEAN: ColumnFamily.BOOLEAN,
+    TypeFamily.DATE: ColumnFamily.DATE,
+}
+
+
+def implied_contract(spec: Spec, schema: Mapping[str, ImpliedColumn]) -> DataContract:
+    """Return the contract that ``suffice inspect`` would propose where the data are what a spec implies."""
+    if isinstance(spec.source, CsvSpec):
+        return proposed_contract(spec, columns_of_texts(spec, spec.source))
+    folders = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
+    columns = {name: _family(column) for name, column in schema.items()}
+    columns |= {name: ColumnFamily(str(folder.type)) for name, folder in folders.items()}
+    return proposed_contract(spec, columns)
+
+
+def contract_as_tried(contract: DataContract, spec: Spec) -> DataContract:
+    """Return a contract of the kind of source that is tried in place of a spec's."""
+    kind, _ = kind_tried(spec)
+    if kind == contract.source.kind:
+        return contract
+    return replace(contract, source=SourceForm(kind=kind, compression="as_stored"))
+
+
+def _family(column: ImpliedColumn) -> ColumnFamily:
+    if column.family is TypeFamily.NUMERIC:
+        return ColumnFamily.INTEGER if column.is_whole else ColumnFamily.FLOATING
+    if column.family is TypeFamily.TIMESTAMP:
+        return ColumnFamily.TIMESTAMP_WITH_ZONE if column.has_zone else ColumnFamily.TIMESTAMP
+    return _FAMILIES[column.family]
+
+
+ALL_NULLS_AS_DOUBLE = "pandas, a column without a value as double"
+"""A writer that stores a column without a value as double, whatever it holds elsewhere."""
+
+LEAVES_OUT_EMPTY = "a writer that leaves out a column without a value"
+
+_TYPES = {
+    TypeFamily.TEXT: pa.string(),
+    TypeFamily.BOOLEAN: pa.bool_(),
+    TypeFamily.DATE: pa.date32(),
+}
+
+
+def arrow_type(column: ImpliedColumn) -> pa.DataType:
+    """Return the type of a column in a table that has a schema apart from its rows."""
+    if column.family is TypeFamily.NUMERIC:
+        return pa.int64() if column.is_whole else pa.float64()
+    if column.family is TypeFamily.TIMESTAMP:
+        return pa.timestamp("us", "UTC" if column.has_zone else None)
+    return _TYPES[column.family]
+
+
+def table_of(rows: Sequence[Row], schema: Schema, writer: str = "spark") -> pa.Table:
+    """Return rows as one writer types them."""
+    columns = {
+        name: _array([row[name] for row in rows], column, writer)
+        for name, column in schema.items()
+        if writer != LEAVES_OUT_EMPTY or any(row[name] is not None for row in rows)
+    }
+    return pa.table(columns) if columns else pa.table({"nothing": pa.nulls(len(rows))})
+
+
+def _array(values: list[Any], column: ImpliedColumn, writer: str) -> pa.Array:
+    has_null = any(value is None for value in values)
+    is_empty = has_null and all(value is None for value in values)
+    if writer == ALL_NULLS_AS_DOUBLE and is_empty:
+        return pa.array(np.full(len(values), np.nan))
+    if column.family is TypeFamily.NUMERIC:
+        return _numbers(values, column, writer, has_null=has_null)
+    if column.family is TypeFamily.TEXT:
+        kind = {"pandas": pa.large_string(), "duckdb": pa.dictionary(pa.int32(), pa.string())}
+        return pa.array(values, pa.string()).cast(kind.get(writer, pa.string()))
+    return pa.array(values, arrow_type(column))
+
+
+def _numbers(values: list[Any], column: ImpliedColumn, writer: str, *, has_null: bool) -> pa.Array:
+    if writer == "single":
+        numbers = np.array([np.nan if value is None else value for value in values], np.float64)
+        with np.errstate(over="ignore"):
+            return pa.array(numbers.astype(np.float32))
+    if not column.is_whole:
+        return pa.array(values, pa.float64())
+    if writer == "postgres":
+        return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal128(20, 0))
+    if writer.startswith("pandas") and has_null:
+        return pa.array(np.array([np.nan if value is None else float(value) for value in values]))
+    return pa.array(values, pa.int64())
+
+
+def stored_rows(part: Part, schema: Schema) -> list[Row]:
+    """Return the rows of a part as a file holds them: ids that doubles cannot hold are rounded."""
+    rows = table_of(part.rows, schema, part.writer).to_pylist()
+    return [
+        {name: int(value) if isinstance(value, Decimal) else value for name, value in row.items()}
+        for row in rows
+    ]
+
+
+def write_parquet(table: pa.Table, path: Path, writer: str) -> None:
+    """Write a table as one file, as its writer does."""
+    settings: dict[str, Any] = {"row_group_size": max(1, table.num_rows // 2)}
+    if writer == "spark":
+        settings |= {"compression": "snappy", "store_schema": False}
+        # INT96, as Spark writes times, has no zone.
+        zoned = any(pa.types.is_timestamp(field.type) and field.type.tz for field in table.schema)
+        settings["use_deprecated_int96_timestamps"] = not zoned
+    if writer == "duckdb":
+        settings |= {"use_dictionary": True, "compression": "zstd"}
+    pq.write_table(table, path, **settings)
+
 
 POSTGRESQL = "SUFFICE_POSTGRESQL"
 SCRATCH_POSTGRESQL = "SUFFICE_AUDIT_POSTGRESQL"

@@ -19,7 +19,6 @@ from suffice.errors import SufficeError, UsageError
 from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.feeds import atom_feed, json_feed
 from suffice.pages.release_page import Link, Site
-from suffice.pages.site_folder import SiteFolder
 from suffice.pages.site_pages import (
     Entry,
     dataset_page,
@@ -30,7 +29,7 @@ from suffice.pages.site_pages import (
     series_path,
     start_page,
 )
-from suffice.pages.site_run import SiteRun
+from suffice.pages.site_run import SiteFolder, SiteRun
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from suffice.cli.terminal import say, say_json
 from suffice.cli.withdrawn import forget_withdrawn
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.monitoring import log_lines
-from suffice.profile.finding import CHOSEN
+from suffice.profile.settings import CHOSEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,9 +12,18 @@ from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
 from suffice.cli.terminal import say
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.addresses import redacted
-from suffice.profile.finding import CONFIG, Found, find_profile
 from suffice.profile.log_formats import LOG_FORMATS
-from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, log_setting, public_keys, setting, stall_setting
+from suffice.profile.settings import (
+    CONFIG,
+    PUBLIC_KEYS,
+    VARIABLES,
+    Found,
+    find_profile,
+    log_setting,
+    public_keys,
+    setting,
+    stall_setting,
+)
 
 app = typer.Typer(
     help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True

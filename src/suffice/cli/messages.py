@@ -60,7 +60,7 @@ def about_release(
     if log is None:
         yield
         return
-    from suffice.monitoring.charges import charge_fields, newest_charge, window_of
+    from suffice.monitoring.counting import charge_fields, newest_charge, window_of
 
     log.hold()
     log.about(dataset=spec.dataset, name=spec.name)
@@ -87,7 +87,7 @@ def note_backfill(spec: Spec, done: Backfill, *, ledger: str) -> None:
     log = log_lines.CURRENT.get()
     if log is None:
         return
-    from suffice.monitoring.charges import charge_fields, newest_charge
+    from suffice.monitoring.counting import charge_fields, newest_charge
 
     for one in done.windows:
         charge = newest_charge(ledger, spec.dataset, spec.name, one.window, one.amendment)

@@ -51,8 +51,7 @@ def metrics(
     if every == bool(specs):
         message = "SPEC: name specs, or --all for those of the deployment profile, and not both"
         raise UsageError(message)
-    from suffice.monitoring.spec_files import pinned_specs
-    from suffice.monitoring.standing import standing
+    from suffice.monitoring.standing import pinned_specs, standing
     from suffice.monitoring.textfile import SUFFIX, hour, hour_of, rendered, write_textfile
 
     now = dt.datetime.now(dt.UTC)
@@ -79,8 +78,7 @@ def metrics(
 
 def show_standing(*, store: str, ledger: str, as_of: str | None, as_json: bool) -> None:
     """Print how the installation stands whose specs the profile names."""
-    from suffice.monitoring.spec_files import pinned_specs
-    from suffice.monitoring.standing import standing
+    from suffice.monitoring.standing import pinned_specs, standing
 
     found = standing(pinned_specs(), store=store, ledger=ledger, as_of=as_of)
     if as_json:

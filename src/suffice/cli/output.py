@@ -205,7 +205,7 @@ def write_draws(
 
 def write_netcdf(drawn: Any, path: Path, source: Source, *, overwrite: bool) -> None:
     """Write a container of ArviZ to a netCDF file."""
-    from suffice.data_files.netcdf import write_netcdf as write  # only writing needs it
+    from suffice.data_files.source import write_netcdf as write  # only writing needs it
 
     with new_file("--out", path, overwrite=overwrite) as written:
         write(drawn, written, source)

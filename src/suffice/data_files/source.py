@@ -1,4 +1,4 @@
-"""Where the numbers of a file come from, as every format that is written here states it."""
+"""Where the numbers of a file come from, as every format that is written here states it; netCDF for ArviZ."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from suffice.pipeline.ask.calibration.result import Calibration
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
@@ -23,6 +24,27 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.sample import ReleasedSample
+
+_GROUPS = ("posterior", "sample_stats")
+
+
+def write_netcdf(drawn: Any, path: Path, source: Source) -> None:
+    """Write a container of ArviZ, as ``Posterior.to_arviz`` returns it.
+
+    Raises
+    ------
+    MissingExtraError
+        Where what ArviZ writes netCDF with is not installed.
+    UsageError
+        Where the file cannot be written.
+    """
+    from suffice.pipeline.ask.posterior.arviz import write_container
+
+    for group in _GROUPS:
+        if group in drawn:
+            drawn[group].attrs.update(source.attributes())
+    write_container(drawn, path)
+
 
 ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
 SUMMARIES = "posterior summaries"

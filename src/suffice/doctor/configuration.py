@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from suffice.doctor.contract import ok, problem, warning
 from suffice.monitoring import counting
 from suffice.profile.addresses import ledger_identity, redacted
-from suffice.profile.finding import CONFIG, find_profile
 from suffice.profile.log_formats import LOG
-from suffice.profile.settings import PUBLIC_KEYS, VARIABLES, log_setting
+from suffice.profile.settings import CONFIG, PUBLIC_KEYS, VARIABLES, find_profile, log_setting
 from suffice.storage.releases.spool import spool_path
 
 if TYPE_CHECKING:

@@ -1,23 +1,25 @@
 """How an installation stands: its accounts, its series of releases, and what waits in a spool.
 
-It comes from the ledger, one listing of a store for each series, the specs and the calendar; a source is
-never opened. What changes while a release reads rows is left out: an account's `spent` has what running
-releases hold, and a charge is counted once it has drawn.
+It comes from the ledger, one listing of a store for each series, the specs in the profile's folders and the
+calendar; a source is never opened. What changes while a release reads rows is left out: an account's `spent`
+has what running releases hold, and a charge is counted once it has drawn.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import SpecError, SufficeError
+from suffice.errors import SpecError, SufficeError, UsageError
 from suffice.monitoring.counting import Counted, read_counts
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.profile.settings import settings
+from suffice.profile.settings import pinned_profile, settings
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.opening import open_ledger
@@ -26,11 +28,54 @@ from suffice.storage.releases.release_store import open_store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from fractions import Fraction
-    from pathlib import Path
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.account import Account
     from suffice.storage.ledger.ledger import Ledger
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+MOST_SPECS = 10_000
+
+
+def pinned_specs() -> tuple[Path, ...]:
+    """Return every YAML and JSON file in the profile's ``spec_folders``, at any depth, sorted.
+
+    Names that begin with a dot are left out, and links to folders are not followed. Whether a file is a spec
+    is not asked: one that is none is a problem to be told, not to be passed over.
+
+    Raises
+    ------
+    UsageError
+        Where no profile names such folders, one of them cannot be read, or they hold very many files.
+    """
+    profile = pinned_profile()
+    if profile is None or profile.spec_folders is None:
+        message = (
+            "--all: no deployment profile names spec_folders: name specs one by one, or pin their folders "
+            '(the documentation\'s page "How to pin a deployment")'
+        )
+        raise UsageError(message)
+    found: set[Path] = set()
+    for folder in profile.spec_folders:
+        found |= _files(folder)
+    return tuple(sorted(found))
+
+
+def _files(folder: str) -> set[Path]:
+    def refuse(_: OSError) -> None:
+        message = f"--all: a folder below {folder}, which spec_folders names, cannot be read"
+        raise UsageError(message) from None
+
+    found: set[Path] = set()
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found |= {
+            Path(place, name) for name in names if not name.startswith(".") and Path(name).suffix in SUFFIXES
+        }
+        if len(found) > MOST_SPECS:
+            message = f"--all: {folder} holds more than {MOST_SPECS} files: pin the folder of the specs alone"
+            raise UsageError(message)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

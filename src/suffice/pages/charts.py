@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from suffice.pages.drawing import Scale
 from suffice.pages.rendering import escape, markup
-from suffice.pages.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.charts import common_scale, points, ranked, row, row_axis, series
+from suffice.pages.drawing import Scale
 from suffice.pages.numbers import number
 from suffice.pages.rendering import markup
-from suffice.pages.scale import Scale
 from suffice.pages.statistic_view import POSTERIOR, SAMPLE
 
 if TYPE_CHECKING:

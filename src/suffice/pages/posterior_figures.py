@@ -1,18 +1,280 @@
-"""The figure of a posterior's parameter: densities of a few cells, a forest of many, a band of very many."""
+"""Figures of posteriors as static SVG: densities of a few cells, a forest of many, a band of very many.
+
+Every function takes numbers and labels and returns SVG text without any colour, script or style: classes say
+what a mark is (``noise-aware``, ``plug-in``, ``prior``, ``series-1`` to ``series-6``), ``figures.css`` how
+it looks, in light, in dark and on paper. Labels are hostile text, and escaped here.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pages.figures import NOISE_AWARE, PLUG_IN, PRIOR, Curve, Row, densities, forest, ranked
+from suffice.pages.drawing import (
+    CHARACTER,
+    WIDTH,
+    Scale,
+    columns_of,
+    element,
+    figure,
+    label_width,
+    numbers_below,
+    numbers_beside,
+    path,
+    rounded_out,
+    text,
+    written_alike,
+)
 from suffice.pipeline.ask.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.typing import Floats
+
+LEGEND = 30.0
+"""Height of a legend."""
+
+
+def interval(quantiles: Sequence[float], scale: Scale, y: float, kind: str) -> str:
+    """Draw an interval, its middle half and its median; nothing of what is not finite."""
+    if not all(math.isfinite(value) for value in quantiles):
+        return ""
+    lower, first, middle, third, upper = (scale.at(float(value)) for value in quantiles)
+    return (
+        element("line", x1=lower, x2=upper, y1=y, y2=y, class_=f"interval {kind}")
+        + element("line", x1=first, x2=third, y1=y, y2=y, class_=f"half {kind}")
+        + element("circle", cx=middle, cy=y, r=3.6, class_=f"median {kind}")
+    )
+
+
+def legend(entries: Iterable[tuple[str, str]]) -> str:
+    """Draw what kinds of lines are called, side by side."""
+    parts, x = [], 0.0
+    for class_, label in entries:
+        parts.append(element("line", x1=x, x2=x + 22.0, y1=12.0, y2=12.0, class_=f"line {class_}"))
+        parts.append(text(x + 29.0, 16.0, label, "legend", longest=24))
+        x += 29.0 + CHARACTER * min(columns_of(label), 24) + 24.0
+    return "".join(parts)
+
+
+def beside(scale: Scale) -> float:
+    """Room for the numbers on the left."""
+    return label_width(scale.labels(), 14) + 14.0
+
+
+def extent(values: Sequence[float]) -> tuple[float, float]:
+    """Return the least and the greatest of what is finite; 0 and 1 where nothing is."""
+    known = [value for value in values if math.isfinite(value)]
+    return (min(known), max(known)) if known else (0.0, 1.0)
+
+
+def many(number: int, one: str, more: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {one if number == 1 else more}"
+
+
+NOISE_AWARE, PLUG_IN, PRIOR = "noise-aware", "plug-in", "prior"
+_LONGEST = 34
+_NUMBERS_BELOW = 46.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One density.
+
+    Attributes
+    ----------
+    kind : {"noise-aware", "plug-in", "prior"}
+    points, density : ndarray of shape (n_points,), float64
+        Ascending values of the parameter, and the density there.
+    """
+
+    kind: str
+    points: Floats
+    density: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What is known of one cell, a line of a figure.
+
+    Attributes
+    ----------
+    label : str
+        The cell's; may be empty where it is the only one.
+    quantiles : tuple of float
+        Lower end, lower quartile, median, upper quartile and upper end of intervals.
+    curves : tuple of Curve
+        Of a figure of densities, in the order in which they are drawn.
+    """
+
+    label: str
+    quantiles: tuple[float, float, float, float, float]
+    curves: tuple[Curve, ...] = ()
+
+
+def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float, heading: str = "") -> str:
+    """Return smooth densities, a row a cell, over their intervals; each is drawn to its own height.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        At least one, with curves.
+    title : str
+    axis : str
+        What the numbers are, with their unit.
+    mass : float
+        Of the intervals.
+    heading : str
+        What the labels are: the names of the group columns.
+    """
+    alone = len(rows) == 1
+    tall, each = (150.0, 190.0) if alone else (44.0, 58.0)
+    left = 8.0 if alone else label_width([heading, *(row.label for row in rows)], _LONGEST) + 14.0
+    scale = Scale.over(*_seen(rows), left, WIDTH - 12.0)
+    top = LEGEND + (6.0 if alone else 22.0)
+    bottom = top + each * len(rows)
+    kinds = [kind for kind in (NOISE_AWARE, PLUG_IN, PRIOR) if any(_has(row, kind) for row in rows)]
+    parts = [legend([(kind, kind) for kind in kinds]), numbers_below(scale, top, bottom, axis)]
+    if not alone:
+        parts.append(text(left - 14.0, top - 2.0, heading, "axis end", longest=_LONGEST))
+    for number, row in enumerate(rows):
+        base = top + each * (number + 1) - 12.0
+        parts.append(_ridge(row, scale, base, tall))
+        if not alone:
+            parts.append(text(left - 14.0, base - 4.0, row.label, "label end", longest=_LONGEST))
+    description = (
+        f"{many(len(rows), 'density', 'densities')} of {axis}, each with its median, its middle half and "
+        f"its {100 * mass:g} % interval; the table has the numbers."
+    )
+    return figure("densities", bottom + _NUMBERS_BELOW, title, description, *parts)
+
+
+def forest(
+    rows: Sequence[Row],
+    *,
+    title: str,
+    axis: str,
+    mass: float,
+    kind: str = NOISE_AWARE,
+    heading: str = "",
+    reference: float | None = None,
+) -> str:
+    """Return medians with middle halves and intervals, a line a cell; parameters as ``densities``.
+
+    `reference` is a number that a vertical line marks: no difference, say.
+    """
+    left = label_width([heading, *(row.label for row in rows)], _LONGEST) + 16.0
+    known = [value for row in rows for value in row.quantiles if math.isfinite(value)]
+    low, high = extent([*known, *([] if reference is None else [reference])])
+    scale = Scale.over(*rounded_out(low, high), left, WIDTH - 12.0)
+    top, each = 26.0 if heading else 10.0, 24.0
+    bottom = top + each * len(rows) + 4.0
+    parts = [numbers_below(scale, top, bottom, axis)]
+    if heading:
+        parts.append(text(left - 16.0, top - 10.0, heading, "axis end", longest=_LONGEST))
+    if reference is not None:
+        at = scale.at(reference)
+        parts.append(element("line", x1=at, x2=at, y1=top, y2=bottom, class_="reference"))
+    for number, row in enumerate(rows):
+        y = top + each * number + each / 2.0 + 2.0
+        parts.append(text(left - 16.0, y + 4.0, row.label, "label end", longest=_LONGEST))
+        parts.append(interval(row.quantiles, scale, y, kind))
+    description = (
+        f"{many(len(rows), 'interval', 'intervals')} of {100 * mass:g} % for {axis}, with medians and "
+        "middle halves; the table has the numbers."
+    )
+    return figure("forest", bottom + _NUMBERS_BELOW, title, description, *parts)
+
+
+def ranked(
+    lower: Floats, middle: Floats, upper: Floats, *, title: str, axis: str, mass: float, cells: str = "cells"
+) -> str:
+    """Return intervals of very many cells in the order of their medians, as a band.
+
+    Parameters
+    ----------
+    lower, middle, upper : ndarray of shape (n_cells,), float64
+        Ends and medians; cells with one that is not finite are left out.
+    title, axis, mass
+        As in ``densities``.
+    cells : str
+        What is ranked, in the plural.
+    """
+    known = np.isfinite(lower) & np.isfinite(middle) & np.isfinite(upper)
+    order = np.flatnonzero(known)[np.argsort(middle[known], kind="stable")]
+    ends = rounded_out(*extent([float(np.min(lower[order])), float(np.max(upper[order]))]))
+    scale = Scale.over(*ends, 300.0, 34.0, about=5.0)
+    left = beside(scale)
+    across = Scale.over(1.0, float(max(len(order), 2)), left, WIDTH - 12.0)
+    groups = np.array_split(order, min(len(order), 600))
+    ranks = np.cumsum([len(group) for group in groups]) - [len(group) / 2.0 - 0.5 for group in groups]
+    xs = [across.at(float(rank)) for rank in ranks]
+    up = [scale.at(float(np.max(upper[group]))) for group in groups]
+    down = [scale.at(float(np.min(lower[group]))) for group in groups]
+    centre = [scale.at(float(np.median(middle[group]))) for group in groups]
+    band = [*zip(xs, up, strict=True), *zip(xs[::-1], down[::-1], strict=True)]
+    ticks = [tick for tick in across.ticks if tick >= 1.0]
+    parts = [
+        numbers_beside(scale, left, WIDTH - 12.0, axis),
+        element("path", d=path(band, closed=True), class_="band"),
+        element("path", d=path(zip(xs, centre, strict=True)), class_="line noise-aware"),
+        *(
+            text(across.at(tick), 318.0, written, "tick middle")
+            for tick, written in zip(ticks, written_alike(ticks), strict=True)
+        ),
+        text((left + WIDTH) / 2.0, 338.0, f"{cells}, in the order of their medians", "axis middle"),
+    ]
+    description = (
+        f"Medians of {axis} of {len(order)} {cells}, ascending, within their {100 * mass:g} % intervals"
+        + (f"; each point of the band spans {len(groups[0])} of them." if len(groups) < len(order) else ".")
+    )
+    return figure("ranked", 346.0, title, description, *parts)
+
+
+def _seen(rows: Sequence[Row]) -> tuple[float, float]:
+    """Return the interval that densities are shown over: of their intervals, and some of their tails."""
+    curves = [[curve.points[[0, -1]] for curve in row.curves if curve.kind != PRIOR] for row in rows]
+    known = [value for row in rows for value in row.quantiles if math.isfinite(value)]
+    whole = extent([float(end) for ends in curves for points in ends for end in points])
+    if not known:
+        return whole
+    reach = (0.35 if len(rows) == 1 else 0.12) * (max(known) - min(known))
+    return max(whole[0], min(known) - reach), min(whole[1], max(known) + reach)
+
+
+def _ridge(row: Row, scale: Scale, base: float, tall: float) -> str:
+    """Draw the densities of a row on its base line, and its interval below."""
+    shown = [curve for curve in row.curves if curve.kind != PRIOR] or list(row.curves)
+    highest = max(float(np.max(curve.density[np.isfinite(curve.density)], initial=0.0)) for curve in shown)
+    lower, _, _, _, upper = row.quantiles
+    strongest = next((kind for kind in (NOISE_AWARE, PLUG_IN) if _has(row, kind)), NOISE_AWARE)
+    parts = [element("line", x1=scale.start, x2=scale.stop, y1=base, y2=base, class_="base")]
+    for curve in row.curves:
+        inside = (curve.points >= scale.low) & (curve.points <= scale.high) & np.isfinite(curve.density)
+        xs, ys = curve.points[inside], curve.density[inside] / (highest or 1.0)
+        points = [(scale.at(x), base - tall * min(y, 1.15)) for x, y in zip(xs, ys, strict=True)]
+        if len(points) < 2:
+            continue
+        if curve.kind == strongest:
+            closed = [(points[0][0], base), *points, (points[-1][0], base)]
+            parts.append(element("path", d=path(closed, closed=True), class_=f"area {strongest}"))
+            within = [point for point, x in zip(points, xs, strict=True) if lower <= x <= upper]
+            if within:
+                closed = [(within[0][0], base), *within, (within[-1][0], base)]
+                parts.append(element("path", d=path(closed, closed=True), class_=f"mass {strongest}"))
+        parts.append(element("path", d=path(points), class_=f"line {curve.kind}"))
+    return element("g", *parts, interval(row.quantiles, scale, base + 6.0, strongest), class_="row")
+
+
+def _has(row: Row, kind: str) -> bool:
+    return any(curve.kind == kind for curve in row.curves)
+
 
 MOST_DENSITIES = 12
 MOST_INTERVALS = 60

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.data_files.netcdf import write_netcdf
-from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
+from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source, write_netcdf
 from suffice.data_files.tables import (
     columns_of,
     csv_bytes,

@@ -25,7 +25,7 @@ from suffice.profile.pins import publication_store
 from suffice.profile.settings import pinned_profile, setting
 from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.files import answer_files
-from suffice.publishing.in_parts import publish_parts
+from suffice.publishing.parts import publish_parts
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.patience import Patience
 from suffice.storage.publications.manifest import compose_publication
