@@ -1,4 +1,4 @@
-"""Coverage of default answers in worlds that are not the model, for ``docs/explanation/calibration.md``.
+"""Coverage of default answers in worlds that are not the model, for ``docs/how-to/check-calibration.md``.
 
 .venv/bin/python benchmarks/worlds.py            # or: ... benchmarks/worlds.py exponential poisson
 """

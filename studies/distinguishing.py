@@ -28,10 +28,9 @@ DRAWS, DELTA = 100, 0.05
 RATES = (np.arange(4000) + 0.5) / 4000.0
 SHOWN = (0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 2.0, 4.0, 7.0, 10.0)
 CONCLUSION = (
-    "Lemma 2 holds, with much room: for two cells the worst exact chance is far below delta. Theorem 3 is "
-    "a necessary condition and reads as a sufficient one: at rho = .1, more than four times its "
-    "threshold, even the best test of 100 draws tells the data apart hardly more often than by chance. Le "
-    "Cam's bound holds, and the guess by the larger density attains it."
+    "Lemma 2 holds with much room. Theorem 3 is a necessary condition and reads as a sufficient one: at four "
+    "times its threshold even the best test of 100 draws tells the data apart hardly more often than by "
+    "chance. Le Cam's bound holds."
 )
 
 

@@ -45,13 +45,10 @@ PRINTED = (
 )
 """Of a figure: records, outcomes that its beta is of, and local and smooth sensitivity as printed."""
 CONCLUSION = (
-    "Reproduced: for each data set the largest change is that at its own posterior, and the highest point of "
-    "the picture, of 50 records with posterior [38, 14, 14], is ours. The printed constants "
-    "carry slips: beta stands for n where the text has n + 1, and the proof needs the number of "
-    "candidates; Figure 4 reprints the beta of n = 120 for n = 150; the global sensitivity pairs counts "
-    "of which one is -1; no data set has the local and the smooth sensitivity that are printed, which are "
-    "equal for nine in ten; delta = .8 is not privacy. With prior exponents alpha, as the text writes the "
-    "density, the posteriors would be others: a Dirichlet density has alpha - 1."
+    "Reproduced: for each data set the largest change is that at its own posterior. The printed constants "
+    "carry slips: beta stands for n where the text has n + 1, and the proof needs the number of candidates; "
+    "the global sensitivity pairs counts of which one is -1; no data set has both the local and the smooth "
+    "sensitivity that are printed."
 )
 
 

@@ -44,17 +44,11 @@ CERTIFIED = (
     ("Beta(7, 4), n = 300, epsilon .5", BETA, 300, 0.5),
 )
 CONCLUSION = (
-    "The Notes' source, code and pictures are public (JiawenUB/DP-Bayesian-Inference, commit 5c8190b). "
-    "Their Dirichlet code draws exp(epsilon u / S), twice the epsilon of the text's exp(epsilon u / (2 "
-    "S)). With the text's law Laplace noise on counts is best, by 2.4 to 3 times against the best "
-    "candidate and by 4 to 14 against the global one. With the code's law, local and smooth sensitivity "
-    "are about as good as Laplace noise, as in the pictures, whose medians come out where data are drawn "
-    "from the prior, as the code draws them; and each loses twice as much, so that the claim for the "
-    "smooth one fails. The files of Figure 2 are swapped: the picture at n = 500 is titled 300, and that "
-    "at n = 300 is titled 500, with epsilon .8 for the caption's .5; these medians do not tell the two "
-    "laws apart. The bound of section 3.1 holds, with more room than it says. By the text's law certified "
-    "losses are about half of what is charged for the global one; the local one has no guarantee; the "
-    "claim for the smooth one holds where it was enumerated, its proof does not hold."
+    "The Notes' code draws exp(epsilon u / S), twice the epsilon of the text's exp(epsilon u / (2 S)). By "
+    "the text's law Laplace noise on counts is best, by 2.4 to 3 times against the best candidate and by 4 "
+    "to 14 against the global one. By the code's law local and smooth sensitivity are about as good as "
+    "Laplace noise, as in the pictures, and each loses twice as much, so that the claim for the smooth one "
+    "fails. The files of Figure 2 are swapped; their medians do not tell the laws apart."
 )
 
 

@@ -28,10 +28,9 @@ REACH = 40
 """Noise beyond it has a chance of 2e-9."""
 NODES = 61
 CONCLUSION = (
-    "Reproduced, with noise on both counts as in Corollary 2: the divergence goes to 0, and N times it "
-    "goes to Var(Z) (p^2 + (1 - p)^2) / (2 p (1 - p)). The proof's Lemma 8 lacks a square: the divergence "
-    "is gamma' H gamma / 2 for noise gamma, which only the square of the noise bounds, times the spectral "
-    "norm D of H; the conclusion stands, for the noise has a variance."
+    "Reproduced, with noise on both counts as in Corollary 2: the divergence goes to 0, and N times it goes "
+    "to Var(Z) (p^2 + (1 - p)^2) / (2 p (1 - p)). The proof's Lemma 8 lacks a square; the conclusion stands, "
+    "because the noise has a variance."
 )
 
 

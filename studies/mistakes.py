@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 DIRICHLET, LEAST = (5.0, 2.0, 1.0, 1.0), 0.15
 CONCLUSION = (
-    "Seven of these statements are wrong. Three are true but ask for more than is needed: sensitivity 2 "
-    "where a record is added or N is public, 4 B for a draw, L n in Lemma 1. None of them decides a "
-    "conclusion about Laplace noise; several understate what other mechanisms cost."
+    "Statements of [the list above](#mistakes-of-the-papers-that-no-code-may-copy), computed. "
+    "None decides a conclusion about Laplace noise."
 )
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studies.catalogue import STUDIES, Study, module_of
-from studies.result import COLUMNS, read_rows
+from studies.layout import WIDTH, tables
+from studies.result import COLUMNS, read_rows, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 TEMPLATE = Path(__file__).with_name("papers.md")
-"""What stands before the studies' tables; a line of its own takes the list of studies."""
-PLACE = "STUDIES\n"
-WIDTH = 118
-"""Characters a line of text."""
+"""What stands before the studies' tables."""
+NUMBERS = Path(__file__).with_name("numbers")
+"""Every row of the run that the page shows, a file a study: tests hold the studies' numbers against it."""
 
 
 def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[Study] = STUDIES) -> str:
@@ -30,18 +30,12 @@ def page(rows_of: Mapping[str, Sequence[Mapping[str, str]]], studies: Iterable[S
         The rows of each study's rows, by its name.
     studies : iterable of Study
     """
-    kept = list(studies)
-    listed = ["| result | study | data |", "|---|---|---|"]
-    listed += [f"| {own.paper}, {own.result} | `{own.name}` | {own.data} |" for own in kept]
-    lines = [TEMPLATE.read_text(encoding="utf-8").replace(PLACE, "\n".join([*listed, ""]))]
-    for own in kept:
+    lines = [TEMPLATE.read_text(encoding="utf-8")]
+    for own in studies:
         lines += [heading(own), ""]
-        lines += [f"Study `{own.name}`. Command: `python -m studies {own.name}`.", ""]
-        lines += [*wrapped(module_of(own).CONCLUSION), ""]
-        lines += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-        lines += [table_line(row) for row in rows_of[own.name]]
-        lines.append("")
-    return "\n".join(lines).rstrip("\n") + "\n"
+        lines += [*wrapped(f"`{own.name}` ({own.data}). {module_of(own).CONCLUSION}"), ""]
+        lines += [*tables(own.name, rows_of[own.name]), ""]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
 
 
 def wrapped(text: str) -> list[str]:
@@ -56,22 +50,23 @@ def heading(study: Study) -> str:
     return f"## {result[0].upper()}{result[1:]}"
 
 
-def table_line(row: Mapping[str, str]) -> str:
-    """Return a row as a line of the page's tables."""
-    cells = (row[column].replace("|", "\\|") for column in COLUMNS)
-    return f"| {' | '.join(cells)} |"
+def numbers_of(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of each study, by its name, from a folder with a CSV file for each."""
+    return {own.name: read_rows(folder / f"{own.name}.csv") for own in STUDIES}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write the page from the folder of a run; the exit status is 2 where there is none."""
+    """Write the page and its numbers from the folder of a run; the exit status is 2 where there is none."""
     parser = argparse.ArgumentParser(prog="python -m studies.page", description="Write the page of a run.")
     parser.add_argument("folder", type=Path, help="where `python -m studies all` wrote, build/studies")
     parser.add_argument("page", type=Path, help="docs/papers.md")
     chosen = parser.parse_args(arguments)
     try:
-        rows_of = {own.name: read_rows(chosen.folder / f"{own.name}.csv") for own in STUDIES}
+        rows_of = numbers_of(chosen.folder)
     except FileNotFoundError as missing:
         parser.error(f"{chosen.folder}: no run of all studies; {Path(missing.filename).name} is not there")
+    for name, rows in rows_of.items():
+        write_rows(NUMBERS / f"{name}.csv", COLUMNS, [tuple(row.values()) for row in rows])
     chosen.page.write_text(page(rows_of), "utf-8")
 
 

@@ -37,9 +37,9 @@ MULTIPLE = 10.0
 QUERIES = (1, 10, 100, 1000)
 NUMBERS = ("one query", "10 queries", "100 queries", "1,000 queries")
 CONCLUSION = (
-    "Theorem 2(i) gives the price: 2 L rho a query, 8.76 for a draw of the posterior itself where the least "
-    "entry is 1/80. Within epsilon 1, answers by draws get worse with the number of queries, as epsilon is "
-    "shared out; one Laplace release answers all of them with one error, a tenth or less of a single draw's."
+    "Theorem 2(i) gives the price, 2 L rho a query. Within epsilon 1, answers by draws get worse with the "
+    "number of queries, which share epsilon; one Laplace release answers all of them with a tenth or less of "
+    "a single draw's error."
 )
 
 

@@ -35,9 +35,8 @@ CUTS = (0.2, 0.05)
 LEFT = 0.01
 """What 100,000 records may leave to a limit, of it."""
 CONCLUSION = (
-    "Reproduced: 2, 1 + T and 1. The paper's 'asymptotic posterior N(theta, 2 I^-1 / N)', and (1 + T) "
-    "I^-1 / N at temperature T, are laws of a draw about the truth; the posterior's own variance is "
-    "I^-1 / N, and T I^-1 / N."
+    "Reproduced: 2, 1 + T and 1. What the paper calls asymptotic posteriors are laws of a draw about the "
+    "truth; the posterior's own variance is I^-1 / N, and T times that at temperature T."
 )
 
 

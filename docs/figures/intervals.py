@@ -16,15 +16,16 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+import suffice
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
-import suffice
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
     from suffice.pipeline.ask.posterior.posterior import Posterior
 
     Floats = NDArray[np.float64]

@@ -16,11 +16,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+import suffice
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
-
-import suffice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from studies.catalogue import STUDIES, module_of, study_named
-from studies.page import page, wrapped
+from studies.layout import LAYOUT, LEFT_OUT, number
+from studies.page import NUMBERS, heading, numbers_of, page, wrapped
 from studies.result import COLUMNS, NOT_A_RELEASE, Claim, Result, Row, Size, Verdict, near, read_rows, tight
 from support.real_data import REAL_DATA
-from support.study_page import rows_of_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ PARTLY = {"hellinger_mechanisms", "mcmc_costs", "war_logs", "war_logs_held_out"}
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_writes_its_files_and_the_exact_numbers_of_the_page(
-    name: str, found: Callable[[str], Result], papers: str
+    name: str, found: Callable[[str], Result]
 ) -> None:
     if name in DATA and not (REAL_DATA / DATA[name]).exists():
         pytest.skip(f"{DATA[name]} is not there")
@@ -46,8 +46,7 @@ def test_a_study_writes_its_files_and_the_exact_numbers_of_the_page(
     assert read_rows(table) == [dict(zip(COLUMNS, own.cells(), strict=True)) for own in result.rows]
     quantities = [own.quantity for own in result.rows]
     assert len(set(quantities)) == len(quantities)
-    (study,) = (study for study in STUDIES if study.name == name)
-    shown = {row["quantity"]: row for row in rows_of_page(papers, study)}
+    shown = {row["quantity"]: row for row in numbers_of(NUMBERS)[name]}
     if name not in PARTLY:
         assert list(shown) == quantities  # no row of an earlier run stays
     for own, row in zip(result.rows, read_rows(table), strict=True):
@@ -77,8 +76,25 @@ def test_every_figure_and_every_study_stands_in_the_index(papers: str) -> None:
     assert re.findall(r"Lemma \d", others) == ["Lemma 2", "Lemma 8"]
 
 
-def test_the_page_is_made_of_its_own_rows(papers: str) -> None:
-    assert page({study.name: rows_of_page(papers, study) for study in STUDIES}) == papers
+def test_the_page_is_made_of_the_numbers_beside_the_studies(papers: str) -> None:
+    assert page(numbers_of(NUMBERS)) == papers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_shows_every_number_but_those_that_are_left_out_by_name(name: str, papers: str) -> None:
+    section = papers.split(f"\n{heading(study_named(name))}\n")[1].split("\n## ", maxsplit=1)[0]
+    cells = [cell.strip() for line in section.splitlines() for cell in line.split(" | ")]
+    numbers = [re.sub(r", \w+$", "", cell.strip("| ")) for cell in cells]
+    rows = numbers_of(NUMBERS)[name]
+    for row in rows:
+        is_left_out = re.fullmatch(LEFT_OUT.get(name, "(?!)"), row["quantity"]) is not None
+        assert is_left_out or number(row) in numbers, row["quantity"]
+    for grid in LAYOUT.get(name, ()):
+        taken = [match for row in rows if (match := re.fullmatch(grid.pattern, row["quantity"]))]
+        places = {
+            tuple(text.format(**match.groupdict()) for text in (grid.line, grid.column)) for match in taken
+        }
+        assert len(places) == len(taken) > 1, grid.first
 
 
 def test_lines_of_a_text_are_no_lists() -> None:
