@@ -1,4 +1,4 @@
-"""What travels on a cluster's links, and how: results of tasks, splits, and metadata of many files.
+"""What travels on a cluster's links, and how: the results of tasks between workers, splits to them.
 
 Nothing here is pickled by anybody else. The threads of this process hand over the objects themselves.
 """
@@ -6,63 +6,18 @@ Nothing here is pickled by anybody else. The threads of this process hand over t
 from __future__ import annotations
 
 import importlib
-import uuid
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from suffice.pipeline.cluster.connection import open_cluster, require_dask
 from suffice.pipeline.cluster.stalls import STALL_SECONDS
 from suffice.pipeline.rows.chunk.exact_sums import Sums, sums_nbytes, wipe_sums
-from suffice.pipeline.rows.reduce.tree import Failure, guarded, succeeded
 from suffice.pipeline.rows.sources.exact_data import name_alone, pack, refuse, unpack
-from suffice.pipeline.rows.sources.parquet_files import surveys_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.cluster.connection import Cluster, Notice
-
-SURVEY_FAILED = "a task failed while it looked at the data files; the reason might quote them and is withheld"
-
-
-@contextmanager
-def surveyed_on(cluster: Cluster) -> Iterator[None]:
-    """Let the workers of a cluster read the metadata of sources that are pinned in the block.
-
-    Threads of this process do it by themselves.
-    """
-    if not cluster.is_distributed:
-        yield
-        return
-    with surveys_by(partial(_survey, cluster)):
-        yield
-
-
-def _survey(
-    cluster: Cluster, look: Callable[[Sequence[Any]], list[Any]], parts: list[Sequence[Any]]
-) -> list[list[Any]]:
-    """Look at parts, each in a task.
-
-    Raises
-    ------
-    StageFailedError, ClusterError
-        As `succeeded` and the cluster do.
-    """
-    run = f"survey-{uuid.uuid4().hex}"
-    keys = [f"{run}-{number}" for number in range(len(parts))]
-    graph = {
-        key: (_look, look, for_tasks(tuple(part), is_distributed=True), run)
-        for key, part in zip(keys, parts, strict=True)
-    }
-    return [found.content for found in succeeded(cluster.compute(graph, keys))]
-
-
-def _look(
-    look: Callable[[Sequence[Any]], list[Any]], part: Sequence[Any] | Packed, topic: str
-) -> Partial[list[Any]] | Failure:
-    return guarded(lambda: Partial(look(in_task(part))), topic, SURVEY_FAILED)
-
 
 Content = TypeVar("Content")
 

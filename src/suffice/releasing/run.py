@@ -135,8 +135,9 @@ class ReleaseRun:
         require_engine()
         from suffice.pipeline.rows import sources  # reruns and refusals need no engine
         from suffice.pipeline.rows.chunk.partition import chunk_job
-        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums, surveyed_on
+        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
         from suffice.pipeline.rows.reduce.push_down import require_threads
+        from suffice.pipeline.rows.reduce.survey import surveyed_on
         from suffice.pipeline.rows.sources.schema_check import check_columns
 
         if self.spec.pushes_down:
