@@ -100,7 +100,7 @@ def warm_up() -> None:
         "suffice.pipeline.rows.mechanism.mechanism",
         "suffice.pipeline.rows.reduce.links",
         "suffice.pipeline.rows.reduce.push_down",
-        "suffice.pipeline.rows.reduce.links",
+        "suffice.pipeline.rows.reduce.survey",
         "suffice.pipeline.rows.reduce.tree",
         "suffice.pipeline.rows.sources.schema_check",
         "suffice.releasing.release",
