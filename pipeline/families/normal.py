@@ -35,8 +35,7 @@ from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.terms.statistics.moment_columns import first_moment, n_moments
-from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+from suffice.pipeline.terms.statistics.moment_columns import NormalSums, first_moment, n_moments
 from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, moments_between_ends
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.document import Document
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.declaration.sample_entry import SampleEntry
-    from suffice.pipeline.terms.statistics.sample_scores import ScoreTables
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 

@@ -20,9 +20,8 @@ from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
-from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 from support.entries import entry_of
 from support.honest_populations import WORLDS, Populations, populations, worlds_of
 from support.noisy import noisy_statistic

@@ -11,10 +11,10 @@ from suffice.pipeline.terms.statistics.measure import (
     CodeCounts,
     MomentSums,
     PowerSums,
+    RowCounts,
     TableCounts,
     TransitionCounts,
 )
-from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,9 +28,8 @@ from suffice.pipeline.ask.calibration.verdict import TOLERANCE, level_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.terms.released.text_table import text_table
-from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
-from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.pipeline.math.priors.on_points import log_prior_on_points
 from suffice.pipeline.spec.sampled import tables_of
 from suffice.pipeline.terms.declaration.sample_entry import sample_entry
-from suffice.pipeline.terms.statistics.sample_scores import TABLE_BITS
+from suffice.pipeline.terms.statistics.sample_plan import TABLE_BITS
 
 if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.fields import StatisticSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.spec.editions import edition
+from suffice.pipeline.spec.terms import edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

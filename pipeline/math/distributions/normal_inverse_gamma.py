@@ -15,7 +15,7 @@ from suffice.pipeline.math.distributions.student import log_student
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+    from suffice.pipeline.terms.statistics.moment_columns import NormalSums
     from suffice.typing import Floats
 
 

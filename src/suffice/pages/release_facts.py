@@ -7,8 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.spec.calendar import window_times
-from suffice.pipeline.spec.editions import edition
-from suffice.pipeline.spec.terms import Window
+from suffice.pipeline.spec.terms import Window, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamm
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+from suffice.pipeline.terms.statistics.moment_columns import NormalSums
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import posterior_of
 
