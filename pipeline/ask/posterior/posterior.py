@@ -221,6 +221,18 @@ class Posterior(ParameterPosterior):
         return decided_by_default(self)
 
     @property
+    def moved_by_default(self) -> dict[str, NDArray[np.bool_]]:
+        """Where the default prior of categories draws shares towards the others: as ``decided_by_default``.
+
+        True where half its concentrations would move the posterior mean by two fifths of a posterior standard
+        deviation or more, and the shortest 95 % interval reaches neither 0 nor 1. Empty where the default
+        is no ``Dirichlet``.
+        """
+        from suffice.pipeline.ask.posterior.decided_by_default import moved_by_default  # few ask
+
+        return moved_by_default(self)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """All that there is to say beside the numbers, a sentence each, as the command line prints it.
 

@@ -57,14 +57,17 @@ class Nodes:
     log_evidence: Floats
 
 
-def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
+def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None) -> Nodes:
     """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both.
 
-    Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`.
+    Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`;
+    where it has to be so farther out than usual, within so many `nats` of the highest weight.
     """
     cells = sums.n_cells
-    cell, n, weight = rows_of(sums, evenly=evenly)
-    blocks = blocks_of(sums, cell, n, weight, evenly=evenly)
+    if nats is None:
+        nats = NATS if evenly else _NATS
+    cell, n, weight = rows_of(sums, nats, evenly=evenly)
+    blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly)
     log_share = np.log(weight) - blocks.top[cell]
     found = []
     for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
@@ -89,7 +92,7 @@ def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
     )
 
 
-def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
+def rows_of(sums: NoisySums, nats: float = _NATS, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
     """Values of N that stand for all: cell, N and weight, each (n_rows,)."""
     low, high = sums.n_prior.support
     if low == high:
@@ -98,7 +101,7 @@ def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Fl
     found = []
     # Sums over integers are kinked at integers, and would ripple if N were taken between them.
     at_integers = sums.is_sum
-    blocks = blocks_of_n(sums, _nats(evenly), at_integers=at_integers, evenly=evenly, approximate=True)
+    blocks = blocks_of_n(sums, nats, at_integers=at_integers, evenly=evenly, approximate=True)
     for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
         used = weights != 0.0
         own = np.broadcast_to(cell[:, None], used.shape)
@@ -137,10 +140,6 @@ def blocks_of_n(
     )
 
 
-def _nats(evenly: bool) -> float:
-    return NATS if evenly else _NATS
-
-
 def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     """Edges (n_cells, n_edges) of blocks of N: every second octave, kinks, the noise's scale."""
     octaves = np.concatenate([np.arange(2.0), _OCTAVES])
@@ -172,7 +171,15 @@ def ranges_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, F
     )
 
 
-def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly: bool = False) -> Blocks:
+def blocks_of(
+    sums: NoisySums,
+    cell: Cells,
+    n: Floats,
+    weight: Floats,
+    nats: float = _NATS,
+    *,
+    evenly: bool = False,
+) -> Blocks:
     """Blocks of S in every row, of cells whose rows have these weights."""
     log_weights = np.log(weight)
     blocks = divide_by_mass(
@@ -181,7 +188,7 @@ def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly
         group=cell,
         is_sum=sums.is_sum,
         longest=sums.longest,
-        nats=_nats(evenly),
+        nats=nats,
         evenly=evenly,
     )
     if len(n) > sums.n_cells:

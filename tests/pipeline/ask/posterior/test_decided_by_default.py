@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from suffice.pipeline.ask.posterior.decided_by_default import MOVES, _moved
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
 from support.noisy import noisy_statistic, statistic_plan
@@ -82,3 +83,51 @@ def test_a_total_behind_noise_leaves_a_spread_scale_to_its_prior() -> None:
     few = (0, 10 * unit)
     posterior = posterior_of(noisy_statistic(plan, np.array([hidden, plain, few])))
     assert posterior.decided_by_default["rate"].tolist() == [False, False, True]
+
+
+TABLE = {"family": "categorical", "categories": list("abcd")}
+
+
+def categories(epsilon: str, *released: tuple[int, ...], **terms: Any) -> Posterior:
+    plan = statistic_plan(TABLE, epsilon=epsilon, public_n=False)
+    return posterior_of(noisy_statistic(plan, np.array(released)), **terms)
+
+
+def test_a_share_of_almost_all_is_drawn_towards_others_that_noise_does_not_rule_out() -> None:
+    posterior = categories("0.1", (285, 5, 4, 6), (80, 70, 75, 75), (28500, 500, 400, 600))
+    moved = [[True, False, False, False], [False] * 4, [False] * 4]
+    assert posterior.moved_by_default["probability"].tolist() == moved
+    assert not posterior.decided_by_default["probability"].any()
+    (line,) = default_lines(posterior)
+    assert line.startswith("the default prior moves probability in 1 of 12 entries: half of it would change")
+    assert line in posterior.notes
+
+
+def test_what_half_the_prior_moves_is_what_it_is_said_to_move() -> None:
+    """To first order; the draws of both take part in the difference."""
+    halves = categories("0.1", (285, 5, 4, 6), prior="Dirichlet(0.5)")
+    posterior = categories("0.1", (285, 5, 4, 6))
+    sd = posterior.sd("probability")[0, 0]
+    change = (halves.mean("probability") - posterior.mean("probability"))[0, 0] / sd
+    assert MOVES < change < 3 * MOVES
+
+
+def test_a_category_without_records_is_no_news() -> None:
+    """Half the prior halves its mean, and its interval reaches 0 under either."""
+    assert not categories("10", (150, 150, 0, 0)).moved_by_default["probability"].any()
+
+
+def test_it_moves_nothing_that_a_person_states() -> None:
+    for terms in ({"prior": "Dirichlet(2)"}, {"method": "plug-in"}):
+        assert categories("0.1", (285, 5, 4, 6), **terms).moved_by_default == {}
+    assert shares("0.1", (20, 10)).moved_by_default == {}
+
+
+def test_shares_of_several_distributions_are_judged_by_their_own() -> None:
+    """Only categories of one distribution share what its prior gives: of two, one may be well known."""
+    rng = np.random.default_rng()
+    known, hidden = rng.dirichlet([3000, 4000], (1000, 1)), rng.dirichlet([30, 1, 1, 1, 1, 1], (1000, 1))
+    both = np.concatenate([known, hidden], axis=-1)
+    apart = _moved(both, np.full(8, 0.5), (0, 2))
+    assert not apart[0, :2].any()
+    assert apart[0, 2]
