@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.ask.calibration.record_sums import python_integers, sums_of_each
-from suffice.pipeline.ask.posterior.draws import DRAWS
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
@@ -23,6 +22,7 @@ from suffice.pipeline.math.distributions.cell_blocks import blocks_of
 from suffice.pipeline.math.distributions.draws import from_draws
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, shortest_of_draws
 from suffice.pipeline.math.distributions.within_limits import WithinLimits
+from suffice.pipeline.math.parameters.draws import DRAWS
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts

@@ -32,14 +32,14 @@ from suffice.pipeline.ask.calibration.simulated_release import (
 from suffice.pipeline.ask.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.ask.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
 from suffice.pipeline.ask.calibration.world_coverage import world_coverages
-from suffice.pipeline.ask.posterior.bounded_records import (
+from suffice.pipeline.ask.inference.bounded_records import (
     BY_EVIDENCE,
     IGNORED,
     require_way_of_clipping,
 )
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.draws import generator
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.calibration.rank_of_truth import Progress
     from suffice.pipeline.ask.calibration.remedies import Remedy
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
 

@@ -22,7 +22,7 @@ from suffice.pipeline.ask.models.drawn_tables import drawn_tables, tables_of
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.ask.models.row_cells import row_cells
 from suffice.pipeline.ask.models.row_codes import UNLISTED, codes_of, columns_of
-from suffice.pipeline.ask.posterior.draws import checked_draws, generator
+from suffice.pipeline.math.parameters.draws import checked_draws, generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

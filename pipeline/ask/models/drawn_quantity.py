@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.posterior.contrasts import require_share, share_between
-from suffice.pipeline.ask.posterior.draws import MASS
-from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.contrasts import require_share, share_between
+from suffice.pipeline.math.parameters.draws import MASS
+from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

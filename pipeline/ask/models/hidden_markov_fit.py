@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.ask.models.most_probable_path import most_probable_path
-from suffice.pipeline.ask.posterior.draws import MASS
-from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.draws import MASS
+from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 
 if TYPE_CHECKING:
     import os

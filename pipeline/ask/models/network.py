@@ -20,9 +20,9 @@ from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
 from suffice.pipeline.ask.models.drawn_tables import drawn_tables, tables_of
 from suffice.pipeline.ask.models.elimination import Factor, marginal
 from suffice.pipeline.ask.models.families import require_family
-from suffice.pipeline.ask.posterior.contrasts import tidy_rows
-from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.contrasts import tidy_rows
+from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
 
 if TYPE_CHECKING:

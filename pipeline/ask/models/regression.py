@@ -13,16 +13,16 @@ from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.ask.models.row_cells import NO_CELL, row_cells
 from suffice.pipeline.ask.models.row_codes import columns_of
 from suffice.pipeline.ask.models.row_numbers import numbers_of
-from suffice.pipeline.ask.posterior.contrasts import finite
-from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.contrasts import finite
+from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.models.row_cells import RowCells
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior

@@ -23,14 +23,14 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_drawable,
     require_positive,
 )
+from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, Comparison, MeanError
 from suffice.pipeline.ask.planning.sample_law import SampleLaw
-from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for
-from suffice.pipeline.ask.posterior.draws import generator
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
+from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.fields import canonical
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.pooling.relation import Relation, require
-from suffice.pipeline.ask.pooling.release import Release
-from suffice.pipeline.ask.posterior.bounded_records import (
+from suffice.pipeline.ask.inference.bounded_records import (
     BY_EVIDENCE,
     IGNORED,
     MODELLED,
@@ -20,29 +18,31 @@ from suffice.pipeline.ask.posterior.bounded_records import (
     refuse_to_model,
     require_way_of_clipping,
 )
+from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for, read_prior
+from suffice.pipeline.ask.inference.pooled_one_parameter import pooled_grid_distribution
+from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
+from suffice.pipeline.ask.pooling.relation import Relation, require
+from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
-from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for, predictor_prior_for, read_prior
-from suffice.pipeline.ask.posterior.contrasts import matched_cells
-from suffice.pipeline.ask.posterior.draws import generator
 from suffice.pipeline.ask.posterior.infer import (
     disjoint_moments_posterior,
     disjoint_posterior,
     noise_aware_posterior,
 )
-from suffice.pipeline.ask.posterior.pooled_one_parameter import pooled_grid_distribution
-from suffice.pipeline.ask.posterior.within_unit import refuse_within_unit
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.pooled.importance_sampling import products
 from suffice.pipeline.math.engines.pooled.multinomial import factors_of
+from suffice.pipeline.math.parameters.contrasts import matched_cells
+from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.terms.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
@@ -226,7 +226,7 @@ def _of_one_parameter(
     distribution: Distribution
     modelled = np.zeros(len(where), dtype=bool)
     if where.any() and FAMILIES[first.family].clipped_record is not None:
-        from suffice.pipeline.ask.posterior.clipped_cells import pooled_with_clipping
+        from suffice.pipeline.ask.inference.clipped_cells import pooled_with_clipping
 
         distribution, modelled = pooled_with_clipping(parts, given, n_priors, where)
     else:

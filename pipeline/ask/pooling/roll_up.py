@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, require_way_of_clipping
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.pooling.union import summed, union_posterior
-from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, require_way_of_clipping
-from suffice.pipeline.ask.posterior.contrasts import matched_cells
-from suffice.pipeline.ask.posterior.draws import generator
+from suffice.pipeline.math.parameters.contrasts import matched_cells
+from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Never, cast
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.posterior.cells import refuse_shared
-from suffice.pipeline.ask.posterior.conflict import Conflict
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.union.distribution import UnionDistribution, evenly_spread
@@ -30,7 +30,7 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.ask.posterior.checking import Check
+    from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.engines.union.distribution import CellPoints
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

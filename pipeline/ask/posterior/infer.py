@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.bounded_records import (
+from suffice.pipeline.ask.inference.bounded_records import (
     BY_EVIDENCE,
     IGNORED,
     MODELLED,
@@ -17,14 +17,14 @@ from suffice.pipeline.ask.posterior.bounded_records import (
     refuse_to_model,
     require_way_of_clipping,
 )
-from suffice.pipeline.ask.posterior.cells import require_whole
-from suffice.pipeline.ask.posterior.chosen_priors import (
+from suffice.pipeline.ask.inference.chosen_priors import (
     conjugate_prior_for,
     n_prior_for,
     predictor_prior_for,
     prior_for,
     require_range,
 )
+from suffice.pipeline.ask.posterior.cells import require_whole
 from suffice.pipeline.ask.posterior.in_blocks import in_blocks
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.families import FAMILIES
@@ -38,7 +38,7 @@ from suffice.pipeline.terms.released.within_unit import noisy_products, rows_alo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
@@ -168,7 +168,7 @@ def noise_aware_posterior(
             require_range(statistic, component)
     distribution: Distribution
     if family.clipped_record is not None and where.any():
-        from suffice.pipeline.ask.posterior.clipped_cells import distribution_with_clipping
+        from suffice.pipeline.ask.inference.clipped_cells import distribution_with_clipping
 
         distribution, modelled = distribution_with_clipping(
             statistic, cast("Prior | Mixture | Density", chosen), latent_n, where
@@ -206,7 +206,7 @@ def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clip
 
 def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
     """Widen the posterior of independent rows by what rows of one unit have in common."""
-    from suffice.pipeline.ask.posterior.within_unit import widened  # few statistics have units
+    from suffice.pipeline.ask.inference.within_unit import widened  # few statistics have units
 
     products = noisy_products(statistic)
     distribution, effects = widened(unrestricted(independent.distribution), products, statistic.plan.name)
@@ -248,7 +248,7 @@ def disjoint_moments_posterior(
     clipping: str = BY_EVIDENCE,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
-    from suffice.pipeline.ask.posterior.any_joint_prior import (
+    from suffice.pipeline.ask.inference.any_joint_prior import (
         pooled_joint_distribution,  # scipy is slow to import
     )
 
@@ -270,7 +270,7 @@ def _with_clipped_moments(
     """Model the clipping of records with a mean and a variance, where it may be and matters."""
     if FAMILIES[plain.family].mean_and_variance is None or not where.any():
         return plain
-    from suffice.pipeline.ask.posterior.clipped_moments import moments_with_clipping  # rarely needed
+    from suffice.pipeline.ask.inference.clipped_moments import moments_with_clipping  # rarely needed
 
     prior = cast("AnyJointPrior", plain.prior)
     distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors, where)
@@ -289,7 +289,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
-        from suffice.pipeline.ask.posterior.matching import log_evidence  # rarely needed
+        from suffice.pipeline.ask.inference.matching import log_evidence  # rarely needed
 
         distributions = [family.plug_in(statistic, component) for component in chosen.components]
         parts = zip(chosen.components, distributions, strict=True)
@@ -314,10 +314,10 @@ def _any_prior_distribution(
     statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
 ) -> Distribution:
     if not isinstance(density, Density):
-        from suffice.pipeline.ask.posterior.any_joint_prior import any_joint_posterior  # rarely needed
+        from suffice.pipeline.ask.inference.any_joint_prior import any_joint_posterior  # rarely needed
 
         return any_joint_posterior(statistic, density, n_prior)
-    from suffice.pipeline.ask.posterior.any_prior import any_prior_posterior
+    from suffice.pipeline.ask.inference.any_prior import any_prior_posterior
 
     return any_prior_posterior(statistic, density, n_prior)
 

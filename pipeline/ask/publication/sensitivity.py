@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.contrasts import finite
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.ask.publication.draw_columns import draw_columns, joined
+from suffice.pipeline.math.parameters.contrasts import finite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

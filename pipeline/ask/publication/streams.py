@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from suffice.pipeline.ask.posterior.draws import DRAWS
+from suffice.pipeline.math.parameters.draws import DRAWS
 
 _SUMMARIES, _DRAWS, _COMPUTATION = range(3)
 """What draws are for."""

@@ -21,9 +21,9 @@ from suffice.pipeline.ask.posterior.notes import (
     diagnostics_text,
     unsettled_warning,
 )
-from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN, summarise
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import SpecError
-from suffice.pipeline.ask.posterior.chosen_priors import default_prior
+from suffice.pipeline.ask.inference.chosen_priors import default_prior
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import project
