@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.rank_of_truth import batch_of, ranks_of
-from suffice.pipeline.ask.calibration.ranks import DRAWS, Ranks
+from suffice.pipeline.ask.calibration.ranks import DRAWS, Ranks, batch_of, ranks_of
 from suffice.pipeline.ask.calibration.remedies import tried_remedies
 from suffice.pipeline.ask.calibration.result import Calibration, NoiseSeen
 from suffice.pipeline.ask.calibration.simulated_release import (
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors
-    from suffice.pipeline.ask.calibration.rank_of_truth import Progress
+    from suffice.pipeline.ask.calibration.ranks import Progress
     from suffice.pipeline.ask.calibration.remedies import Remedy
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior

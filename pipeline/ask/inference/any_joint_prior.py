@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from suffice.errors import PriorError, SufficeError, UsageError
-from suffice.pipeline.ask.inference.accepted import refused_prior
+from suffice.pipeline.ask.inference.chosen_priors import refused_prior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.mean_variance.distribution import MeanVarianceDistribution

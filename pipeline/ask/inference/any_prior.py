@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.inference.accepted import refused_prior
+from suffice.pipeline.ask.inference.chosen_priors import refused_prior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.gamma import Gamma

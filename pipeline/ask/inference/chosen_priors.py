@@ -1,4 +1,7 @@
-"""Which priors a posterior rests on: those given, read and checked, or the defaults of public constants."""
+"""Which priors a posterior rests on: those given, read and checked, or the defaults of public constants.
+
+A prior that the family does not take is an error, which names those that it does.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import dataclasses
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.inference.accepted import refused_prior, takes_mixtures
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
@@ -21,11 +23,40 @@ from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal,
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
+    from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.density import ScipyDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
     AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
+
+
+def takes_mixtures(family: Family) -> bool:
+    """Whether a family's conjugate prior may be a mixture."""
+    return family.latent is not None or family.takes_mixtures
+
+
+def accepted_priors(family: Family) -> str:
+    """Return the kinds of priors that a family's parameters may have."""
+    kind = family.prior.__name__
+    if family.latent is not None:
+        return (
+            f"{kind}, a Mixture of such, or any density of one number: by its name, as Uniform(low, high), "
+            "or in Python one of scipy.stats or a suffice.Density"
+        )
+    if family.mean_and_variance is not None:
+        return (
+            f"{kind}, a Mixture of such, or one of a mean and a variance: Independent(mean=Normal(0, 10), "
+            "sd=HalfNormal(5)), or in Python a suffice.JointDensity"
+        )
+    return f"{kind}, or a Mixture of such" if takes_mixtures(family) else kind
+
+
+def refused_prior(plan: StatisticPlan, prior: object) -> PriorError:
+    """Return the error of a prior that a statistic's family does not take."""
+    accepted = accepted_priors(FAMILIES[plan.family])
+    return PriorError(f"{plan.name} is {plan.family}: its prior must be {accepted}; not {prior}")
 
 
 CONCENTRATIONS = (1e-3, 1e9)

@@ -23,22 +23,39 @@ A prior that noise multiplies may move every interval by its width while no cell
 the family's default prior is spread over scales, all cells together are judged by how many times as probable
 what was released is under it (``against_default``): a conflict from 1 / ``THRESHOLD`` on, which again happens
 in fewer than one of 10,000 posteriors whose cells' truths are drawn from the stated prior.
-"""
+
+With y the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the default, which is
+spread over scales,
+
+.. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)}, \qquad E(B \mid \pi) = 1 .
+
+So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The
+same holds of the product over cells whose parameters were drawn from the stated prior, each by itself.
+
+Of several columns and of networks no formula gives m and v: data sets are drawn from the family's own
+model. A world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell
+has: it varies more than it should, which errs towards no conflict. The generator is the same every time:
+what is said of a posterior must not change when it is asked again."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.expected_records import PLAIN, Noise, n_quantity, tails_of_n
-from suffice.pipeline.ask.judging.against_default import log_bayes_factors
+from suffice.pipeline.ask.inference.matching import draw
+from suffice.pipeline.ask.judging.judged import log_evidence_of, noise_constant
 from suffice.pipeline.ask.judging.prior_worlds import names_of, worlds_of
-from suffice.pipeline.ask.judging.simulated_worlds import SimulatedWorlds
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
+from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
+from suffice.pipeline.math.priors.mixtures import SpreadScale
 from suffice.pipeline.math.priors.record_count import Fixed
+from suffice.pipeline.math.priors.worlds import Worlds
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -46,10 +63,83 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.judging.judged import Judged
     from suffice.pipeline.math.priors.record_count import NPrior
-    from suffice.pipeline.math.priors.worlds import Worlds
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.block import Quantity
-    from suffice.typing import Floats, Mask
+    from suffice.typing import Cells, Floats, Mask
+
+MOST_RECORDS = 64
+WORLDS = 2048
+_SEED = 20170
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedWorlds:
+    """Worlds of a statistic's quantities, drawn once for each number of records."""
+
+    posterior: Judged
+    statistic: NoisyStatistic
+    _drawn: dict[tuple[int, bool], NoisyStatistic] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, posterior: Judged, statistic: NoisyStatistic) -> Self | None:
+        """Return nothing where no data of the family can be drawn."""
+        if posterior.model is None or FAMILIES[posterior.family].simulate is None:
+            return None
+        return cls(posterior=posterior, statistic=statistic)
+
+    def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
+        """Return cells (n_cells,) that share worlds, and these."""
+        power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
+        for own in np.unique(power).tolist():
+            exact = self._sums(4**own, is_clipped=is_clipped)
+            yield np.flatnonzero(power == own), Worlds.drawn(exact.estimates(quantity) / 4.0**own).merged()
+
+    def _sums(self, records: int, *, is_clipped: bool) -> NoisyStatistic:
+        """Exact sums of data sets of so many records, a world a cell."""
+        if (records, is_clipped) not in self._drawn:
+            plan, model = self.statistic.plan, self.posterior.model
+            family = FAMILIES[plan.family]
+            assert model is not None  # noqa: S101 - checked by ``of``
+            assert family.simulate is not None  # noqa: S101
+            rng = np.random.default_rng(_SEED)
+            truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
+            found = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
+            sums = found.clipped if is_clipped else found.unclipped
+            self._drawn[records, is_clipped] = dataclasses.replace(
+                self.statistic,
+                values=family.totals(model.entry, plan.design, sums),
+                groups={},
+                further=(),
+                public_n=records if plan.design is Design.MINIMAL else None,
+            )
+        return self._drawn[records, is_clipped]
+
+
+MOST = 1024
+"""Cells that are compared; of more, so many evenly spaced ones: some two seconds of one processor."""
+
+
+def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
+    """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
+
+    Empty where the family's default is not spread over scales, is the stated prior itself, or where the
+    posterior has no evidence.
+    """
+    family = FAMILIES.get(posterior.family)
+    if family is None or family.latent is None or len(posterior.observed) != 1:
+        return "", np.zeros(0)
+    (statistic,) = posterior.observed
+    default = family.default_prior(statistic.plan.parameters)
+    if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
+        return "", np.zeros(0)
+    try:
+        stated = log_evidence_of(posterior)
+    except UsageError:
+        return "", np.zeros(0)
+    cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
+    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
+    of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
+    return str(default), of_default + noise_constant(statistic) - stated[cells]
 
 
 THRESHOLD = 1e-4

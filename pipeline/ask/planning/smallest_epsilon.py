@@ -16,9 +16,14 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_positive,
 )
 from suffice.pipeline.ask.inference.bounded_records import IGNORED
-from suffice.pipeline.ask.planning.counts_beside import counts_beside
 from suffice.pipeline.ask.planning.epsilon_search import LARGEST_EPSILON, smallest
-from suffice.pipeline.ask.planning.wanted_width import MASS, NeededEpsilon, Target, parse_target
+from suffice.pipeline.ask.planning.wanted_width import (
+    MASS,
+    NeededEpsilon,
+    Target,
+    counts_beside,
+    parse_target,
+)
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES

@@ -11,8 +11,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE
 from suffice.pipeline.ask.inference.matching import conjugate_like
-from suffice.pipeline.ask.pooling.pool import aligned
-from suffice.pipeline.ask.pooling.relation import Relation, relation_of, require, require_agreement
+from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, plug_in_posterior
 from suffice.pipeline.families import FAMILIES

@@ -256,7 +256,7 @@ class Posterior(ParameterPosterior):
             Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
             clipping modelled, of several disjoint data sets, or without the noise.
         """
-        from suffice.pipeline.ask.judging.evidence import log_evidence_of  # few ask
+        from suffice.pipeline.ask.judging.judged import log_evidence_of  # few ask
 
         return log_evidence_of(self)
 
@@ -296,7 +296,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the parameter is unknown, or the points are shaped otherwise.
         """
-        from suffice.pipeline.ask.judging.prior_density import prior_density_of  # few ask
+        from suffice.pipeline.ask.judging.decided_by_default import prior_density_of  # few ask
 
         return prior_density_of(self, parameter, points)
 

@@ -17,8 +17,7 @@ from suffice.pipeline.ask.inference.chosen_priors import (
     read_prior,
 )
 from suffice.pipeline.ask.models.fit_settings import HOLDOUT, SPLITS, read_settings
-from suffice.pipeline.ask.pooling.roll_up import require_assumption, roll_up
-from suffice.pipeline.ask.pooling.union import quantities_of, require_totals
+from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import (
     plug_in_posterior,
@@ -26,7 +25,6 @@ from suffice.pipeline.ask.posterior.infer import (
 )
 from suffice.pipeline.ask.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
-from suffice.pipeline.ask.publication.releases import reference_to
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
     LARGEST_SEED,
@@ -35,6 +33,7 @@ from suffice.pipeline.ask.publication.request import (
     Request,
     StatisticRequest,
     derived_seed,
+    reference_to,
 )
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY

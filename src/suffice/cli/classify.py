@@ -33,7 +33,7 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.pipeline.ask.models.classification import Classification, Score
+    from suffice.pipeline.ask.models.classifier import Classification, Score
 
 MOST_SHOWN, MOST_CLASSES = 200, 4
 """Rows in a terminal; with more classes they have the largest chance alone."""

@@ -12,7 +12,7 @@ from suffice.data_files.tables import MARK
 from suffice.errors import UsageError
 from suffice.pages.posterior_figures import parameter_figure
 from suffice.pages.rendering import markup, render
-from suffice.pipeline.ask.pooling.union import UnionPosterior
+from suffice.pipeline.ask.pooling.roll_up import UnionPosterior
 from suffice.pipeline.ask.posterior.notes import (
     clipping_warnings,
     conflict_lines,

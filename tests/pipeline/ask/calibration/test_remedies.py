@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.calibration.rank_of_truth import ranks_of
-from suffice.pipeline.ask.calibration.ranks import DRAWS
+from suffice.pipeline.ask.calibration.ranks import DRAWS, ranks_of
 from suffice.pipeline.ask.calibration.remedies import (
     SIMULATIONS,
     SLOW_SIMULATIONS,

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.inference.accepted import accepted_priors
+from suffice.pipeline.ask.inference.chosen_priors import accepted_priors
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES

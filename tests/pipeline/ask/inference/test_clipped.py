@@ -13,10 +13,10 @@ from scipy import stats
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.calibrate import simulate
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+from suffice.pipeline.ask.inference import clipped_cells
 from suffice.pipeline.ask.inference.bounded_records import MODELLED
 from suffice.pipeline.ask.inference.clipped import clipped_distribution
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.inference import clipped_cells
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior as posterior_by_default
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families.shared.clipped_record import LARGEST_REACH

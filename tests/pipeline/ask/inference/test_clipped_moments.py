@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
+from suffice.pipeline.ask.inference import any_joint_prior, clipped_cells
 from suffice.pipeline.ask.inference.bounded_records import IGNORED, MODELLED
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.inference import any_joint_prior, clipped_moments
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior as posterior_by_default
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import normal
@@ -199,7 +199,7 @@ def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPat
             raise PriorError(message)
         return resolve(parts, *rest, **options)
 
-    monkeypatch.setattr(clipped_moments, "pooled_joint_distribution", refusing)
+    monkeypatch.setattr(clipped_cells, "pooled_joint_distribution", refusing)
     statistic = released([7.0, 7.0, 7.0], 4.0, 10_000, np.random.default_rng())
     posterior = noise_aware_posterior(statistic, prior=PRIOR)
     plain = noise_aware_posterior(statistic, prior=PRIOR, clipping=IGNORED)

@@ -11,7 +11,7 @@ from scipy.special import betaln, gammaln
 from scipy.stats import norm
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.design_effect import LEVELS, design_effects
+from suffice.pipeline.ask.inference.within_unit import LEVELS, design_effects
 from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
