@@ -4,7 +4,8 @@ Parts are consecutive cells in the order of the release, so of the first group c
 of it, or some cells of one key where that has more than a part. Readers that want one key need few parts.
 
 Freed memory goes back to the machine after each part. The C library would keep it in pieces, which grow
-with the number of parts although what is used does not."""
+with the number of parts although what is used does not.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ same holds of the product over cells whose parameters were drawn from the stated
 Of several columns and of networks no formula gives m and v: data sets are drawn from the family's own
 model. A world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell
 has: it varies more than it should, which errs towards no conflict. The generator is the same every time:
-what is said of a posterior must not change when it is asked again."""
+what is said of a posterior must not change when it is asked again.
+"""
 
 from __future__ import annotations
 

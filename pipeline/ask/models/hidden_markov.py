@@ -5,7 +5,8 @@ Laplace noise. States follow a Markov chain over a chain's time steps. Costs no 
 released is read.
 
 Samplers exchange the numbers of states, from draw to draw and between restarts: they are numbered alike
-first."""
+first.
+"""
 
 from __future__ import annotations
 

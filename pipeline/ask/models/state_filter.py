@@ -4,7 +4,8 @@ Chains are independent, and so are restarts, each with transitions of its own: a
 without an emission has a log emission of 0 in every state.
 
 Rows of transition probabilities are drawn away from 0. All samplers share where restarts start and which
-sweeps are kept."""
+sweeps are kept.
+"""
 
 from __future__ import annotations
 

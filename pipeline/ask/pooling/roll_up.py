@@ -4,7 +4,8 @@ The answer is what the records of merged cells add up to: totals, shares and mea
 themselves. Sums of released values are sums of exact totals and of as many noises as cells are merged.
 Posteriors of the totals follow from that alone: cells may differ as they like, and no family's model of
 rows is used. So an answer is about the records that were released, as bounds and lattice leave them, and
-has no part for how another sample of records would differ."""
+has no part for how another sample of records would differ.
+"""
 
 from __future__ import annotations
 
