@@ -262,8 +262,10 @@ def noise_aware(
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Distribution:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.normal.distribution import MomentsDistribution
-    from suffice.pipeline.math.engines.normal.posterior import MomentPosterior  # consumers only
+    from suffice.pipeline.math.engines.normal.posterior import (
+        MomentPosterior,  # consumers only
+        MomentsDistribution,
+    )
 
     centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))

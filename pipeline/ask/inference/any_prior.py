@@ -28,14 +28,12 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
-from suffice.pipeline.math.distributions.line import Line
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.one_parameter import Coordinate, coordinate_of
+from suffice.pipeline.math.distributions.one_parameter import Coordinate, Line, coordinate_of
 from suffice.pipeline.math.distributions.quadrature import integral_rule
-from suffice.pipeline.math.engines.one_sum.mixture_ratio import MixtureRatio
-from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
+from suffice.pipeline.math.engines.one_sum.nodes import MixtureRatio, batches, resolve
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord
-    from suffice.pipeline.math.distributions.line import Line
     from suffice.pipeline.math.distributions.on_grid import Cell
+    from suffice.pipeline.math.distributions.one_parameter import Line
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -25,8 +25,7 @@ import numpy as np
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.dirichlet_blocks import BlockDirichlet
+from suffice.pipeline.math.distributions.dirichlet import BlockDirichlet, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal

@@ -20,7 +20,7 @@ from suffice.pipeline.math.distributions.cell_blocks import blocks_of
 from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.multinomial.distribution import CountsDistribution
-from suffice.pipeline.math.engines.normal.distribution import MomentsDistribution
+from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 

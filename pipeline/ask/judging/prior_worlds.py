@@ -11,9 +11,9 @@ from suffice.pipeline.ask.inference.any_prior import LINES, conjugate_default, o
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
-from suffice.pipeline.math.distributions.line import Line
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.math.distributions.one_parameter import Line
 from suffice.pipeline.math.engines.one_sum import marginals
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture

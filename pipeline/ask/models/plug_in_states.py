@@ -29,7 +29,7 @@ from suffice.pipeline.ask.models.state_filter import (
     log_dirichlet,
     starting_theta,
 )
-from suffice.pipeline.math.distributions.simplex import project_simplex
+from suffice.pipeline.math.distributions.dirichlet import project_simplex
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,8 +26,7 @@ from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.union.distribution import UnionDistribution, evenly_spread
 from suffice.pipeline.math.engines.union.moments import MomentsOfCell
-from suffice.pipeline.math.engines.union.summed_noise import SummedNoise
-from suffice.pipeline.math.engines.union.totals import TotalsOfCell
+from suffice.pipeline.math.engines.union.totals import SummedNoise, TotalsOfCell
 from suffice.pipeline.math.parameters.contrasts import matched_cells
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

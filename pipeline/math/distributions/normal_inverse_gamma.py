@@ -9,8 +9,8 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.distribution import OfCells
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.normal import log_student
 from suffice.pipeline.math.distributions.prior import Prior
-from suffice.pipeline.math.distributions.student import log_student
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

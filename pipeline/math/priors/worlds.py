@@ -21,7 +21,7 @@ from suffice.pipeline.math.distributions.one_parameter import coordinate_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.line import Line
+    from suffice.pipeline.math.distributions.one_parameter import Line
     from suffice.typing import Floats
 
 

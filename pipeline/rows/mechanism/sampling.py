@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.priors.on_points import log_prior_on_points
+from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.rows.mechanism.selection import Selector, exponential_mechanism
 from suffice.pipeline.spec.sampled import tables_of
