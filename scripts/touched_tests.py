@@ -5,9 +5,9 @@ uncommitted and new files. Without a revision it is ``origin/main``; where that 
 commit's parent.
 
 The rooms of ``tests/`` are those of the code: a file of ``pipeline/spec/`` is tested by
-``tests/pipeline/spec/``, one of ``pipeline/math/engines/normal/`` by ``tests/pipeline/math/engines/normal/``. What
-several rooms share (``tests/support/``, ``scripts/``) is tested by every file of tests that imports it. The
-quick tests of the repository itself always run. Slow tests of touched rooms run with the others.
+``tests/pipeline/spec/``, and one of a room within a room by the tests of the inner one. What several rooms
+share (``tests/support/``, ``scripts/``) is tested by every file of tests that imports it. The quick tests of
+the repository itself always run. Slow tests of touched rooms run with the others.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
             found = _below(["tests", *folders], test_files)
         case ("tests", *_):
             found = [path] if path in test_files else []
-        case ("src", "suffice", "cli", *_):
-            found = _below(["tests", "cli"], test_files)
+        case ("src", "suffice", folder, _, *_):
+            found = _below(["tests", folder], test_files)
         case ("src", "suffice", name):
             found = _named_after(Path(name).stem, test_files)
-        case ("pipeline", "engines", "jax", *_):
-            found = _below(["tests", "pipeline", "numpyro_likelihoods"], test_files)
+        case ("pipeline", "math", "engines", "jax", *_):
+            found = _below(["tests", "pipeline", "ask", "numpyro"], test_files)
         case ("docs", *_, name):
             found = [test for test, text in test_files.items() if name in text]
         case ("pipeline" | "storage" as top, *folders, _) if folders:
