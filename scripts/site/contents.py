@@ -70,7 +70,7 @@ def tree_of(caption: str, tree: list[str]) -> str:
 def decisions_page(repository: Path) -> str:
     """Return the list of decision records."""
     found = sorted((repository / "docs/decisions").glob("[0-9]*.md"))
-    names = "\n".join(path.stem for path in found)
+    names = "\n".join(["README", *(path.stem for path in found)])
     return (
         "# Decisions\n\nWhy it is built this way: one record for each decision, in their order.\n\n"
         f"```{{toctree}}\n:maxdepth: 1\n\n{names}\n```\n"
