@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pytest
 
 import suffice
 from scripts.site.__main__ import build
-from scripts.site.api import GROUPS
+from scripts.site.api import FOREIGN, GROUPS, entry
 from scripts.site.commands import command_pages, escaped
 from scripts.site.contents import contents
 from scripts.site.layout import lay_out, linked_pages, pages
@@ -66,6 +67,23 @@ def test_every_public_name_is_in_the_reference_once() -> None:
     listed = [name for _, _, names in GROUPS.values() for name in names]
     assert len(listed) == len(set(listed))
     assert {*listed, "SufficeError", "__version__"} == set(suffice.__all__)
+
+
+def test_a_class_shows_what_it_inherits_from_ours_and_nothing_of_others() -> None:
+    classes = {
+        name: value
+        for _, _, names in GROUPS.values()
+        for name in names
+        if inspect.isclass(value := getattr(suffice, name))
+    }
+    for name, value in classes.items():
+        assert f"   :inherited-members: {FOREIGN}\n" in entry(name)
+        bases = [base for base in value.__mro__[:-1] if base.__name__ != FOREIGN]
+        assert all(base.__module__.startswith("suffice.") for base in bases), name
+    for method in ("mean", "quantile", "credible_interval"):
+        shown = getattr(classes["Posterior"], method)
+        assert inspect.getdoc(shown), f"{method} has no docstring: autodoc would leave it out"
+    assert "mean" not in vars(classes["Posterior"]), "an inherited method holds the option"
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:
