@@ -151,11 +151,11 @@ def test_the_list_of_pages_names_each_once(source: Path) -> None:
     front = (source / "docs/index.md").read_text(encoding="utf-8")
     entries = re.findall(r"^(/\S+)$", front, re.MULTILINE)
     assert len(entries) == len(set(entries))
-    subordinate = ("docs/decisions", "docs/reference/api", "docs/reference/commands")
+    subordinate = ("docs/reference/api", "docs/reference/commands")
     whole = {
         "/" + path.with_suffix("").as_posix()
         for path in pages()
-        if not path.as_posix().startswith(subordinate) and path.as_posix() != "docs/index.md"
+        if not path.as_posix().startswith(subordinate) and path != Path("docs/README.md")
     }
     assert whole <= set(entries)
 
@@ -166,8 +166,7 @@ def test_every_page_of_docs_is_listed_in_its_readme() -> None:
         path.as_posix()
         for path in pages()
         if path.parts[0] == "docs"
-        and path.parts[1] != "decisions"
-        and path.name not in {"index.md", "README.md"}
+        and path.name != "README.md"
         and f"\n/{path.with_suffix('').as_posix()}\n" not in listed
     ]
     assert not unlisted, "add a line to docs/README.md"
@@ -192,6 +191,25 @@ def test_a_link_to_a_folder_leads_to_what_stands_for_it(tmp_path: Path) -> None:
     text = "[a](decisions/) [b](../deploy) [c](page.md#x) [d](https://a.example/)"
     expected = "[a](decisions/index.md) [b](../deploy/README.md) [c](page.md#x) [d](https://a.example/)"
     assert linked_pages(tmp_path, Path("docs/README.md"), text) == expected
+
+
+def test_the_front_page_of_the_site_is_the_list_of_pages(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/README.md").touch()
+    text = "[a](docs/README.md#tutorials) [b](docs/)"
+    expected = "[a](docs/index.md#tutorials) [b](docs/index.md)"
+    assert linked_pages(tmp_path, Path("README.md"), text) == expected
+    assert linked_pages(tmp_path, Path("docs/page.md"), "[a](README.md)") == "[a](index.md)"
+
+
+def test_decisions_and_the_papers_reproduced_are_files_of_the_repository_not_pages(source: Path) -> None:
+    assert not [path for path in pages() if path.is_relative_to("docs/decisions")]
+    assert not (source / "docs/papers.md").exists()
+    assert (source / "docs/papers.md.txt").is_file()
+    assert [path.name for path in (source / "docs/decisions").glob("*.md")] == ["index.md"]
+    text = "[why](decisions/0001-packages-at-the-top.md#context)"
+    shown = linked_pages(REPOSITORY, Path("docs/page.md"), text)
+    assert shown == "[why](decisions/0001-packages-at-the-top.md.txt)"
 
 
 def test_versions_lie_side_by_side(tmp_path: Path) -> None:
