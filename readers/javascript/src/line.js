@@ -59,8 +59,9 @@ export class LineDistribution {
    * @param {object} line One of `LINES`.
    * @param {(t: number) => number} log Log density along the line, with respect to t; any constant.
    * @param {{at: number, width: number}[]} starts Near each of its modes, and about how wide that is.
+   * @param {number} farthest Up to where an upper tail that has fallen may rise again.
    */
-  static of(line, log, starts) {
+  static of(line, log, starts, farthest = -Infinity) {
     const peaks = apart(starts.map((start) => peak(log, start)));
     const top = Math.max(...peaks.map((one) => one.top));
     if (!Number.isFinite(top)) {
@@ -71,8 +72,11 @@ export class LineDistribution {
     const density = reach(log, high, 1, top, 0);
     // Moments weigh the upper tail by the parameter, and by its square.
     const moments = [1, 2].map((power) => (line.growth ? reach(log, high, 1, top, power) : density));
-    const to = Math.max(density, ...moments.filter(Number.isFinite));
+    let to = Math.max(density, ...moments.filter(Number.isFinite));
+    // Noise may be all that made the tail fall: beyond, it is the prior's.
+    for (let t = to + 1; t <= farthest; t += 1) if (log(t) + 2 * (t - high.at) >= top - LEFT_OUT) to = t + 1;
     const breaks = new Set([from, to]);
+    for (let t = density + LONGEST_OF_TAIL; t < Math.min(to, farthest); t += LONGEST_OF_TAIL) breaks.add(t);
     for (const { at, left, right } of peaks) {
       for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
     }
