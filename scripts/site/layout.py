@@ -98,13 +98,19 @@ def linked_files(repository: Path, page: Path, text: str) -> Iterator[Path]:
                 yield inside
 
 
+def has_page(repository: Path, folder: Path) -> bool:
+    """Tell whether a folder's README stands for it in the site."""
+    readme = folder / "README.md"
+    return readme.is_file() and not left_out(readme.relative_to(repository.resolve()))
+
+
 def folder_pages(repository: Path, listed: list[Path]) -> dict[str, str]:
     """Return lists of files that stand for the folders that pages link to and that have no README."""
     made = {}
     for page in listed:
         for target, _ in LINK.findall((repository / page).read_text(encoding="utf-8")):
             folder = (repository / page.parent / target).resolve()
-            if folder.is_dir() and not (folder / "README.md").is_file():
+            if folder.is_dir() and not has_page(repository, folder):
                 name = folder.relative_to(repository.resolve()).as_posix()
                 files = sorted(path.name for path in folder.iterdir() if path.is_file())
                 rows = "\n".join(f"- `{file}`" for file in files)
@@ -125,7 +131,7 @@ def linked_pages(repository: Path, page: Path, text: str) -> str:
             return f"]({target.removesuffix('README.md')}index.md{anchor})"
         if not path.is_dir():
             return match[0]
-        has_readme = (path / "README.md").is_file() and path != root / "docs"
-        return f"]({target.rstrip('/')}/{'README.md' if has_readme else 'index.md'}{anchor})"
+        name = "README.md" if has_page(repository, path) and path != root / "docs" else "index.md"
+        return f"]({target.rstrip('/')}/{name}{anchor})"
 
     return LINK.sub(standing, text)
