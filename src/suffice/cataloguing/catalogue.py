@@ -173,7 +173,7 @@ def _pages_of_all(
                 run.leave_out(f"publication {publication.publication_id}", error)
         if len(links) == len(published):
             return entries, list(links.values())
-        published = [one for one in published if one.publication_id in links]
+        published = [publication for publication in published if publication.publication_id in links]
 
 
 def _checked_title(title: str | None) -> str:

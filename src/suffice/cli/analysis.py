@@ -191,13 +191,13 @@ def compare(
     output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.ask.pooling.comparison import compare as compare_releases
 
-    one, other = (
+    first_release, second_release = (
         open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
         for reference in (first, second)
     )
-    found = compare_releases(
-        one,
-        other,
+    comparison = compare_releases(
+        first_release,
+        second_release,
         statistic,
         prior=prior,
         n_prior=parse_prior_of_n(n_prior),
@@ -208,37 +208,46 @@ def compare(
         draws=draws,
         rng=seed,
     )
-    kind = found.before.interval_kind(interval)
-    rows = found.rows(mass, interval=kind)
-    both = {"first": found.before, "second": found.after}
+    kind = comparison.before.interval_kind(interval)
+    rows = comparison.rows(mass, interval=kind)
+    both = {"first": comparison.before, "second": comparison.after}
     if plot is not None:
         from suffice.data_files.source import SUMMARIES, posterior_source
         from suffice.plots.comparisons import plot_comparison
         from suffice.plots.style import footer_of
 
-        footer = footer_of(posterior_source(SUMMARIES, [one, other], found.before), [one, other])
-        title = f"{statistic}: from {found.first} to {found.second}"
+        footer = footer_of(
+            posterior_source(SUMMARIES, [first_release, second_release], comparison.before),
+            [first_release, second_release],
+        )
+        title = f"{statistic}: from {comparison.first} to {comparison.second}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_comparison(found, written, title=title, footer=footer, mass=mass, interval=kind)
+            plot_comparison(comparison, written, title=title, footer=footer, mass=mass, interval=kind)
     if as_json:
         from suffice.data_files.source import posterior_source  # pydantic is slow to import
 
         what = "posterior summaries of a comparison"
         source = posterior_source(
-            what, [one, other], found.before, mass=mass, interval=kind, draws=draws, seed=seed
+            what,
+            [first_release, second_release],
+            comparison.before,
+            mass=mass,
+            interval=kind,
+            draws=draws,
+            seed=seed,
         )
         diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
         document = {
             "source": source.document(),
             "statistic": statistic,
-            "first": found.first,
-            "second": found.second,
-            "rows_of": found.before.rows_of,
+            "first": comparison.first,
+            "second": comparison.second,
+            "rows_of": comparison.before.rows_of,
             "estimand": {which: posterior.estimand or None for which, posterior in both.items()},
-            "method": found.before.method,
-            "prior": str(found.before.prior),
-            "n_prior": str(found.before.n_prior),
-            "predictor_prior": found.before.predictor_prior,
+            "method": comparison.before.method,
+            "prior": str(comparison.before.prior),
+            "n_prior": str(comparison.before.n_prior),
+            "predictor_prior": comparison.before.predictor_prior,
             "mass": mass,
             "interval": kind,
             "draws": draws,
@@ -254,28 +263,28 @@ def compare(
         }
         output.print_json(document)
         return
-    say(f"{statistic}: from {found.first} to {found.second}\n")
-    output.print_estimand(found.before)
-    if found.after.estimand != found.before.estimand:
-        say(f"and {found.second} {found.after.estimand}\n")
+    say(f"{statistic}: from {comparison.first} to {comparison.second}\n")
+    output.print_estimand(comparison.before)
+    if comparison.after.estimand != comparison.before.estimand:
+        say(f"and {comparison.second} {comparison.after.estimand}\n")
     output.print_rows(rows)
     say(
         "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
         "noise_probability: how often noise alone moves them as far"
     )
-    for name, posterior in ((found.first, found.before), (found.second, found.after)):
+    for name, posterior in ((comparison.first, comparison.before), (comparison.second, comparison.after)):
         for line in model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_conflicts(posterior, name)
         output.print_default(posterior, name)
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
-    say(f"\nmethod: {found.before.method}")
-    output.print_rows_of(found.before.rows_of)
-    say(f"prior: {found.before.prior}")
+    say(f"\nmethod: {comparison.before.method}")
+    output.print_rows_of(comparison.before.rows_of)
+    say(f"prior: {comparison.before.prior}")
     say(f"prior of N: {', '.join(n_priors)}")
-    if found.before.predictor_prior is not None:
-        say(f"prior of predictors: {found.before.predictor_prior}")
+    if comparison.before.predictor_prior is not None:
+        say(f"prior of predictors: {comparison.before.predictor_prior}")
     from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
 
     say(f"intervals: {interval_in_words(kind, mass)}")

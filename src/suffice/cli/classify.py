@@ -64,7 +64,7 @@ def classify(
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.models.classifier import classifier
 
-    found = classifier(
+    fit = classifier(
         opened,
         statistic,
         prior=prior,
@@ -74,21 +74,21 @@ def classify(
         draws=draws,
         rng=seed,
     )
-    (outcome,) = found.entry.outcome.values()
-    wanted = (*found.columns, outcome.column)
+    (outcome,) = fit.entry.outcome.values()
+    wanted = (*fit.columns, outcome.column)
     rows = read_data(data, wanted, texts=wanted)
-    classified = found.classify(rows)
+    classified = fit.classify(rows)
     scored = classified.score(rows[outcome.column]) if outcome.column in rows.column_names else None
     if out is not None:
         source = model_output.source(
-            "classes of a caller's rows", [opened], found.posterior, draws=draws, seed=seed
+            "classes of a caller's rows", [opened], fit.posterior, draws=draws, seed=seed
         )
         output.write_table(_without_nan(classified.columns()), out, source, overwrite=overwrite)
     if as_json:
-        basis = model_output.basis_document(opened, found.posterior, mass=None, draws=draws, seed=seed)
+        basis = model_output.basis_document(opened, fit.posterior, mass=None, draws=draws, seed=seed)
         score = None if scored is None else _score_document(scored)
         listed = {} if out is not None else {"rows": _rows(classified.columns())}
-        document = {**basis, "classes": list(found.classes), "counts": _counts(classified), "score": score}
+        document = {**basis, "classes": list(fit.classes), "counts": _counts(classified), "score": score}
         output.print_json({**document, **listed})
         return
     if out is None and len(classified.cell):
@@ -100,7 +100,7 @@ def classify(
         say("")
     for line in _lines(classified, scored, outcome.column):
         say(line)
-    model_output.print_basis(opened, found.posterior, draws=draws)
+    model_output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out)
 
 

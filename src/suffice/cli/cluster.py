@@ -41,26 +41,26 @@ def certificates(
     """Make a private authority and the certificates of a cluster's links; later, show when they end."""
     from suffice.pipeline.cluster.certificates import certificates_in  # each imports what it needs
 
-    found = certificates_in(directory, days=days, renew=renew)
+    outcome = certificates_in(directory, days=days, renew=renew)
     rows = [
         {
-            "role": one.role,
-            "certificate": str(one.certificate),
-            "key": str(one.key),
-            "ends": f"{one.ends:%Y-%m-%dT%H:%M:%SZ}",
-            "has_ended": one.has_ended,
+            "role": files.role,
+            "certificate": str(files.certificate),
+            "key": str(files.key),
+            "ends": f"{files.ends:%Y-%m-%dT%H:%M:%SZ}",
+            "has_ended": files.has_ended,
         }
-        for one in found.certificates
+        for files in outcome.certificates
     ]
     if as_json:
-        output.print_json({"directory": str(directory), "status": found.status, "certificates": rows})
+        output.print_json({"directory": str(directory), "status": outcome.status, "certificates": rows})
         return
     said = {
         "made": "made an authority for this cluster alone, and what it vouches for",
         "renewed": "renewed what the authority vouches for: restart the scheduler and its workers",
         "unchanged": "these are here already, and were not changed; --renew replaces all but the authority",
     }
-    say(said[found.status], end="\n\n")
+    say(said[outcome.status], end="\n\n")
     shown = ("role", "certificate", "key", "ends")
     output.print_rows(
         [
@@ -68,5 +68,5 @@ def certificates(
             for row in rows
         ]
     )
-    if found.status != "unchanged":
+    if outcome.status != "unchanged":
         say("\nkeep ca.key apart from the cluster: whoever has it can join")

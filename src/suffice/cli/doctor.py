@@ -33,14 +33,14 @@ def doctor(
     place = settings(store=store, ledger=ledger, cluster=cluster, witness=witness)
     from suffice.doctor.examination import examine
 
-    found = examine(place)
-    document = found.to_dict()
+    examination = examine(place)
+    document = examination.to_dict()
     if as_json:
         output.print_json(document)
     else:
-        for one in document["findings"]:
-            say(f"{one['state']:<8} {one['check']:<14} {one['found']}")
-            if one["remedy"]:
-                say(f"{'':<8} {'':<14} -> {one['remedy']}")
-    if not found.ok:
+        for finding in document["findings"]:
+            say(f"{finding['state']:<8} {finding['check']:<14} {finding['found']}")
+            if finding["remedy"]:
+                say(f"{'':<8} {'':<14} -> {finding['remedy']}")
+    if not examination.ok:
         raise typer.Exit(UNWELL)

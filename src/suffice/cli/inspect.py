@@ -57,37 +57,39 @@ def inspect(
     from suffice.pipeline.terms.declaration.data_contract import read_contract  # as everywhere
 
     loaded = load_spec(spec)
-    found = look(loaded, None if contract is None else read_contract(str(contract)))
+    inspection = look(loaded, None if contract is None else read_contract(str(contract)))
     problem = None
     try:
-        check_contract(loaded, found.contract)
+        check_contract(loaded, inspection.contract)
     except SchemaError as error:
         problem = str(error)
     if out is not None:
-        _write(out, found)
+        _write(out, inspection)
     if problem is not None:
         messages.show_warning(f"the spec does not fit the contract: {problem}")
-    document = _document(found, tells=tells, out=out, problem=problem)
+    document = _document(inspection, tells=tells, out=out, problem=problem)
     if as_json:
         output.print_json(document)
     else:
         _print(document)
 
 
-def _document(found: Inspection, *, tells: bool, out: Path | None, problem: str | None) -> dict[str, Any]:
+def _document(
+    inspection: Inspection, *, tells: bool, out: Path | None, problem: str | None
+) -> dict[str, Any]:
     counts = {
-        "folders": found.folders,
-        "files": found.files,
-        "read": found.read,
-        "rows": found.rows,
+        "folders": inspection.folders,
+        "files": inspection.files,
+        "read": inspection.read,
+        "rows": inspection.rows,
         "columns": [
             {"column": name, "values": fit.values, "fit": fit.fit, "types": dict(sorted(fit.types.items()))}
-            for name, fit in found.columns.items()
+            for name, fit in inspection.columns.items()
         ],
     }
     return {
-        "contract": found.contract.document(),
-        "sha256": found.contract.sha256,
+        "contract": inspection.contract.document(),
+        "sha256": inspection.contract.sha256,
         "out": None if out is None else str(out),
         "problem": problem,
         "exact_counts": counts if tells else None,
@@ -119,8 +121,8 @@ def _print(document: dict[str, Any]) -> None:
     output.print_rows(rows, limit=len(rows))
 
 
-def _write(out: Path, found: Inspection) -> None:
-    text = json.dumps(found.contract.document(), indent=2, ensure_ascii=False)
+def _write(out: Path, inspection: Inspection) -> None:
+    text = json.dumps(inspection.contract.document(), indent=2, ensure_ascii=False)
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(f"{text}\n")

@@ -233,7 +233,7 @@ def _compare(
 ) -> None:
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
 
-    found = beside_sample(
+    comparisons = beside_sample(
         read,
         n=n,
         truth=truth,
@@ -244,10 +244,10 @@ def _compare(
         progress=None if as_json else output.Progress("comparing", "sizes"),
     )
     if as_json:
-        document = [comparison.to_dict() for comparison in found]
+        document = [comparison.to_dict() for comparison in comparisons]
         output.print_json({**compiled.to_dict(), "beside": {"seed": seed, "statistics": document}})
     else:
-        say("\n\n".join(map(str, (compiled, *found))))
+        say("\n\n".join(map(str, (compiled, *comparisons))))
 
 
 def _check_combination(

@@ -65,7 +65,7 @@ def predict(
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.models.regression import regression
 
-    found = regression(
+    fit = regression(
         opened,
         statistic,
         prior=prior,
@@ -76,27 +76,27 @@ def predict(
         draws=draws,
         rng=seed,
     )
-    groups = list(found.posterior.groups)
-    names = [column.name for column in found.bounds]
-    prediction = found.predict(read_data(data, [*names, *groups], texts=groups), mass)
+    groups = list(fit.posterior.groups)
+    names = [column.name for column in fit.bounds]
+    prediction = fit.predict(read_data(data, [*names, *groups], texts=groups), mass)
     if out is not None:
         source = model_output.source(
-            "predictions for a caller's rows", [opened], found.posterior, mass=mass, draws=draws, seed=seed
+            "predictions for a caller's rows", [opened], fit.posterior, mass=mass, draws=draws, seed=seed
         )
         output.write_table(_columns(prediction), out, source, overwrite=overwrite)
     if as_json:
-        basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
+        basis = model_output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
         rows = {} if out is not None else {"rows": prediction.rows()}
-        output.print_json({**basis, "outcome": found.outcome.name, "counts": prediction.counts, **rows})
+        output.print_json({**basis, "outcome": fit.outcome.name, "counts": prediction.counts, **rows})
         return
     if out is None and prediction.counts["rows"]:
         model_output.print_cells(prediction.rows(MOST_SHOWN), prediction.groups)
         if prediction.counts["rows"] > MOST_SHOWN:
             say(f"... and {prediction.counts['rows'] - MOST_SHOWN} more rows: use --json or --out")
         say("")
-    for line in _lines(found, prediction):
+    for line in _lines(fit, prediction):
         say(line)
-    model_output.print_basis(opened, found.posterior, draws=draws)
+    model_output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out)
 
 
@@ -107,18 +107,18 @@ def _columns(prediction: Prediction) -> dict[str, Any]:
     return {name: pa.array(values, from_pandas=True) for name, values in prediction.columns().items()}
 
 
-def _lines(found: Regression, prediction: Prediction) -> list[str]:
+def _lines(fit: Regression, prediction: Prediction) -> list[str]:
     """Return what there is to say of the rows: how many are predicted, and what of the others."""
     numbers = prediction.counts
     rows = {name: counted(number, "row") for name, number in numbers.items()}
-    said = [f"{found.outcome.name} is predicted for {numbers['predicted']} of {rows['rows']}"]
+    said = [f"{fit.outcome.name} is predicted for {numbers['predicted']} of {rows['rows']}"]
     if numbers["incomplete"]:
         said.append(f"no prediction for {rows['incomplete']} without some predictor")
     if numbers["of_no_cell"]:
         said.append(f"no prediction for {rows['of_no_cell']} of no selected cell")
     if numbers["extrapolated"]:
         bounds = ", ".join(
-            f"{column.name} {float(column.lower):g}..{float(column.upper):g}" for column in found.bounds
+            f"{column.name} {float(column.lower):g}..{float(column.upper):g}" for column in fit.bounds
         )
         said.append(
             f"extrapolated for {rows['extrapolated']} beyond the public bounds of predictors ({bounds}): the "

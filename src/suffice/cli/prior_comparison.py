@@ -54,7 +54,7 @@ def compare_priors(
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.pooling.prior_comparison import compare_priors as compared
 
-    found = compared(
+    comparison = compared(
         opened,
         statistic,
         prior,
@@ -64,22 +64,22 @@ def compare_priors(
     )
     from suffice.data_files.source import comparison_source  # pydantic is slow to import
 
-    source = comparison_source(opened, found)
+    source = comparison_source(opened, comparison)
     if plot is not None:
         from suffice.plots.prior_comparisons import plot_prior_comparison
         from suffice.plots.style import footer_of
 
-        title = f"{statistic}: which of {len(found.priors)} priors {opened.label} speaks for"
+        title = f"{statistic}: which of {len(comparison.priors)} priors {opened.label} speaks for"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_prior_comparison(found, written, title=title, footer=footer_of(source, [opened]))
+            plot_prior_comparison(comparison, written, title=title, footer=footer_of(source, [opened]))
     if as_json:
-        output.print_json({"source": source.document(), "release": opened.label, **found.to_dict()})
+        output.print_json({"source": source.document(), "release": opened.label, **comparison.to_dict()})
         return
-    if len(found.log_evidence) > 1:
-        output.print_rows(found.rows())
+    if len(comparison.log_evidence) > 1:
+        output.print_rows(comparison.rows())
         say("\nall cells together\n")
-    output.print_rows(found.totals())
+    output.print_rows(comparison.totals())
     say(f"\nrelease: {opened.label}")
-    say(f"prior of N: {found.n_prior}")
+    say(f"prior of N: {comparison.n_prior}")
     say("log_bayes_factor: log of the evidence over that of the first prior")
     output.print_written(plot)

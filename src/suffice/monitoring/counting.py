@@ -206,7 +206,7 @@ def _size(path: Path) -> int:
 def _audit(path: Path) -> Audit | None:
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(_LARGEST_AUDIT))
+            document = json.loads(file.read(_LARGEST_AUDIT))
     except FileNotFoundError:
         return None
-    return Audit(ok=found["ok"] is True, hour=datetime.fromtimestamp(int(found["hour"]) * 3600, UTC))
+    return Audit(ok=document["ok"] is True, hour=datetime.fromtimestamp(int(document["hour"]) * 3600, UTC))

@@ -55,10 +55,10 @@ def pinned_specs() -> tuple[Path, ...]:
             '(the documentation\'s page "How to pin a deployment")'
         )
         raise UsageError(message)
-    found: set[Path] = set()
+    specs: set[Path] = set()
     for folder in profile.spec_folders:
-        found |= _files(folder)
-    return tuple(sorted(found))
+        specs |= _files(folder)
+    return tuple(sorted(specs))
 
 
 def _files(folder: str) -> set[Path]:
@@ -66,16 +66,16 @@ def _files(folder: str) -> set[Path]:
         message = f"--all: a folder below {folder}, which spec_folders names, cannot be read"
         raise UsageError(message) from None
 
-    found: set[Path] = set()
+    files: set[Path] = set()
     for place, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found |= {
+        files |= {
             Path(place, name) for name in names if not name.startswith(".") and Path(name).suffix in SUFFIXES
         }
-        if len(found) > MOST_SPECS:
+        if len(files) > MOST_SPECS:
             message = f"--all: {folder} holds more than {MOST_SPECS} files: pin the folder of the specs alone"
             raise UsageError(message)
-    return found
+    return files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ class Standing:
     @property
     def ok(self) -> bool:
         """Whether every series could be judged, and is well."""
-        return not self.unreadable and all(one.ok for one in self.series)
+        return not self.unreadable and all(series.ok for series in self.series)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice status --all --json`` prints."""
@@ -213,9 +213,9 @@ class Standing:
         return {
             "as_of": f"{self.as_of:%Y-%m-%dT%H:%MZ}",
             "ok": self.ok,
-            "accounts": [one.to_dict() for one in self.accounts],
-            "series": [one.to_dict() for one in self.series],
-            "unreadable": [one.to_dict() for one in self.unreadable],
+            "accounts": [account.to_dict() for account in self.accounts],
+            "series": [series.to_dict() for series in self.series],
+            "unreadable": [spec.to_dict() for spec in self.unreadable],
             "in_spool": self.in_spool,
             "refusals": None if counted is None else counted.refusals,
             "audit": None if audit is None else {"ok": audit.ok, "hour": f"{audit.hour:%Y-%m-%dT%HZ}"},
@@ -288,11 +288,11 @@ def _account(account: Account) -> AccountStanding:
 def _in_spool(ledger: Ledger) -> int:
     """Count charges that are staged, or that a run left in ``drawing`` when it died."""
     count = 0
-    for one in ledger.unsettled():
-        if one.state is ChargeState.STAGED:
+    for summary in ledger.unsettled():
+        if summary.state is ChargeState.STAGED:
             count += 1
-        elif one.state is ChargeState.DRAWING:
-            charge = ledger.charge(one.charge_id)
+        elif summary.state is ChargeState.DRAWING:
+            charge = ledger.charge(summary.charge_id)
             count += charge is not None and not is_held(charge, ledger.now())
     return count
 
@@ -307,7 +307,7 @@ def _series(
         return _without_windows(path, spec, opened, releases=releases, store=store, ledger=ledger)
     report = status(spec, store=store, ledger=ledger, as_of=as_of)
     windows = Counter(window.state for window in report.windows)
-    amendments = Counter(one.state for one in report.amendments)
+    amendments = Counter(amendment.state for amendment in report.amendments)
     due = sum(windows[state] for state in GAPS) + amendments.total()
     further = report.further
     if further is None and report.covered < due:  # later windows have a budget of their own; these have not
@@ -343,8 +343,8 @@ def _without_windows(
         dataset=spec.dataset,
         name=spec.name,
         releases=releases,
-        windows={str(one): int(one is state) for one in WindowState},
-        amendments={str(one): 0 for one in AmendmentState},
+        windows={str(each): int(each is state) for each in WindowState},
+        amendments={str(each): 0 for each in AmendmentState},
         due=int(state is WindowState.MISSING),
         covered=int(remaining >= spec.privacy.epsilon) if state is WindowState.MISSING else None,
         ok=state is not WindowState.NOT_IN_STORE,

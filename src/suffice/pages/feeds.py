@@ -62,7 +62,7 @@ def json_feed(site: Site, entries: Sequence[Entry]) -> str:
                 "title": visible(entry.facts["label"]),
                 "content_text": visible(_summary(entry)),
                 "date_published": _time(entry.facts["created"]),
-                "tags": sorted({one["family"] for one in entry.facts["statistics"]}),
+                "tags": sorted({statistic["family"] for statistic in entry.facts["statistics"]}),
             }
             for entry in _newest(entries)
         ],
@@ -76,7 +76,7 @@ def _newest(entries: Sequence[Entry]) -> list[Entry]:
 
 def _summary(entry: Entry) -> str:
     facts = entry.facts
-    names = ", ".join(one["name"] for one in facts["statistics"])
+    names = ", ".join(statistic["name"] for statistic in facts["statistics"])
     mark = f" This release was {entry.mark}." if entry.mark else ""
     return f"{facts['dataset']}: {names}; {facts['cells']:,} cells, epsilon {facts['epsilon']}.{mark}"
 

@@ -119,12 +119,12 @@ def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
     followed = [
         {
             "label": ", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
-            "marks": [one.low, one.lower_half, one.middle, one.upper_half, one.high]
-            if one.is_finite
+            "marks": [interval.low, interval.lower_half, interval.middle, interval.upper_half, interval.high]
+            if interval.is_finite
             else None,
         }
         for cell, entries in enumerate(view.intervals)
-        for entry, one in zip(view.entries, entries, strict=True)
+        for entry, interval in zip(view.entries, entries, strict=True)
     ]
     return {
         "name": view.name,

@@ -177,13 +177,13 @@ def search_page(site: Site, entries: Sequence[Entry], publications: Sequence[Lin
         *(
             {
                 "kind": "publication",
-                "title": one.label,
-                "path": one.path,
-                "text": one.text,
-                "words": one.words,
-                "series": [name for name in one.series if name in series],
+                "title": publication.label,
+                "path": publication.path,
+                "text": publication.text,
+                "words": publication.words,
+                "series": [name for name in publication.series if name in series],
             }
-            for one in publications
+            for publication in publications
         ),
     ]
     return _render("search.html", site, root="", here="search.html", crumbs=(), index=index)
@@ -232,7 +232,7 @@ def reading_page(site: Site, entries: Sequence[Entry]) -> str:
 
 def _noisy(entry: Entry) -> Iterator[dict[str, Any]]:
     """Give the statistics of a release that are no samples."""
-    return (one for one in entry.facts["statistics"] if one["kind"] != SAMPLE)
+    return (statistic for statistic in entry.facts["statistics"] if statistic["kind"] != SAMPLE)
 
 
 def _render(template: str, site: Site, **context: Any) -> str:
@@ -257,7 +257,10 @@ def _series_card(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
         "path": series_path(name),
         "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']} each. "
         f"{_cells_text(newest)}",
-        "tags": [f"{one['name']}: {one['family'].replace('_', ' ')}" for one in newest["statistics"]],
+        "tags": [
+            f"{statistic['name']}: {statistic['family'].replace('_', ' ')}"
+            for statistic in newest["statistics"]
+        ],
     }
 
 
@@ -268,46 +271,48 @@ def _cells_text(facts: Mapping[str, Any]) -> str:
 
 
 def _statistics_text(facts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{one['name']} ({one['family'].replace('_', ' ')})" for one in facts["statistics"])
+    return ", ".join(
+        f"{statistic['name']} ({statistic['family'].replace('_', ' ')})" for statistic in facts["statistics"]
+    )
 
 
 def _followed(entries: Sequence[Entry], name: str) -> dict[str, Any] | None:
     """Return a statistic's panels over the windows; None where pages of releases follow nothing of it."""
-    found: dict[str, list[Interval | None]] = {}
+    by_label: dict[str, list[Interval | None]] = {}
     windows = [entry.facts["window"] for entry in entries]
     kind, shown_of, left_out, rows = "posterior", "", 0, []
     for place, entry in enumerate(entries):
-        statistic = next((one for one in entry.facts["statistics"] if one["name"] == name), None)
+        statistic = next((shown for shown in entry.facts["statistics"] if shown["name"] == name), None)
         if statistic is None:
             continue
         kind, shown_of = statistic["kind"], statistic["shown_of"]
         left_out = statistic["n_followed"] - len(statistic["followed"])
-        for one in statistic["followed"]:
-            marks = one["marks"]
+        for cell in statistic["followed"]:
+            marks = cell["marks"]
             if marks is None:
                 continue
             low, lower_half, middle, upper_half, high = marks
             interval = Interval(
                 low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high
             )
-            found.setdefault(one["label"], [None] * len(entries))[place] = interval
+            by_label.setdefault(cell["label"], [None] * len(entries))[place] = interval
             rows.append(
                 {
                     "window": entry.facts["edition"],
-                    "of": one["label"],
+                    "of": cell["label"],
                     "median" if kind == "posterior" else "estimate": middle,
                     "lower": low,
                     "upper": high,
                 }
             )
-    if not found:
+    if not by_label:
         return None
-    more = f" The first {len(found)} of {len(found) + left_out} are shown." if left_out else ""
+    more = f" The first {len(by_label)} of {len(by_label) + left_out} are shown." if left_out else ""
     what = "95 % posterior intervals" if kind == "posterior" else "estimates with 95 % noise intervals"
     return {
         "name": name,
         "kind": kind,
-        "panels": panels_of(found, windows, "window"),
+        "panels": panels_of(by_label, windows, "window"),
         "caption": f"{shown_of.replace('_', ' ').capitalize()} of {name} over the windows: {what}, each "
         f"window from its own release.{more}",
         "rows": table_rows(rows),

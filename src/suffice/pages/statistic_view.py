@@ -150,8 +150,8 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
 
 def _densities(posterior: Posterior, rng: np.random.Generator) -> str:
     """Return smooth densities of the first parameter; empty where draws alone are known."""
-    found = parameter_figure(posterior, posterior.parameters[0], mass=MASS, draws=DRAWS, rng=rng)
-    return found.svg if found.is_smooth else ""
+    figure = parameter_figure(posterior, posterior.parameters[0], mass=MASS, draws=DRAWS, rng=rng)
+    return figure.svg if figure.is_smooth else ""
 
 
 def _interval(marks: Any) -> Interval:
@@ -162,7 +162,9 @@ def _interval(marks: Any) -> Interval:
 def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
     """Show estimates of the first kind of quantity that is not n, with intervals of their noise."""
     plan = statistic.plan
-    name = next((one.name for one in plan.quantities if one.name != "n"), plan.quantities[0].name)
+    name = next(
+        (quantity.name for quantity in plan.quantities if quantity.name != "n"), plan.quantities[0].name
+    )
     shown = [quantity for quantity in plan.quantities if quantity.name == name]
     left_out = len(shown) - MOST_INTERVALS
     shown = shown[:MOST_INTERVALS]

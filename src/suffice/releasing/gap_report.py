@@ -183,7 +183,7 @@ class GapReport:
     @property
     def ok(self) -> bool:
         """Whether nothing is overdue or stopped, and no release gone from the store."""
-        late = any(one.state is AmendmentState.OVERDUE for one in self.amendments)
+        late = any(amendment.state is AmendmentState.OVERDUE for amendment in self.amendments)
         return not late and not any(window.state in ALARMING for window in self.windows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class GapReport:
             "first_from": self.first_from,
             "ok": self.ok,
             "windows": [window.to_dict() for window in self.windows],
-            "amendments": [one.to_dict() for one in self.amendments],
+            "amendments": [amendment.to_dict() for amendment in self.amendments],
             "epsilon": format_epsilon(self.epsilon),
             "expect_epsilon": None if self.expect_epsilon is None else format_epsilon(self.expect_epsilon),
             "remaining_epsilon": format_epsilon(self.remaining),
@@ -263,12 +263,12 @@ def status(
             ),
         )
         amendments = tuple(
-            one
+            amendment
             for label in labels
-            for one in _amendment_status(spec.window, label, charges.get(label, ()), instant)
+            for amendment in _amendment_status(spec.window, label, charges.get(label, ()), instant)
         )
         gaps = [window.window for window in windows if window.state in GAPS]
-        gaps += [one.window for one in amendments]
+        gaps += [amendment.window for amendment in amendments]
         epsilon = spec.privacy.epsilon
         expect_epsilon = spec.expect.epsilon if spec.expect else None
         price = epsilon + (expect_epsilon or 0)
@@ -348,11 +348,14 @@ def _with_stopped(
     spec: Spec, ledger: Ledger, store: str, windows: tuple[WindowStatus, ...]
 ) -> tuple[WindowStatus, ...]:
     """Tell windows whose count is below what is expected from those that nobody came to."""
-    gaps = [one.window for one in windows if one.state in GAPS]
+    gaps = [window.window for window in windows if window.state in GAPS]
     if spec.expect is None or not gaps or not ledger.editions(spec.dataset, spec.name + SUFFIX):
         return windows
     stopped = stopped_windows(spec, ledger, open_store(store), gaps)
-    return tuple(replace(one, state=WindowState.STOPPED) if one.window in stopped else one for one in windows)
+    return tuple(
+        replace(window, state=WindowState.STOPPED) if window.window in stopped else window
+        for window in windows
+    )
 
 
 def _amendment_status(
@@ -380,7 +383,7 @@ def _amendment_status(
 
 def _stands(editions: Sequence[ChargeSummary], amendment: int) -> str | None:
     """Say how the newest charge of an edition stands; None where it was never charged."""
-    charge = next((one for one in editions if one.amendment == amendment), None)
+    charge = next((summary for summary in editions if summary.amendment == amendment), None)
     if charge is None:
         return None
     return "spent" if charge.state is ChargeState.ABANDONED and charge.drew else str(charge.state)
