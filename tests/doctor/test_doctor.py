@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.cli.doctor import UNWELL
+from suffice.cli.monitor import UNWELL
 from suffice.doctor import clock, configuration, examination, pins, versions
 from suffice.errors import MissingExtraError
 from suffice.storage.ledger.opening import create_ledger

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ReleaseCorruptError, SufficeError
-from suffice.pages.keyed_table import keyed_files
-from suffice.pages.release_facts import release_facts
+from suffice.pages.release_facts import keyed_files, release_facts
 from suffice.pages.release_page import Banner, Link, release_page
-from suffice.pages.sample_view import sample_view
 from suffice.pages.site_pages import Entry, series_path
-from suffice.pages.statistic_view import statistic_view
+from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import open_release

@@ -1,4 +1,4 @@
-"""``suffice status --all`` and ``suffice metrics``: how an installation stands."""
+"""``suffice status --all``, ``metrics`` and ``doctor``: how an installation stands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
     AsOfOption,
+    ClusterOption,
     JsonOption,
     LedgerOption,
     StoreOption,
+    WitnessOption,
 )
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
+from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from suffice.monitoring.standing import Standing
@@ -132,3 +135,32 @@ def _print(current: Standing) -> None:
         audit = document["audit"]
         last = "none yet" if audit is None else f"{'ok' if audit['ok'] else 'problems'}, {audit['hour']}"
         say(f"refusals: {said}; last audit: {last}")
+
+
+UNWELL = 7
+"""The exit status of ``suffice doctor`` where a check found a problem."""
+
+
+def doctor(
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    cluster: ClusterOption = "threads",
+    witness: WitnessOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check versions, pins, configuration, ledger, stores, cluster, clock, permissions and entropy."""
+    place = settings(store=store, ledger=ledger, cluster=cluster, witness=witness)
+    from suffice.doctor.examination import examine
+
+    examination = examine(place)
+    document = examination.to_dict()
+    if as_json:
+        output.print_json(document)
+    else:
+        for finding in document["findings"]:
+            say(f"{finding['state']:<8} {finding['check']:<14} {finding['found']}")
+            if finding["remedy"]:
+                say(f"{'':<8} {'':<14} -> {finding['remedy']}")
+    if not examination.ok:
+        raise typer.Exit(UNWELL)
