@@ -14,13 +14,11 @@ from suffice.cli import output
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.terminal import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
-from suffice.pipeline.spec.person import epsilon_for_a_year, windows_in_a_year
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.terms.declaration.domains import Every
 
 
 SAMPLE = "sample"
@@ -345,7 +343,8 @@ class YearOfPerson:
 
     Attributes
     ----------
-    every : Every
+    windows_in_a_year : int
+        The most windows of the grid that share a day with twelve months.
     in_a_window : Fraction, nats
         With every amendment of the calendar, and the count before the first release.
     max_windows : int or None
@@ -354,7 +353,7 @@ class YearOfPerson:
         What a unit may lose in twelve months, and the epsilon of a release for it, where that is asked.
     """
 
-    every: Every
+    windows_in_a_year: int
     in_a_window: Fraction
     max_windows: int | None
     per_year: Fraction | None
@@ -363,14 +362,14 @@ class YearOfPerson:
     @property
     def windows(self) -> int:
         """In how many windows of twelve months a unit is taken to have rows."""
-        return self.max_windows or windows_in_a_year(self.every)
+        return self.max_windows or self.windows_in_a_year
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice plan --json`` prints."""
         return {
             "in_a_window": format_epsilon(self.in_a_window),
             "in_a_year": format_epsilon(self.in_a_window * self.windows),
-            "windows_in_a_year": windows_in_a_year(self.every),
+            "windows_in_a_year": self.windows_in_a_year,
             "max_windows": self.max_windows,
             "per_year": None if self.per_year is None else format_epsilon(self.per_year),
             "epsilon": None if self.epsilon is None else format_epsilon(self.epsilon),
@@ -401,6 +400,8 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
     UsageError
         Where it is asked of a spec without windows, or nothing is left for a release.
     """
+    from suffice.pipeline.spec.person import epsilon_for_a_year, windows_in_a_year  # it imports numpy
+
     if spec.window is None:
         if per_year is not None or max_windows is not None:
             message = "--per-year and --max-windows: the spec has no windows, so its one release is all"
@@ -420,7 +421,7 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
         n = 1 + len(plan.amend)
         epsilon = epsilon_for_a_year(asked, spec.window.every, max_windows=max_windows, before=before, n=n)
     return YearOfPerson(
-        every=spec.window.every,
+        windows_in_a_year=windows_in_a_year(spec.window.every),
         in_a_window=plan.window_epsilon + before,
         max_windows=max_windows,
         per_year=asked,
