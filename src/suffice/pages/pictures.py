@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.charts import common_scale, points, ranked, row, row_axis, series
 from suffice.pages.drawing import Scale
-from suffice.pages.numbers import number
 from suffice.pages.rendering import markup
 from suffice.pages.statistic_view import POSTERIOR, SAMPLE
 
@@ -211,3 +211,24 @@ def _caption(view: StatisticView, along: str) -> str:
     shown = f" Shown: {view.selection}." if view.selection else ""
     of = view.shown_of.replace("_", " ")
     return f"{of[0].upper()}{of[1:]} of {view.name}{along}. {what}{shown}"
+
+
+_MINUS = "\u2212"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number as people read it: so many significant digits, thousands set apart.
+
+    Examples
+    --------
+    >>> number(0.0123456), number(1234567.0), number(1000.5, 6), number(3.2e-9)
+    ('0.01235', '1,235,000', '1,000.5', '3.2e-09')
+    """
+    if not math.isfinite(value):
+        return "none"
+    text = f"{value:.{digits}g}"
+    size = abs(value)
+    if size >= 1000 and size < 1e15:
+        decimals = 0 if "e" in text else len(text.partition(".")[2])
+        text = f"{float(text):,.{decimals}f}"
+    return text.replace("-", _MINUS, 1) if text.startswith("-") else text

@@ -12,8 +12,7 @@ from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
 from suffice.errors import PublicationCorruptError
 from suffice.pages.charts import Interval, common_scale, row, row_axis
 from suffice.pages.drawing import fitted
-from suffice.pages.numbers import number
-from suffice.pages.pictures import ForestRow
+from suffice.pages.pictures import ForestRow, number
 from suffice.pages.release_page import MOST_TABLE_ROWS
 
 if TYPE_CHECKING:
