@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, MODELLED
+from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, MODELLED
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums

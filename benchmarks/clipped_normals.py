@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.posterior.bounded_records import IGNORED, MODELLED
+from suffice.pipeline.ask.inference.bounded_records import IGNORED, MODELLED
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.families import normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma

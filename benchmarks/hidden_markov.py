@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow.parquet as pq
 from measuring import versions
 
-from suffice.pipeline.ask.models.count_table import CountTable
-from suffice.pipeline.ask.models.held_out_scores import exact_log_likelihood, log_mean_exp
+from suffice.pipeline.ask.models.chain_tables import CountTable
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
+from suffice.pipeline.ask.models.state_comparison import exact_log_likelihood, log_mean_exp
 from suffice.pipeline.ask.models.state_draws import StatePriors
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 

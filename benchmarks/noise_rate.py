@@ -16,7 +16,7 @@ import numpy as np
 from measuring import peak_megabytes, processor_seconds, versions
 from workloads import make_spec, n_threads
 
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism.mechanism import privatize
 from suffice.pipeline.rows.mechanism.noise import discrete_laplace

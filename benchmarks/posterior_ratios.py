@@ -1,11 +1,12 @@
 """Time posteriors of every family beside another version's, in turns: ratios of processor time.
 
     PYTHONPATH=tests python benchmarks/posterior_ratios.py CHECKOUT [FAMILY ...] [--cells 40] [--turns 5]
+        [--intervals]
 
 CHECKOUT is a work tree of the other version. Both take the same released values, of the cells of
 ``tests/support/honest_coverage.py`` in the world of the model, behind the noise of epsilon 1: the posterior
-under default options, means, standard deviations and 95 % intervals. A process of each version takes its turn
-after the other's; of every family the first turn is not counted.
+under default options, means, standard deviations and 95 % intervals; with ``--intervals`` no moments.
+A process of each version takes its turn after the other's; of every family the first turn is not counted.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ def main() -> None:
     parser.add_argument("families", nargs="*", metavar="FAMILY")
     parser.add_argument("--cells", type=int, default=40)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--intervals", action="store_true", help="No means and standard deviations.")
     given = parser.parse_args()
     workers = [_worker(root) for root in (given.checkout.resolve(), ROOT)]
     print("| family | N0 | ms a cell before | now | ratio |\n|---|---|---|---|---|")
     for family, n, question in _questions(given.families, given.cells):
+        question["intervals"] = given.intervals
         taken: list[list[float]] = [[], []]
         for _ in range(1 + given.turns):
             for worker, seconds in zip(workers, taken, strict=True):
@@ -125,7 +128,12 @@ def _answer() -> None:
             max_total_rows=10**12,
         )
         started = time.process_time()
-        summarise(posterior_of(statistic))
+        posterior = posterior_of(statistic)
+        if question["intervals"]:
+            for name in posterior.parameters:
+                posterior.credible_interval(name)
+        else:
+            summarise(posterior)
         print(time.process_time() - started, flush=True)
 
 

@@ -57,7 +57,7 @@ def _of_this_checkout(path: str) -> Any:
     return module
 
 
-RECORD_SUMS = _of_this_checkout("pipeline/ask/calibration/record_sums.py")
+RECORD_SUMS = _of_this_checkout("pipeline/ask/calibration/record_worlds.py")
 
 
 def released_and_exact(

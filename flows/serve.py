@@ -26,7 +26,7 @@ from suffice.flows.recover import recover_charges
 from suffice.flows.release import release_statistics
 from suffice.pipeline.spec.calendar import LATEST_COMPLETE
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.declaration.safe_text import escaped
+from suffice.pipeline.terms.declaration.wording import escaped
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ commit's parent.
 The rooms of ``tests/`` are those of the code: a file of ``pipeline/spec/`` is tested by
 ``tests/pipeline/spec/``, and one of a room within a room by the tests of the inner one. What several rooms
 share (``tests/support/``, ``scripts/``) is tested by every file of tests that imports it. The quick tests of
-the repository itself always run.
+the repository itself always run. Slow tests of touched rooms run with the others.
 """
 
 from __future__ import annotations

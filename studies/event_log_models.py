@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from studies.mechanisms.ops_hmm import ops_hmm
-from suffice.pipeline.ask.models.count_table import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountTable
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
 from suffice.pipeline.ask.models.state_draws import StatePriors

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from studies.event_logs import EventLog
-    from suffice.pipeline.ask.models.count_table import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountTable
 
 
 def released_table(log: EventLog, name: str, epsilon: int, folder: Path) -> CountTable:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from studies.event_logs import EventLog, Kind
-    from suffice.pipeline.ask.models.count_table import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountTable
     from suffice.typing import Floats
 
 EPSILON = 5

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from studies.event_logs import EventLog
     from studies.result import Size
     from studies.war_log_fits import Fitted
-    from suffice.pipeline.ask.models.count_table import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountTable
 
 PAPERS: Mapping[Kind, tuple[str, str]] = {"many": ("390,000", "972"), "few": ("75,000", "58")}
 """Of Iraq and Afghanistan: events, and their median in a cell."""

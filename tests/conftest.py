@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from support.lanes import servers_first, slow_without_the_mark
 from support.memory import roomy_memory
 
 if TYPE_CHECKING:
@@ -33,20 +34,25 @@ ENGINES = ("sqlite", "postgresql")
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Run files one by one, as ``loadfile`` does, but those of the flows as if they were one file.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what CI asks for: the tests that took long without being marked."""
+    parser.addoption("--name-slow", action="store_true", help="name tests of a second or more without `slow`")
 
-    They share a Prefect server, a worker and one process with all the runs: tens of seconds to start.
-    """
-    from xdist.scheduler import LoadFileScheduling
 
-    class Files(LoadFileScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            scope: str = super()._split_scope(nodeid)
-            return "tests/flows" if "tests/flows/" in scope else scope
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep each server in one process, wherever tests are shared out by ``worksteal``."""
+    items[:] = servers_first(items)
 
-    return Files(config, log)
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the tests that belong in the slow lane; this fails nothing, as machines differ."""
+    if not terminalreporter.config.getoption("--name-slow"):
+        return
+    reports = [report for status in ("passed", "failed") for report in terminalreporter.stats.get(status, [])]
+    terminalreporter.section("a second or more without the mark `slow`")
+    for report in slow_without_the_mark(reports):
+        terminalreporter.write_line(f"{report.duration:6.2f} s {report.nodeid}")
 
 
 @pytest.fixture(autouse=True)

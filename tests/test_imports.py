@@ -42,7 +42,7 @@ statistics:
 CONSUMER_MODULES = (
     "suffice.models",
     "suffice.pipeline.ask.calibration.calibrate",
-    "suffice.pipeline.ask.posterior.contrasts",
+    "suffice.pipeline.math.parameters.contrasts",
     "suffice.pipeline.ask.posterior.posterior",
     "suffice.pipeline.math.priors.parsing",
     "suffice.pipeline.ask.pooling.release",

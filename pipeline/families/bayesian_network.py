@@ -177,7 +177,7 @@ def disjoint(
     statistics: Sequence[NoisyStatistic], prior: Dirichlet, n_priors: Sequence[NPrior]
 ) -> Distribution:
     """Return the posterior of probabilities that data sets share, each with latent tables of its own."""
-    from suffice.pipeline.math.engines.network.pooled import pooled_network_distribution
+    from suffice.pipeline.math.engines.network.decomposition import pooled_network_distribution
     from suffice.pipeline.math.engines.network.posterior import NoisyTables  # consumers only
 
     nodes = statistics[0].plan.parameters.tables

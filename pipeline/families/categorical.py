@@ -16,9 +16,8 @@ from pydantic import model_validator
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
-from suffice.pipeline.math.distributions.simplex import project_simplex
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity

@@ -35,8 +35,7 @@ from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.terms.statistics.moment_columns import first_moment, n_moments
-from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+from suffice.pipeline.terms.statistics.moment_columns import NormalSums, first_moment, n_moments
 from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, moments_between_ends
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
@@ -263,8 +262,10 @@ def noise_aware(
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Distribution:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.normal.distribution import MomentsDistribution
-    from suffice.pipeline.math.engines.normal.posterior import MomentPosterior  # consumers only
+    from suffice.pipeline.math.engines.normal.posterior import (
+        MomentPosterior,  # consumers only
+        MomentsDistribution,
+    )
 
     centre, half_range = interval(statistic.plan.parameters)
     posterior = MomentPosterior(noisy=noisy_moments(statistic, prior, n_prior))

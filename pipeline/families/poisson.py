@@ -20,8 +20,7 @@ from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
-from suffice.pipeline.terms.statistics.beyond_bounds import poisson_outside
-from suffice.pipeline.terms.statistics.clipped_counts import clipped_poisson
+from suffice.pipeline.terms.statistics.beyond_bounds import clipped_poisson, poisson_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

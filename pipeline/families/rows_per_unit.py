@@ -22,9 +22,9 @@ from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDi
 from suffice.pipeline.terms.declaration.fields import Boolean, Count, StatisticSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.measure import RowCounts
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums, code_counts
-from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

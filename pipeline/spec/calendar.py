@@ -21,8 +21,7 @@ from suffice.pipeline.terms.declaration.domains import (
     period_labels,
     period_start,
 )
-from suffice.pipeline.terms.declaration.time_zones import UTC
-from suffice.pipeline.terms.declaration.zone_days import day_start
+from suffice.pipeline.terms.declaration.time_zones import UTC, day_start
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.terms import Terms, Window

@@ -1,6 +1,7 @@
 """A spec held against the contract of its account: before anything is opened, and from public text alone.
 
-What files say decides no status: they follow from single records. What a spec says does.
+What files say decides no status: they follow from single records. What a spec says does: which columns it
+needs, for what, and of which type families.
 """
 
 from __future__ import annotations
@@ -8,21 +9,64 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import SchemaError
-from suffice.pipeline.spec.column_uses import column_uses
+from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
 from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
-from suffice.pipeline.terms.declaration.fields import UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.derived_column import Input
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
 from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
+from suffice.pipeline.terms.declaration.type_family import (
+    ANY_FAMILY,
+    DATES,
+    NUMBERS,
+    ColumnFamily,
+    TypeFamily,
+)
 from suffice.pipeline.terms.declaration.wording import shortened_name
+from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.pipeline.terms.declaration.derived_column import Input
+    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.hive_columns import HiveColumn
+
+_BY_DOMAIN = {
+    DomainKind.LIST: ANY_FAMILY,
+    DomainKind.RANGE: frozenset({TypeFamily.NUMERIC, TypeFamily.TEXT}),
+    DomainKind.PERIOD: DATES,
+    DomainKind.BOOLEAN: frozenset({TypeFamily.BOOLEAN, TypeFamily.NUMERIC}),
+}
+_ORDERED = frozenset({TypeFamily.NUMERIC, TypeFamily.DATE, TypeFamily.TIMESTAMP})
+
+
+def column_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
+    """List what a spec needs: the place in it, and a column, derived or not, with the families that serve."""
+    if spec.window is not None:
+        yield "window.column", Input(column=spec.window.column, families=DATES)
+    if spec.privacy.column_unit is not None:
+        column = spec.privacy.column_unit.column
+        yield "privacy.unit.column", Input(column=column, families=ANY_FAMILY)
+    for name, derived in spec.derived.items():
+        for of in derived.inputs:
+            yield f"derived.{shortened_name(name)}", of
+    for column, domain in spec.groups.items():
+        yield f"groups.{column}", Input(column=column, families=_serving(domain))
+    for name, measure in measures(spec).items():
+        position = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
+        for read in measure.reads:
+            needed = _serving(read.domain) if isinstance(read, CodeColumn) else NUMBERS
+            yield position, Input(column=read.column, families=needed)
+        for order in orders_of([measure]):
+            yield f"statistics.{name}.order", Input(column=order, families=_ORDERED)
+
+
+def _serving(domain: Domain) -> frozenset[TypeFamily]:
+    return _BY_DOMAIN[domain.kind]
+
 
 LOOSE_KINDS = frozenset({ParquetSpec.kind, CsvSpec.kind})
 """Kinds of sources whose files alone say what they hold: no catalogue does."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import PriorError, SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.math.priors.on_points import canonical_prior, log_prior_on_points
+from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.sample_entry import sample_entry
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.document import Document
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.declaration.sample_entry import SampleEntry
-    from suffice.pipeline.terms.statistics.sample_scores import ScoreTables
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 

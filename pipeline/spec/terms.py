@@ -1,9 +1,14 @@
-"""The terms of a release: what is charged, which is all that a spec declares but its source."""
+"""The terms of a release: what is charged, which is all that a spec declares but its source.
+
+A window has a first edition, and amendments that replace it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +17,9 @@ from typing import Annotated, Self
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec.editions import MOST_AMENDMENTS
 from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
-from suffice.pipeline.terms.declaration.durations import Duration, DurationField, read_duration
 from suffice.pipeline.terms.declaration.fields import (
     Column,
     ColumnUnit,
@@ -31,10 +34,68 @@ from suffice.pipeline.terms.declaration.fields import (
     canonical,
     label_name,
 )
-from suffice.pipeline.terms.declaration.scalars import read_choice
-from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone
-from suffice.pipeline.terms.declaration.zone_days import window_grid
+from suffice.pipeline.terms.declaration.scalars import Duration, DurationField, read_choice, read_duration
+from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone, window_grid
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
+
+MOST_AMENDMENTS = 99
+"""Of one window."""
+
+_EDITION = re.compile(r"([A-Za-z0-9-]{1,32})(?:\.(0|[1-9]\d?))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmendedRelease:
+    """The release that an amendment replaces.
+
+    Attributes
+    ----------
+    release_id : str
+        16 hex digits.
+    manifest_sha256 : str
+        Of its manifest's bytes, in hex.
+    """
+
+    release_id: str
+    manifest_sha256: str
+
+
+def edition(window: str, amendment: int) -> str:
+    """Name an edition: the window alone for its first release, ``2013-01.2`` for its second amendment.
+
+    Examples
+    --------
+    >>> edition("2013-01", 0), edition("2013-01", 2)
+    ('2013-01', '2013-01.2')
+    """
+    return f"{window}.{amendment}" if amendment else window
+
+
+def amended_of(release_id: str | None, manifest_sha256: str | None) -> AmendedRelease | None:
+    """Return what two columns of a charge name; None where it amends nothing."""
+    if release_id is None or manifest_sha256 is None:
+        return None
+    return AmendedRelease(release_id=release_id, manifest_sha256=manifest_sha256)
+
+
+def read_edition(text: str) -> tuple[str, int | None] | None:
+    """Read a window and the number of an amendment; None where no edition has that name.
+
+    Returns
+    -------
+    tuple of (str, int or None), or None
+        The number is None where none is written, and 0 for ``2013-01.0``, the first release.
+
+    Examples
+    --------
+    >>> read_edition("2013-01"), read_edition("2013-01.0"), read_edition("2013-01.2")
+    (('2013-01', None), ('2013-01', 0), ('2013-01', 2))
+    """
+    found = _EDITION.fullmatch(text)
+    if found is None:
+        return None
+    return found[1], None if found[2] is None else int(found[2])
+
 
 ALL = "all"
 """The window label of a spec without windows."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.priors.on_points import log_prior_on_points
+from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.sampled import tables_of
 from suffice.pipeline.terms.declaration.sample_entry import sample_entry
 

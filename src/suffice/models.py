@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from suffice.pipeline.ask.models.chain import Chain, chain
-from suffice.pipeline.ask.models.classification import Classification, Score
-from suffice.pipeline.ask.models.classifier import Classifier, classifier
+from suffice.pipeline.ask.models.classifier import Classification, Classifier, Score, classifier
 from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit

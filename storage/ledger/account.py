@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import GuaranteeError, UsageError
-from suffice.pipeline.terms.declaration.zone_days import read_grid
+from suffice.pipeline.terms.declaration.time_zones import read_grid
 from suffice.storage.ledger.charge import ALL
 
 if TYPE_CHECKING:

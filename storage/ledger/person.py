@@ -11,7 +11,7 @@ from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.zone_days import window_grid
+from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.storage.ledger.account import ROW
 
 if TYPE_CHECKING:

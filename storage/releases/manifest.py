@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from suffice.pipeline.spec.editions import AmendedRelease
     from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.spec.terms import AmendedRelease
     from suffice.storage.signatures.signing import Signer
 
 LARGEST_TOMBSTONE = 4096

@@ -21,7 +21,7 @@ from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.terms import check_window
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.pipeline.terms.declaration.safe_text import shown
+from suffice.pipeline.terms.declaration.wording import shown
 from suffice.storage.releases.manifest_model import (
     FORMAT_VERSION,
     Manifest,

@@ -18,9 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ReleaseCorruptError, StoreError
-from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, no_such_key, wanted_keys
 from suffice.pipeline.terms.released.sample import ReleasedSample
-from suffice.pipeline.terms.released.where import no_such_key, wanted_keys
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.releases.parquet_layout import row_groups

@@ -23,11 +23,15 @@ from studies.mechanisms.not_a_release import NotARelease, Relation, check_counts
 from studies.mechanisms.posterior_sampling import change_bound, public_start, temperature
 from studies.mechanisms.truncated import move_truncated_dirichlet
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.dirichlet_rows import count_transitions, draw_dirichlet, log_dirichlet
-from suffice.pipeline.ask.models.restarts import kept_sweeps
-from suffice.pipeline.ask.models.single_site_states import draw_single_sites
+from suffice.pipeline.ask.models.plug_in_states import draw_single_sites
 from suffice.pipeline.ask.models.state_draws import StateDraws
-from suffice.pipeline.ask.models.state_filter import draw_states
+from suffice.pipeline.ask.models.state_filter import (
+    count_transitions,
+    draw_dirichlet,
+    draw_states,
+    kept_sweeps,
+    log_dirichlet,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

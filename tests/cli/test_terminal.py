@@ -16,7 +16,7 @@ from suffice.cli import app, options, output, table, terminal
 from suffice.data_files.source import Source
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.declaration.safe_text import escaped, is_safe
+from suffice.pipeline.terms.declaration.wording import escaped, is_safe
 from support.making import mapping
 from support.releases import make_plan, publish
 

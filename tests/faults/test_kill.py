@@ -61,6 +61,7 @@ def kill_and_end(scene: Scene, name: str, point: str, ending: str, **edition: An
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.slow
 def test_a_kill_at_any_step(scene: Scene) -> None:
     endings = [RECOVER, RERUN] * len(POINTS)
     for index, point in enumerate(POINTS):  # each engine ends each point the other's other way

@@ -128,6 +128,7 @@ def carry_out_trials(proxy: CuttingProxy, url: str, n_trials: int) -> None:
         assert problems(url, name, trial, cut_at, refusing=refusing) == [], (cut_at, cut, refusing)
 
 
+@pytest.mark.slow
 def test_one_charge_and_noise_only_where_it_is_confirmed(proxy: CuttingProxy, postgres_url: str) -> None:
     carry_out_trials(proxy, postgres_url, len(TRIALS))
 

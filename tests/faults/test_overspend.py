@@ -49,6 +49,7 @@ def assert_exact(ledger: Ledger, race: Race, timeout: float) -> None:
     assert ledger.verify() == ()
 
 
+@pytest.mark.slow
 def test_exactly_the_grant_is_taken(ledger: Ledger, ledger_url: str) -> None:
     totals = {"whole": 70, "monthly": 70, "plenty": 100}
     for dataset, total in totals.items():
@@ -69,6 +70,7 @@ def test_exactly_the_grant_is_taken_in_20_rounds_of_200_attempts(ledger: Ledger,
 
 
 @pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.slow
 def test_a_check_before_the_transaction_overspends(ledger: Ledger, ledger_url: str, guarded: bool) -> None:
     """The mutant: stopped only by the rules that the database keeps by itself."""
     if not guarded:

@@ -162,7 +162,7 @@ from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.chunk.sql_sums import sum_queries
 from suffice.pipeline.rows.reduce.push_down import pushed_sums
-from suffice.pipeline.rows.sources import duckdb_file, duckdb_tables
+from suffice.pipeline.rows.sources import duckdb_tables
 
 {change}
 spec = suffice.load_spec({spec!r})

@@ -14,7 +14,7 @@ from suffice.pages.drawing import Scale
 from suffice.pages.pictures import number
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.released.noise_interval import noise_half_width
+from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.pipeline.terms.statistics.block import Quantity
 from support.making import mapping
 

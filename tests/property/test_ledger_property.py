@@ -319,10 +319,12 @@ def check_on_postgresql(server: Server, max_examples: int) -> None:
             server.drop(url)
 
 
+@pytest.mark.slow
 def test_the_ledger_agrees_with_its_model_on_sqlite(tmp_path: Path) -> None:
     check_on_sqlite(tmp_path, 12)
 
 
+@pytest.mark.slow
 def test_the_ledger_agrees_with_its_model_on_postgresql(postgres_server: Server) -> None:
     check_on_postgresql(postgres_server, 5)
 

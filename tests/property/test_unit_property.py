@@ -18,7 +18,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.rows.reduce import shuffle
 from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.shuffle import bounded_sums
-from suffice.pipeline.terms.statistics.unit_measures import UnitMeasure
+from suffice.pipeline.terms.statistics.measure import UnitMeasure
 from support.catalogue import ANY_STATISTIC, ENTRIES
 from support.hostile import hostile_table, make_spec
 from support.pandas_files import as_pandas_writes, enters, within_doubles

@@ -20,7 +20,7 @@ import pytest
 
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.ask.posterior.posterior import summarise
-from suffice.pipeline.ask.publication.streams import Streams
+from suffice.pipeline.ask.publication.answer import Streams
 from suffice.pipeline.cluster import connection
 from suffice.publishing import parts as publication_parts
 from suffice.publishing.publish import publish

@@ -23,7 +23,7 @@ from suffice.errors import (
     StageFailedError,
     UsageError,
 )
-from suffice.pipeline.ask.pooling.relation import Relation, relation_of
+from suffice.pipeline.ask.pooling.pool import Relation, relation_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.releasing import release as releasing
 from suffice.releasing.gap_report import AmendmentState

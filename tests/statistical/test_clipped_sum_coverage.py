@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.ask.posterior.bounded_records import IGNORED, MODELLED
+from suffice.pipeline.ask.inference.bounded_records import IGNORED, MODELLED
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace

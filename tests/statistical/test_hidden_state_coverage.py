@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.ask.models.count_table import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountTable
 from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
 from suffice.pipeline.ask.models.state_draws import StatePriors

@@ -14,8 +14,7 @@ import opendp.prelude as dp
 import pytest
 from scipy import stats
 
-from suffice.pipeline.rows.chunk.exact_sums import Table
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table
 from suffice.pipeline.rows.mechanism.mechanism import privatize
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.mechanism.selection import Selector

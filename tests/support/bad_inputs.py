@@ -26,7 +26,7 @@ from suffice.cli import app
 from suffice.cli.monitor import UNWELL
 from suffice.errors import LONGEST_MESSAGE
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.terms.declaration.safe_text import escaped
+from suffice.pipeline.terms.declaration.wording import escaped
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.catalogued import make_small
 from support.hidden_states import publish_crashes

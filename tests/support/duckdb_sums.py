@@ -15,15 +15,18 @@ from suffice.pipeline.terms.statistics.measure import (
     CodeColumn,
     CodeCounts,
     CountedPowers,
+    FirstRow,
     MomentSums,
     PowerSums,
     ReadColumn,
+    RowCounts,
     TableCounts,
     TransitionCounts,
+    UnitMean,
+    UnitProducts,
 )
 from suffice.pipeline.terms.statistics.side_column import SideColumn
 from suffice.pipeline.terms.statistics.transforms import Shape
-from suffice.pipeline.terms.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.record_sums import python_integers, sums_of_each
+from suffice.pipeline.ask.calibration.record_worlds import python_integers, sums_of_each
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.cell_blocks import blocks_of
+from suffice.pipeline.math.distributions.piecewise import from_draws
+from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, shortest_of_draws
+from suffice.pipeline.math.distributions.within_limits import WithinLimits
+from suffice.pipeline.math.parameters.draws import DRAWS
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
-from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 from support.entries import entry_of
 from support.honest_populations import WORLDS, Populations, populations, worlds_of
 from support.noisy import noisy_statistic
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Counts, Floats
@@ -223,10 +228,7 @@ def measure(
             begun = time.process_time()
             cells_here = noisy_statistic(drawn.plan, totals[part], groups=groups_of(setting.family))
             posterior = posterior_of(cells_here, method=method)
-            intervals = {
-                name: [posterior.credible_interval(name, mass, rng=seed) for mass in MASSES]
-                for name in posterior.parameters
-            }
+            intervals = {name: intervals_of(posterior, name, seed) for name in posterior.parameters}
             spent += (time.process_time() - begun) * (position == 0)
             for name, ends in intervals.items():
                 inside = held.setdefault(name, [[], [], []])
@@ -250,6 +252,21 @@ def measure(
         )
         for name in held
     ]
+
+
+def intervals_of(posterior: Posterior, name: str, seed: int | None) -> list[Floats]:
+    """Return the intervals of every mass, as ``credible_interval`` does, of draws made once."""
+    distribution = posterior.distribution
+    if posterior.default_interval == CENTRAL:
+        levels = [level for mass in MASSES for level in ((1.0 - mass) / 2.0, (1.0 + mass) / 2.0)]
+        ends = distribution.quantiles(name, levels, DRAWS, np.random.default_rng(seed))
+        return [ends[..., [2 * number, 2 * number + 1]] for number in range(len(MASSES))]
+    blocks = blocks_of(distribution)
+    if isinstance(distribution, WithinLimits) or not all(from_draws(block) for block in blocks):
+        return [posterior.credible_interval(name, mass, rng=seed) for mass in MASSES]
+    rng, ends_of = np.random.default_rng(seed), posterior.ends_of(name)
+    drawn = [block.sample(DRAWS, rng)[name] for block in blocks]
+    return [np.concatenate([shortest_of_draws(draws, mass, ends_of) for draws in drawn]) for mass in MASSES]
 
 
 def _covered(

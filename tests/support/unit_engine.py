@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.contribution.unit_key import UnitKey
+    from suffice.pipeline.rows.contribution.records import UnitKey
 
 
 Record = tuple[Any, ...]

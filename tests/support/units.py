@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.pipeline.rows.chunk.exact_sums import combine
-from suffice.pipeline.rows.contribution.unit_key import UnitKey
+from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.rows.reduce.shuffle import Round, divide_rows, sum_bucket
 from suffice.pipeline.rows.reduce.tree import zero_sums
 from support.splits import splits_of

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import logsumexp
 
-from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for
+from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments
 
 if TYPE_CHECKING:

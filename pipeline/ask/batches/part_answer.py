@@ -1,29 +1,166 @@
-"""What answers a request in one part: summaries and draws of some cells as columns, in the order of rows."""
+"""What answers a request in one part: summaries and draws of some cells as columns, in the order of rows.
+
+Under one prior, a cell's posterior is a function of its released integers alone. Of a million cells with few
+records, most have the values of others: their posterior is worked out once. Each cell has its own draws.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.arrays import masked_array, number_array, text_array
-from suffice.pipeline.ask.batches.alike import posterior_of_alike
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summaries
-from suffice.pipeline.ask.publication.answer import notes_of
-from suffice.pipeline.ask.publication.draw_columns import draw_columns
-from suffice.pipeline.ask.publication.streams import Streams, quantile_draws
+from suffice.pipeline.ask.publication.answer import Streams, draw_columns, notes_of, quantile_draws
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.piecewise import from_draws
 from suffice.pipeline.terms.statistics.count_table import label_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.typing import Floats, Rows
+    from suffice.typing import Cells, Floats, Rows
+
+MOST_DRAWN = 256
+"""Draws of a cell up to which drawing for others too costs less than working out their posterior."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedCells:
+    """A distribution whose cells stand for others too.
+
+    Attributes
+    ----------
+    distribution : Distribution
+        Of the different cells.
+    of_cell : ndarray of shape (n_cells,), int64
+        Which of them stands for each cell.
+    turn : ndarray of shape (n_cells,), int64
+        How many cells before it the same one stands for: cells that are alike have draws of their own.
+    """
+
+    distribution: Distribution
+    of_cell: Cells
+    turn: Cells
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.distribution.parameters
+
+    @property
+    def components(self) -> Mapping[str, tuple[str, ...]]:
+        """The entries' names, by parameter."""
+        return getattr(self.distribution, "components", {})
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """Those of the different cells."""
+        return dict(getattr(self.distribution, "diagnostics", {}))
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self.distribution.mean(parameter)[self.of_cell]
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        return self.distribution.sd(parameter)[self.of_cell]
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return from_draws(self.distribution)
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles."""
+        return self.distribution.quantiles(parameter, q, draws, rng)[self.of_cell]
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities, of one turn of all different cells after the other."""
+        found = np.empty_like(points)
+        for turn in range(int(self.turn.max()) + 1):
+            cells = np.flatnonzero(self.turn == turn)
+            asked = points[np.unique(self.of_cell, return_index=True)[1]]
+            asked[self.of_cell[cells]] = points[cells]
+            densities = self.distribution.density(parameter, asked)
+            if densities is None:
+                return None
+            found[cells] = densities[self.of_cell[cells]]
+        return found
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws, independent between all cells."""
+        turns = int(self.turn.max()) + 1
+        drawn = self.distribution.sample(draws * turns, rng)
+        return {name: self._dealt(values, turns) for name, values in drawn.items()}
+
+    def _dealt(self, values: Floats, turns: int) -> Floats:
+        """Give every cell its turn of the draws of the one that stands for it."""
+        dealt = values.reshape(turns, -1, *values.shape[1:])[self.turn, :, self.of_cell]
+        return np.ascontiguousarray(np.moveaxis(dealt, 0, 1))
+
+
+def posterior_of_alike(
+    statistic: NoisyStatistic, posterior_of: Callable[[NoisyStatistic], Posterior], draws: int
+) -> Posterior:
+    """Return the posterior of every cell, worked out once for cells that are alike.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+    posterior_of : callable
+        Some of its cells -> their posterior.
+    draws : int, >= 0
+        That will be taken of every cell.
+    """
+    if draws > MOST_DRAWN // 2 or (draws and FAMILIES[statistic.plan.family].latent is None):
+        return posterior_of(statistic)  # draws cost more than the posterior, or are of the same chains
+    first, of_cell, turn = _different(statistic, MOST_DRAWN // draws if draws else len(statistic.values))
+    if len(first) == len(of_cell):
+        return posterior_of(statistic)
+    found = posterior_of(statistic.take(first))
+
+    def spread(values: Any) -> Any:
+        return None if values is None else values[of_cell]
+
+    return dataclasses.replace(
+        found,
+        groups=statistic.groups,
+        distribution=RepeatedCells(distribution=found.distribution, of_cell=of_cell, turn=turn),
+        observed=(dataclasses.replace(found.observed[0], **_whole(found, statistic, of_cell)),),
+        models_clipping=spread(found.models_clipping),
+        design_effect=spread(found.design_effect),
+    )
+
+
+def _whole(found: Posterior, statistic: NoisyStatistic, of_cell: Cells) -> dict[str, Any]:
+    """Return what was observed of all cells, as it is observed of the different ones."""
+    return {"values": found.observed[0].values[of_cell], "groups": statistic.groups}
+
+
+def _different(statistic: NoisyStatistic, most: int) -> tuple[Cells, Cells, Cells]:
+    """Return cells that stand for at most so many; for each cell, which stands for it, and its turn."""
+    seen: dict[tuple[int, ...], int] = {}
+    first: list[int] = []
+    of_cell, turn = np.empty((2, len(statistic.values)), dtype=np.int64)
+    standing: dict[tuple[int, ...], int] = {}
+    for cell, values in enumerate(map(tuple, statistic.values.tolist())):
+        turn[cell] = seen.get(values, 0) % most
+        seen[values] = seen.get(values, 0) + 1
+        if turn[cell] == 0:
+            standing[values] = len(first)
+            first.append(cell)
+        of_cell[cell] = standing[values]
+    return np.array(first, dtype=np.int64), of_cell, turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

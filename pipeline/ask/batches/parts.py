@@ -2,21 +2,44 @@
 
 Parts are consecutive cells in the order of the release, so of the first group column: a part holds whole keys
 of it, or some cells of one key where that has more than a part. Readers that want one key need few parts.
+
+Freed memory goes back to the machine after each part. The C library would keep it in pieces, which grow
+with the number of parts although what is used does not.
 """
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.in_blocks import block_cells
+from suffice.pipeline.ask.posterior.infer import block_cells
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+
+def return_freed_memory() -> None:
+    """Give back what the C library holds of freed memory, where it is one that can (glibc)."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # of another C library, or system
+        return None
+
 
 BLOCKS = 4
 """Blocks of cells, as posteriors are worked out, in a part: about a minute of one processor."""

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.rank_of_truth import batch_of, ranks_of
-from suffice.pipeline.ask.calibration.ranks import DRAWS, Ranks
+from suffice.pipeline.ask.calibration.ranks import DRAWS, Ranks, batch_of, ranks_of
 from suffice.pipeline.ask.calibration.remedies import tried_remedies
 from suffice.pipeline.ask.calibration.result import Calibration, NoiseSeen
 from suffice.pipeline.ask.calibration.simulated_release import (
@@ -32,14 +31,14 @@ from suffice.pipeline.ask.calibration.simulated_release import (
 from suffice.pipeline.ask.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.ask.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
 from suffice.pipeline.ask.calibration.world_coverage import world_coverages
-from suffice.pipeline.ask.posterior.bounded_records import (
+from suffice.pipeline.ask.inference.bounded_records import (
     BY_EVIDENCE,
     IGNORED,
     require_way_of_clipping,
 )
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.draws import generator
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -48,11 +47,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors
-    from suffice.pipeline.ask.calibration.rank_of_truth import Progress
+    from suffice.pipeline.ask.calibration.ranks import Progress
     from suffice.pipeline.ask.calibration.remedies import Remedy
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.predictor_worlds import predictor_rows
-from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, MODELLED, can_be_of_bounded
+from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, MODELLED, can_be_of_bounded
+from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
+from suffice.pipeline.ask.inference.matching import draw
+from suffice.pipeline.ask.inference.predictive import Model
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.chosen_priors import predictor_prior_for
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.ask.posterior.matching import draw
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
-from suffice.pipeline.ask.posterior.predictive import Model
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import AnyDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors, PredictorRows
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture

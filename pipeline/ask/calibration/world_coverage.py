@@ -14,28 +14,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.rank_of_truth import batch_of, ranks_of
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
-from suffice.pipeline.ask.calibration.record_sums import python_integers, sums_of_each
+from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks, batch_of, ranks_of
 from suffice.pipeline.ask.calibration.record_worlds import (
     CORRELATED,
     UNIT,
     alike_in_units,
     populations,
+    python_integers,
+    sums_of_each,
     worlds_of,
 )
 from suffice.pipeline.ask.calibration.verdict import TOLERANCE, level_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.terms.released.text_table import text_table
-from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
-from suffice.pipeline.terms.statistics.unit_measures import RowCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.ask.calibration.rank_of_truth import Progress
+    from suffice.pipeline.ask.calibration.ranks import Progress
     from suffice.pipeline.ask.calibration.record_worlds import World
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.typing import Counts, Floats

@@ -1,4 +1,7 @@
-"""Counts over chains and time, from one release or from the windows of a series."""
+"""Counts over chains and time, from one release or from the windows of a series.
+
+Hidden Markov models are fitted to them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.count_table import CountTable
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_label, period_start
 from suffice.pipeline.terms.released.within_unit import rows_alone
@@ -18,7 +20,30 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountTable:
+    """Noisy counts of D features in cells of chains and time steps.
+
+    Attributes
+    ----------
+    counts : tuple of ndarray
+        One a feature, of shape (n_chains, n_times, n_categories), integers; negative ones are normal. What
+        stands in a cell that is not observed has no meaning.
+    is_observed : ndarray
+        Shape (n_chains, n_times). A cell that is not takes part with no emission.
+    scales : tuple of float
+        Of the discrete Laplace noise of each feature, P(z) proportional to exp(-|z| / scale); 0: none.
+    """
+
+    counts: tuple[NDArray[np.int64], ...]
+    is_observed: NDArray[np.bool_]
+    scales: tuple[float, ...]
+
 
 FAMILIES_OF_FEATURES = ("categorical", "bernoulli")
 """Whose components are counts of categories."""

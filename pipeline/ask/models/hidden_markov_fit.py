@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.models.most_probable_path import most_probable_path
-from suffice.pipeline.ask.posterior.draws import MASS
-from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.ask.posterior.arviz import container, write_container
+from suffice.pipeline.math.parameters.draws import MASS
+from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 
 if TYPE_CHECKING:
     import os
@@ -24,6 +24,105 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.models.restart_diagnostics import RestartDiagnostics
     from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.typing import Floats
+
+_TAKEN = {"chain", "draw", "cell", "state", "to_state"}
+
+
+def to_arviz(fit: HiddenMarkovFit) -> Any:
+    """Return draws as ``HiddenMarkovFit.to_arviz`` says.
+
+    Raises
+    ------
+    MissingExtraError
+        Where ArviZ is not installed.
+    """
+    draws = fit.draws
+    lead = ["chain", "draw"]
+    n_restarts, n_draws = draws.log_joint.shape
+    numbers = np.arange(1, fit.n_states + 1)
+    data: dict[str, Any] = {
+        "start": ([*lead, "to_state"], draws.transitions[:, :, 0]),
+        "transition": ([*lead, "state", "to_state"], draws.transitions[:, :, 1:]),
+        "cell_state": ([*lead, "cell"], draws.states.reshape(n_restarts, n_draws, -1) + 1),
+    }
+    sampled = {"chain": np.array(fit.diagnostics.kept), "draw": np.arange(n_draws)}
+    coordinates: dict[str, Any] = {
+        **sampled,
+        "state": numbers,
+        "to_state": numbers,
+        "cell": np.arange(fit.table.n_chains * fit.table.n_times),
+    }
+    for feature, values in zip(fit.table.features, draws.emissions, strict=True):
+        dimension = f"{feature.name}_category"
+        data[f"emission_{feature.name}"] = ([*lead, "state", dimension], values)
+        coordinates[dimension] = list(feature.categories)
+    if draws.expected_rows is not None:
+        data["expected_rows"] = ([*lead, "cell"], draws.expected_rows.reshape(n_restarts, n_draws, -1))
+    for column, keys in fit.table.cell_keys.items():
+        coordinates[f"{column}_" if column in _TAKEN else column] = ("cell", keys)
+    attributes = {name: str(value) for name, value in fit.settings.to_dict().items()}
+    attributes["releases"] = ", ".join(fit.table.releases)
+    statistics = {"lp": (lead, draws.log_joint)}
+    return container({"posterior": (data, coordinates), "sample_stats": (statistics, sampled)}, attributes)
+
+
+def write_netcdf(fit: HiddenMarkovFit, path: str | os.PathLike[str]) -> None:
+    """Write draws as ``HiddenMarkovFit.to_netcdf`` says.
+
+    Raises
+    ------
+    MissingExtraError
+        Where ArviZ, or what it writes netCDF with, is not installed.
+    UsageError
+        Where the file cannot be written.
+    """
+    write_container(to_arviz(fit), path)
+
+
+def most_probable_path(states: NDArray[Any], n_states: int) -> NDArray[np.int64]:
+    r"""Return the most probable sequence of every chain, (n_chains, n_times).
+
+    Given its parameters, the states of a chain are a Markov chain whatever was observed. So are the draws,
+    nearly, over all parameters; the path maximises
+
+    .. math:: p(z_1) \prod_t p(z_{t+1} \mid z_t)
+
+    with shares of draws as probabilities of states and of pairs of neighbours (the Viterbi
+    algorithm).
+
+    Parameters
+    ----------
+    states : ndarray of shape (n_draws, n_chains, n_times)
+        In 0..n_states-1.
+    n_states : int
+    """
+    n_draws, n_chains, n_times = states.shape
+    codes = states.astype(np.int64)
+    score = _log_shares(codes[:, :, 0], n_states, n_draws)
+    origin = np.zeros((n_times, n_chains, n_states), dtype=np.int64)
+    for step in range(1, n_times):
+        pairs = codes[:, :, step - 1] * n_states + codes[:, :, step]
+        joint = _log_shares(pairs, n_states**2, n_draws).reshape(n_chains, n_states, n_states)
+        earlier = _log_shares(codes[:, :, step - 1], n_states, n_draws)
+        seen = np.isfinite(earlier)[:, :, None]
+        conditional = np.where(seen, joint - np.where(seen, earlier[:, :, None], 0.0), -np.inf)
+        candidates = score[:, :, None] + conditional
+        origin[step] = candidates.argmax(axis=1)
+        score = candidates.max(axis=1)
+    path = np.empty((n_chains, n_times), dtype=np.int64)
+    path[:, -1] = score.argmax(axis=1)
+    for step in range(n_times - 1, 0, -1):
+        path[:, step - 1] = np.take_along_axis(origin[step], path[:, step, None], axis=1)[:, 0]
+    return path
+
+
+def _log_shares(codes: NDArray[np.int64], size: int, n_draws: int) -> NDArray[np.float64]:
+    """Return the log share of draws (n_draws, n_chains) with every code, (n_chains, size)."""
+    n_chains = codes.shape[1]
+    counted = np.bincount((codes + size * np.arange(n_chains)).ravel(), minlength=size * n_chains)
+    with np.errstate(divide="ignore"):
+        return np.log(counted.reshape(n_chains, size) / n_draws)
+
 
 SHARE, START, TRANSITION, EMISSION = "share", "start", "transition", "emission"
 
@@ -199,8 +298,6 @@ class HiddenMarkovFit:
         MissingExtraError
             Where ArviZ is not installed.
         """
-        from suffice.pipeline.ask.models.states_in_arviz import to_arviz  # few ask
-
         return to_arviz(self)
 
     def to_netcdf(self, path: str | os.PathLike[str]) -> None:
@@ -213,8 +310,6 @@ class HiddenMarkovFit:
         UsageError
             Where the file cannot be written.
         """
-        from suffice.pipeline.ask.models.states_in_arviz import write_netcdf
-
         write_netcdf(self, path)
 
     def _labelled(self) -> Iterator[tuple[list[dict[str, Any]], Floats]]:

@@ -23,17 +23,23 @@ import numpy as np
 
 from suffice.pipeline.ask.models.cell_emissions import CellEmissions
 from suffice.pipeline.ask.models.cell_totals import cell_totals
-from suffice.pipeline.ask.models.dirichlet_rows import count_transitions, draw_dirichlet, log_dirichlet
-from suffice.pipeline.ask.models.restarts import kept_sweeps, starting_theta
 from suffice.pipeline.ask.models.state_draws import StateDraws
-from suffice.pipeline.ask.models.state_filter import LEAST, draw_states
+from suffice.pipeline.ask.models.state_filter import (
+    LEAST,
+    count_transitions,
+    draw_dirichlet,
+    draw_states,
+    kept_sweeps,
+    log_dirichlet,
+    starting_theta,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.count_table import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountTable
     from suffice.pipeline.ask.models.state_draws import StatePriors
     from suffice.typing import Floats, Rows
 

@@ -6,28 +6,57 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.special import ndtri
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.models.families import require_family
-from suffice.pipeline.ask.models.row_cells import NO_CELL, row_cells
-from suffice.pipeline.ask.models.row_codes import columns_of
-from suffice.pipeline.ask.models.row_numbers import numbers_of
-from suffice.pipeline.ask.posterior.contrasts import finite
-from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
+from suffice.pipeline.ask.models.row_cells import NO_CELL, columns_of, row_cells
+from suffice.pipeline.math.parameters.contrasts import finite
+from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.models.row_cells import RowCells
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.statistics.block import ColumnBounds
     from suffice.typing import Cells, Floats, Mask
+
+
+def numbers_of(name: str, column: pa.Array) -> Floats:
+    """Return a numeric column, (n_rows,); not a number where a value is missing or infinite.
+
+    Raises
+    ------
+    UsageError
+        Where the column holds no numbers.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if not (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    ):
+        message = f"the column {name!r} must hold numbers, and is of type {kind}"
+        raise UsageError(message)
+    if pa.types.is_boolean(kind):
+        column = pc.cast(column, pa.uint8())
+    numbers = pc.cast(column, pa.float64(), safe=False)
+    values = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
 
 FAMILY = "linear_regression"
 _NUMBERS = 4_000_000

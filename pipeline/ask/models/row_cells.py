@@ -3,24 +3,158 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.row_codes import UNLISTED, codes_of
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
+from suffice.pipeline.terms.declaration.domain_lookup import (
+    UNSIGNED_SHIFT,
+    Dense,
+    Interval,
+    Listed,
+    Sparse,
+    lookup,
+)
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
+    from collections.abc import Iterable
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.typing import Cells
+    from suffice.typing import Cells, Codes, Mask
+
+UNLISTED = -1
+"""The code of null, and of a value that is no declared category."""
+
+_HOW = "rows are a mapping of columns, each an array of one type, or a table of Arrow, pandas or Polars"
+
+
+def columns_of(rows: object, names: Iterable[str]) -> dict[str, pa.Array]:
+    """Return those of some columns that rows have, all of one length.
+
+    Parameters
+    ----------
+    rows : mapping of str to array, or table
+        A mapping of arrays of one dimension, or what Arrow takes for a table: its own, a data frame.
+    names : iterable of str
+        The columns that are asked for; others are not looked at.
+
+    Raises
+    ------
+    UsageError
+        Where a column is no array of one dimension and one type, or columns differ in length.
+    """
+    if isinstance(rows, Mapping):
+        found = {name: array_of(name, rows[name]) for name in names if name in rows}
+    else:
+        try:
+            table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        except (pa.ArrowException, TypeError, ValueError):
+            raise UsageError(_HOW) from None
+        for name in names:
+            if table.column_names.count(name) > 1:
+                message = f"rows have more than one column {name!r}: leave one"
+                raise UsageError(message)
+        found = {name: table[name].combine_chunks() for name in names if name in table.column_names}
+    if len({len(column) for column in found.values()}) > 1:
+        message = f"the columns {', '.join(found)} are not all of one length"
+        raise UsageError(message)
+    return found
+
+
+def array_of(name: str, values: Any) -> pa.Array:
+    """Return the values of one column as an Arrow array, NaN among objects as null.
+
+    Raises
+    ------
+    UsageError
+        Where they have no one type, or more than one dimension.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    message = f"the column {name!r} is no array of one dimension and one type: {_HOW}"
+    if isinstance(values, str | bytes | Mapping):
+        raise UsageError(message)
+    try:
+        column = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise UsageError(message) from None
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def codes_of(column: pa.Array, domain: Domain) -> Codes:
+    """Return one code per row, the place of its value among the declared keys or ``UNLISTED``; (n_rows,).
+
+    Values are compared as in a release: text exactly, numbers as numbers, dates as ISO text; besides, text is
+    found among periods by its label. No value is ever an error.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_string_view(kind):
+        column = pc.cast(column, pa.large_string())
+    elif pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        column = pc.cast(column, pa.decimal128(38, kind.scale))
+    has_keys = not (pa.types.is_null(kind) or pa.types.is_nested(kind) or pa.types.is_interval(kind))
+    if not has_keys or not len(column):
+        return np.full(len(column), UNLISTED, np.int32)
+    if domain.kind is DomainKind.PERIOD and not pa.types.is_temporal(kind):
+        domain = Domain(kind=DomainKind.LIST, keys=domain.keys)
+    found = lookup(domain, column.type)
+    if isinstance(found, Listed):
+        places = pc.fill_null(pc.index_in(column, value_set=found.keys), len(found.codes))
+        codes: Codes = np.append(found.codes, np.int32(UNLISTED))[places.to_numpy(zero_copy_only=False)]
+        return codes
+    values, is_known = _integers(column, found)
+    return np.where(is_known, _looked_up(values, found), np.int32(UNLISTED)).astype(np.int32)
+
+
+def _integers(column: pa.Array, found: Dense | Sparse | Interval) -> tuple[np.ndarray, Mask]:
+    """Return values as the integers that a lookup compares, (n_rows,), and which of them it can compare."""
+    kind = column.type
+    is_known = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    if pa.types.is_temporal(kind):
+        column = pc.cast(column, pa.int32() if kind.bit_width == 32 else pa.int64())
+    elif pa.types.is_boolean(kind):
+        column = pc.cast(column, pa.uint8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return np.zeros(len(column), np.int64), np.zeros(len(column), bool)
+    values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    if values.dtype == np.uint64:
+        return (values ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64), is_known
+    if values.dtype.kind != "f":
+        values = values.astype(np.int64)
+        return (values // found.divisor if found.divisor > 1 else values), is_known
+    numbers = values.astype(np.float64)
+    if isinstance(found, Sparse) and found.of_bits:
+        return (numbers + 0.0).view(np.int64), is_known
+    with np.errstate(invalid="ignore"):
+        integers = numbers.astype(np.int64)
+    return integers, is_known & (integers == numbers) & (numbers < 2.0**63)
+
+
+def _looked_up(values: np.ndarray, found: Dense | Sparse | Interval) -> Codes:
+    if isinstance(found, Interval):
+        return np.where((values >= found.begins) & (values < found.ends), 0, UNLISTED).astype(np.int32)
+    if isinstance(found, Sparse):
+        if not len(found.keys):
+            return np.full(len(values), UNLISTED, np.int32)
+        places = np.minimum(np.searchsorted(found.keys, values), len(found.keys) - 1)
+        return np.where(found.keys[places] == values, found.codes[places], np.int32(UNLISTED))
+    last = found.first + len(found.codes) - 1
+    inside = (values >= found.first) & (values <= last)
+    places = np.where(inside, values, found.first) - found.first
+    return np.where(inside, found.codes[places], np.int32(UNLISTED))
+
 
 NO_CELL = -1
 """Of a row whose keys are those of no selected cell, or missing."""

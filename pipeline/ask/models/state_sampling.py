@@ -16,7 +16,7 @@ from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.ask.models.count_table import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountTable
     from suffice.pipeline.ask.models.fit_settings import FitSettings
     from suffice.pipeline.ask.models.plug_in_states import Projection, StateSampler
     from suffice.pipeline.ask.models.state_draws import StateDraws

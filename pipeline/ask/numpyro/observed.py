@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for, predictor_prior_for
-from suffice.pipeline.ask.posterior.within_unit import refuse_within_unit
+from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for
+from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent
 from suffice.pipeline.families.shared.parameter_space import Support

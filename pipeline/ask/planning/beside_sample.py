@@ -6,12 +6,15 @@ and the posterior is worked out from those; the other releases draws of
 .. math:: P(g) \propto \pi_g \exp(\log L(\theta_g) / T)
 
 over the points of a public grid, T the temperature that the sample's range and epsilon make.
+
+Samples are simulated from exact sums here: that protects nobody.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -23,17 +26,20 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_drawable,
     require_positive,
 )
+from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, Comparison, MeanError
-from suffice.pipeline.ask.planning.sample_law import SampleLaw
-from suffice.pipeline.ask.posterior.chosen_priors import n_prior_for
-from suffice.pipeline.ask.posterior.draws import generator
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
+from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.sampled import tables_of
 from suffice.pipeline.terms.declaration.fields import canonical
+from suffice.pipeline.terms.declaration.sample_entry import sample_entry
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.statistics.sample_plan import TABLE_BITS
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
@@ -46,8 +52,73 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
+
+_ENTRIES = 1 << 22
+"""Probabilities of grid points that are in memory together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleLaw:
+    """What draws of a posterior sample follow, given exact sums.
+
+    Attributes
+    ----------
+    prior : str
+    points : ndarray of shape (n_points,), float64
+        Of the grid, in the parameter's unit.
+    log_prior, slopes, offsets : ndarray of shape (n_points,), float64
+        Log prior weights, and what a lattice unit of T adds to the log likelihood and a record takes off.
+    temperature : float, >= 1
+    draws : int, > 0
+    """
+
+    prior: str
+    points: Floats
+    log_prior: Floats
+    slopes: Floats
+    offsets: Floats
+    temperature: float
+    draws: int
+
+    @classmethod
+    def of(cls, plan: StatisticPlan, entry: StatisticSpec) -> SampleLaw:
+        """Return the law of a sampled statistic, its tables in float64."""
+        stated, sample = sample_entry(entry), plan.sample
+        if stated is None or sample is None:
+            message = f"{plan.name} states no sample"
+            raise ValueError(message)
+        tables = tables_of(entry, stated)
+        unit = float(1 << TABLE_BITS)
+        values = sample.values()
+        return cls(
+            prior=sample.prior,
+            points=values,
+            log_prior=log_prior_on_points(sample.prior, values),
+            slopes=np.array([slope / unit for slope in tables.slopes]),
+            offsets=np.array([offset / unit for offset in tables.offsets]),
+            temperature=float(sample.temperature),
+            draws=sample.draws,
+        )
+
+    def sample(self, n: Floats, total: Floats, rng: np.random.Generator) -> Floats:
+        """Draw the samples of data sets with so many records and lattice units, (n_data_sets, draws)."""
+        rows = max(1, _ENTRIES // len(self.points))
+        parts = [self._sample(n[at : at + rows], total[at : at + rows], rng) for at in range(0, len(n), rows)]
+        return np.concatenate(parts)
+
+    def _sample(self, n: Floats, total: Floats, rng: np.random.Generator) -> Floats:
+        log_likelihood = total[:, None] * self.slopes - n[:, None] * self.offsets
+        log_weights = self.log_prior + log_likelihood / self.temperature
+        below = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
+        heights = rng.random((len(below), self.draws)) * below[:, -1:]
+        drawn = [
+            np.searchsorted(row, height, side="right") for row, height in zip(below, heights, strict=True)
+        ]
+        points: Floats = self.points[np.minimum(drawn, len(self.points) - 1)]
+        return points
 
 
 SIMULATIONS = 1000

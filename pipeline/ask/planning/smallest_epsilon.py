@@ -15,14 +15,19 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_drawable,
     require_positive,
 )
-from suffice.pipeline.ask.planning.counts_beside import counts_beside
+from suffice.pipeline.ask.inference.bounded_records import IGNORED
 from suffice.pipeline.ask.planning.epsilon_search import LARGEST_EPSILON, smallest
-from suffice.pipeline.ask.planning.wanted_width import MASS, NeededEpsilon, Target, parse_target
-from suffice.pipeline.ask.posterior.bounded_records import IGNORED
-from suffice.pipeline.ask.posterior.draws import generator
+from suffice.pipeline.ask.planning.wanted_width import (
+    MASS,
+    NeededEpsilon,
+    Target,
+    counts_beside,
+    parse_target,
+)
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, MICRO, scale_rounded_up
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.spec import Spec

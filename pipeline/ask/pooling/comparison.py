@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.pooling.pool import aligned
-from suffice.pipeline.ask.pooling.relation import Relation, relation_of, require, require_agreement
-from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE
+from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE
+from suffice.pipeline.ask.inference.matching import conjugate_like
+from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, RATIO, Contrast, contrast_between, tidy_rows
-from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, generator
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, plug_in_posterior
-from suffice.pipeline.ask.posterior.matching import conjugate_like
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.parameters.contrasts import (
+    DIFFERENCE,
+    RATIO,
+    Contrast,
+    contrast_between,
+    tidy_rows,
+)
+from suffice.pipeline.math.parameters.draws import DRAWS, MASS, generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture

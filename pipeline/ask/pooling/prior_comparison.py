@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE
+from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE
 from suffice.pipeline.terms.released.text_table import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats
 

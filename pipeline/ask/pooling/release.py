@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.spec.editions import edition
+from suffice.pipeline.spec.terms import edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -258,9 +258,9 @@ class Release:
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
+        from suffice.pipeline.ask.inference.predictive import Model
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
         from suffice.pipeline.ask.posterior.infer import posterior_of  # scipy is slow to import
-        from suffice.pipeline.ask.posterior.predictive import Model
         from suffice.pipeline.terms.released.within_unit import rows_alone  # numpy is slow to import
 
         chosen = cells_of(self.statistic(statistic), where)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import warnings
@@ -11,12 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.ask.posterior.method_text import method_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+
+def method_text(method: str) -> str:
+    """Return a method as files name it: with a word on whether it is calibrated where it is not."""
+    return f"{method}: not calibrated" if method == "plug-in" else method
+
 
 _NETCDF = "h5netcdf"
 

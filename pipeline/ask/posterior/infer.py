@@ -1,14 +1,17 @@
-"""From a released statistic to its posterior: the method, the priors, the family's own update."""
+"""From a released statistic to its posterior: the method, the priors, the family's own update.
+
+Cells are independent given the release, so that a block of them is worked out at a time.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.bounded_records import (
+from suffice.pipeline.ask.inference.bounded_records import (
     BY_EVIDENCE,
     IGNORED,
     MODELLED,
@@ -17,35 +20,94 @@ from suffice.pipeline.ask.posterior.bounded_records import (
     refuse_to_model,
     require_way_of_clipping,
 )
-from suffice.pipeline.ask.posterior.cells import require_whole
-from suffice.pipeline.ask.posterior.chosen_priors import (
+from suffice.pipeline.ask.inference.chosen_priors import (
     conjugate_prior_for,
     n_prior_for,
     predictor_prior_for,
     prior_for,
     require_range,
 )
-from suffice.pipeline.ask.posterior.in_blocks import in_blocks
+from suffice.pipeline.ask.posterior.cells import require_whole
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.cell_blocks import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, SpreadScale
 from suffice.pipeline.terms.released.within_unit import noisy_products, rows_alone
+from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Mask
+
+BLOCK_CELLS = 1024
+MCMC_CELLS = 256
+"""Chains of so many cells take little longer than those of one, and still end within a minute or so."""
+BLOCK_ENTRIES = 4096
+"""Numbers that a block's parameter has at most: 4000 draws of them take 130 MB."""
+
+
+def block_cells(plan: StatisticPlan) -> int:
+    """Return how many cells of a statistic are worked on together."""
+    family = FAMILIES[plan.family]
+    entries = max(1, len(entry_names(family.labels(plan.parameters))))
+    most = MCMC_CELLS if family.by_mcmc(plan.parameters) else BLOCK_CELLS
+    return max(1, min(most, BLOCK_ENTRIES // entries))
+
+
+def in_blocks(
+    statistic: NoisyStatistic,
+    posterior: Callable[[NoisyStatistic], Posterior],
+    progress: CellProgress | None = None,
+) -> Posterior:
+    """Work out a posterior block by block.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        All cells.
+    posterior : callable
+        Some of its cells -> their posterior.
+    progress : callable, optional
+        Gets the number of cells that are done, and of all, after each block.
+    """
+    n_cells = len(statistic.values)
+    n_blocks = -(-n_cells // block_cells(statistic.plan))
+    if n_blocks <= 1:
+        found = posterior(statistic)
+        if progress is not None:
+            progress(n_cells, n_cells)
+        return found
+    parts = []
+    for cells in np.array_split(np.arange(n_cells), n_blocks):
+        parts.append(posterior(statistic.take(cells)))
+        if progress is not None:
+            progress(int(cells[-1]) + 1, n_cells)
+    return dataclasses.replace(
+        parts[0],
+        groups=statistic.groups,
+        distribution=CellBlocks(blocks=tuple(part.distribution for part in parts)),
+        observed=(rows_alone(statistic),),
+        models_clipping=_of_cells([part.models_clipping for part in parts]),
+        design_effect=_of_cells([part.design_effect for part in parts]),
+    )
+
+
+def _of_cells(parts: Sequence[Any]) -> Any:
+    """Join what is known of every cell, or of none."""
+    return None if parts[0] is None else np.concatenate(parts)
 
 
 def posterior_of(
@@ -168,7 +230,7 @@ def noise_aware_posterior(
             require_range(statistic, component)
     distribution: Distribution
     if family.clipped_record is not None and where.any():
-        from suffice.pipeline.ask.posterior.clipped_cells import distribution_with_clipping
+        from suffice.pipeline.ask.inference.clipped_cells import distribution_with_clipping
 
         distribution, modelled = distribution_with_clipping(
             statistic, cast("Prior | Mixture | Density", chosen), latent_n, where
@@ -206,7 +268,7 @@ def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clip
 
 def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
     """Widen the posterior of independent rows by what rows of one unit have in common."""
-    from suffice.pipeline.ask.posterior.within_unit import widened  # few statistics have units
+    from suffice.pipeline.ask.inference.within_unit import widened  # few statistics have units
 
     products = noisy_products(statistic)
     distribution, effects = widened(unrestricted(independent.distribution), products, statistic.plan.name)
@@ -248,7 +310,7 @@ def disjoint_moments_posterior(
     clipping: str = BY_EVIDENCE,
 ) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
-    from suffice.pipeline.ask.posterior.any_joint_prior import (
+    from suffice.pipeline.ask.inference.any_joint_prior import (
         pooled_joint_distribution,  # scipy is slow to import
     )
 
@@ -270,7 +332,7 @@ def _with_clipped_moments(
     """Model the clipping of records with a mean and a variance, where it may be and matters."""
     if FAMILIES[plain.family].mean_and_variance is None or not where.any():
         return plain
-    from suffice.pipeline.ask.posterior.clipped_moments import moments_with_clipping  # rarely needed
+    from suffice.pipeline.ask.inference.clipped_cells import moments_with_clipping  # rarely needed
 
     prior = cast("AnyJointPrior", plain.prior)
     distribution, modelled = moments_with_clipping(plain.distribution, statistics, prior, n_priors, where)
@@ -289,7 +351,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
-        from suffice.pipeline.ask.posterior.matching import log_evidence  # rarely needed
+        from suffice.pipeline.ask.inference.matching import log_evidence  # rarely needed
 
         distributions = [family.plug_in(statistic, component) for component in chosen.components]
         parts = zip(chosen.components, distributions, strict=True)
@@ -314,10 +376,10 @@ def _any_prior_distribution(
     statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
 ) -> Distribution:
     if not isinstance(density, Density):
-        from suffice.pipeline.ask.posterior.any_joint_prior import any_joint_posterior  # rarely needed
+        from suffice.pipeline.ask.inference.any_joint_prior import any_joint_posterior  # rarely needed
 
         return any_joint_posterior(statistic, density, n_prior)
-    from suffice.pipeline.ask.posterior.any_prior import any_prior_posterior
+    from suffice.pipeline.ask.inference.any_prior import any_prior_posterior
 
     return any_prior_posterior(statistic, density, n_prior)
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.typing import Mask
 
 LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
 """Of chains that posteriors can rest on."""
@@ -37,7 +38,7 @@ def plug_in_lines(posterior: Posterior) -> list[str]:
 
 def draws_text(posterior: Posterior) -> str:
     """Say that the ends of intervals are quantiles of draws; empty where they rest on none."""
-    from suffice.pipeline.math.distributions.draws import from_draws  # numpy is slow to import
+    from suffice.pipeline.math.distributions.piecewise import from_draws  # numpy is slow to import
 
     if not from_draws(posterior.distribution):
         return ""
@@ -62,21 +63,33 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
 
 
 def default_lines(posterior: Posterior) -> list[str]:
-    """Return where a default prior, and not the release, decides intervals: a sentence, or nothing."""
-    from suffice.pipeline.ask.posterior.draws import MASS  # numpy is slow to import
+    """Return where a default prior, and not the release, decides or moves what is said, a sentence each."""
+    from suffice.pipeline.math.parameters.draws import MASS  # numpy is slow to import
 
-    where = [
+    lines = []
+    decided, moved = _places(posterior.decided_by_default), _places(posterior.moved_by_default)
+    if decided:
+        lines.append(
+            f"the release says little of {decided}: the default prior by itself gives two thirds "
+            f"or more to their {100 * MASS:g} % intervals, which are mostly its own; a stated prior may say "
+            "more"
+        )
+    if moved:
+        lines.append(
+            f"the default prior moves {moved}: half of it would change their means by two fifths of a "
+            "posterior standard deviation or more; where few categories hold almost all it draws them "
+            "towards the others, and a stated prior may say more"
+        )
+    return lines
+
+
+def _places(masks: Mapping[str, Mask]) -> str:
+    """Return in how many cells or entries of which parameters; empty where in none."""
+    return ", ".join(
         f"{name} in {int(mask.sum())} of {mask.size} {'cells' if mask.ndim == 1 else 'entries'}"
-        for name, mask in posterior.decided_by_default.items()
+        for name, mask in masks.items()
         if mask.any()
-    ]
-    if not where:
-        return []
-    line = (
-        f"the release says little of {', '.join(where)}: the default prior by itself gives two thirds "
-        f"or more to their {100 * MASS:g} % intervals, which are mostly its own; a stated prior may say more"
     )
-    return [line]
 
 
 def unsettled_warning(posterior: Posterior) -> str:

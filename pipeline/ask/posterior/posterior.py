@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ConflictWarning, UsageError
-from suffice.pipeline.ask.posterior.contrasts import tidy_rows
-from suffice.pipeline.ask.posterior.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.ask.posterior.parameter_posterior import ParameterPosterior, ends_of
 from suffice.pipeline.math.distributions.cell_blocks import blocks_of
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, shortest_intervals
+from suffice.pipeline.math.parameters.contrasts import tidy_rows
+from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior, ends_of
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
 
-    from suffice.pipeline.ask.posterior.checking import Check
+    from suffice.pipeline.ask.inference.predictive import Model
+    from suffice.pipeline.ask.judging.checking import Check
+    from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
-    from suffice.pipeline.ask.posterior.conflict import Conflict
-    from suffice.pipeline.ask.posterior.predictive import Model
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.distributions.shortest_intervals import Range
@@ -186,7 +186,7 @@ class Posterior(ParameterPosterior):
     @property
     def estimand(self) -> str:
         """Which records the parameters are of, in a sentence; empty where nothing is clipped."""
-        from suffice.pipeline.ask.posterior.estimand import estimand_text  # few ask
+        from suffice.pipeline.ask.judging.estimand import estimand_text  # few ask
 
         return estimand_text(self)
 
@@ -203,7 +203,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the posterior does not know what was released.
         """
-        from suffice.pipeline.ask.posterior.conflict import conflict_of  # few ask
+        from suffice.pipeline.ask.judging.conflict import conflict_of  # few ask
 
         return conflict_of(self)
 
@@ -216,9 +216,21 @@ class Posterior(ParameterPosterior):
         Empty under any other prior, under ``plug-in``, and of regressions and of several columns, of which
         it is not judged.
         """
-        from suffice.pipeline.ask.posterior.decided_by_default import decided_by_default  # few ask
+        from suffice.pipeline.ask.judging.decided_by_default import decided_by_default  # few ask
 
         return decided_by_default(self)
+
+    @property
+    def moved_by_default(self) -> dict[str, NDArray[np.bool_]]:
+        """Where the default prior of categories draws shares towards the others: as ``decided_by_default``.
+
+        True where half its concentrations would move the posterior mean by two fifths of a posterior standard
+        deviation or more, and the shortest 95 % interval reaches neither 0 nor 1. Empty where the default
+        is no ``Dirichlet``.
+        """
+        from suffice.pipeline.ask.judging.decided_by_default import moved_by_default  # few ask
+
+        return moved_by_default(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -244,7 +256,7 @@ class Posterior(ParameterPosterior):
             Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
             clipping modelled, of several disjoint data sets, or without the noise.
         """
-        from suffice.pipeline.ask.posterior.evidence import log_evidence_of  # few ask
+        from suffice.pipeline.ask.judging.judged import log_evidence_of  # few ask
 
         return log_evidence_of(self)
 
@@ -284,7 +296,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the parameter is unknown, or the points are shaped otherwise.
         """
-        from suffice.pipeline.ask.posterior.prior_density import prior_density_of  # few ask
+        from suffice.pipeline.ask.judging.decided_by_default import prior_density_of  # few ask
 
         return prior_density_of(self, parameter, points)
 
@@ -351,7 +363,7 @@ class Posterior(ParameterPosterior):
             Where there is no such quantity, the posterior is not of one release, or so many records cannot
             be drawn.
         """
-        from suffice.pipeline.ask.posterior.checking import check_of  # few ask
+        from suffice.pipeline.ask.judging.checking import check_of  # few ask
 
         return check_of(self, quantity, checked_draws(draws), generator(rng))
 

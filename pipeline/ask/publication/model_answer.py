@@ -9,15 +9,14 @@ from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.ask.models.network import network
 from suffice.pipeline.ask.posterior.notes import diagnostics_text
-from suffice.pipeline.ask.publication.answer import Answer, notes_of
+from suffice.pipeline.ask.publication.answer import Answer, notes_of, quantile_draws
 from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, Query, Transitions
 from suffice.pipeline.ask.publication.question import given_n_prior
-from suffice.pipeline.ask.publication.streams import quantile_draws
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.publication.answer import Streams
     from suffice.pipeline.ask.publication.question import Question
-    from suffice.pipeline.ask.publication.streams import Streams
 
 
 def model_answer(question: Question, streams: Streams) -> Answer:

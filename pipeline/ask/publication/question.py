@@ -9,27 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.models.fit_settings import HOLDOUT, SPLITS, read_settings
-from suffice.pipeline.ask.pooling.roll_up import require_assumption, roll_up
-from suffice.pipeline.ask.pooling.union import quantities_of, require_totals
-from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, MODELLED, require_way_of_clipping
-from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.chosen_priors import (
+from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, MODELLED, require_way_of_clipping
+from suffice.pipeline.ask.inference.chosen_priors import (
     n_prior_for,
     predictor_prior_for,
     prior_for,
     read_prior,
 )
-from suffice.pipeline.ask.posterior.contrasts import require_interval
-from suffice.pipeline.ask.posterior.draws import DRAWS, MASS
+from suffice.pipeline.ask.models.fit_settings import HOLDOUT, SPLITS, read_settings
+from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
+from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import (
     plug_in_posterior,
     require_way_of_units,
 )
-from suffice.pipeline.ask.posterior.parameter_posterior import ends_of
 from suffice.pipeline.ask.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
-from suffice.pipeline.ask.publication.releases import reference_to
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
     LARGEST_SEED,
@@ -38,16 +33,20 @@ from suffice.pipeline.ask.publication.request import (
     Request,
     StatisticRequest,
     derived_seed,
+    reference_to,
 )
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY
+from suffice.pipeline.math.parameters.contrasts import require_interval
+from suffice.pipeline.math.parameters.draws import DRAWS, MASS
+from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 from suffice.pipeline.math.priors.mixtures import AnyDensity
 from suffice.pipeline.terms.released.cells import HeldCells
 from suffice.pipeline.terms.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.ask.publication.request import Kind, Relation
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.cells import Cells

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
-from suffice.pipeline.terms.statistics.unit_measures import FirstRow, UnitMean
+from suffice.pipeline.terms.statistics.measure import FirstRow, UnitMean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.block import Block, Parameters
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import Measure
-    from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+    from suffice.pipeline.terms.statistics.moment_columns import NormalSums
     from suffice.pipeline.terms.statistics.sensitivity import (
         Design,
     )

@@ -147,7 +147,7 @@ def labels_of(tables: Sequence[CountTable]) -> dict[str, tuple[str | None, ...]]
 
 def probabilities_of(tables: Sequence[CountTable]) -> tuple[ParameterSpace]:
     """Return the space of each table's probabilities of its last variable given the others."""
-    from suffice.pipeline.math.distributions.dirichlet_blocks import block_starts  # consumers only
+    from suffice.pipeline.math.distributions.dirichlet import block_starts  # consumers only
 
     starts = block_starts(tables).tolist()
     return probabilities(sum(table.size for table in tables), tuple(starts))
@@ -178,7 +178,7 @@ def noisy_tables(statistic: NoisyStatistic) -> list[NoisyTotals]:
 
 def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of each table's last variable given the others, (size, n_probabilities)."""
-    from suffice.pipeline.math.distributions.dirichlet_blocks import (  # consumers only
+    from suffice.pipeline.math.distributions.dirichlet import (  # consumers only
         block_starts,
         sample_blocks,
     )
@@ -190,7 +190,7 @@ def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.ran
 
 def plug_in_distribution(tables: Sequence[CountTable], prior: Dirichlet, counts: Floats) -> Distribution:
     r"""Update every distribution's prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
-    from suffice.pipeline.math.distributions.dirichlet_blocks import (  # consumers only
+    from suffice.pipeline.math.distributions.dirichlet import (  # consumers only
         BlockDirichlet,
         block_starts,
     )

@@ -13,9 +13,14 @@ from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Sup
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
-from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION
-from suffice.pipeline.terms.statistics.beyond_bounds import Outside, gamma_rate_outside, gamma_scale_outside
-from suffice.pipeline.terms.statistics.clipped_gamma import clipped_gamma, steps_of_gamma
+from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
+from suffice.pipeline.terms.statistics.beyond_bounds import (
+    Outside,
+    clipped_gamma,
+    gamma_rate_outside,
+    gamma_scale_outside,
+    steps_of_gamma,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.terms.statistics.sample_scores import ScoreTables, logarithm
+from suffice.pipeline.terms.statistics.sample_plan import ScoreTables, logarithm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

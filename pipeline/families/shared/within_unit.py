@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.terms.statistics.measure import CodeCounts, PowerSums
+from suffice.pipeline.terms.statistics.measure import (
+    LARGEST_UNIT_SUM,
+    N_PRODUCTS,
+    CodeCounts,
+    PowerSums,
+    UnitProducts,
+)
 from suffice.pipeline.terms.statistics.side_column import N_SIDES
-from suffice.pipeline.terms.statistics.unit_measures import LARGEST_UNIT_SUM, N_PRODUCTS, UnitProducts
 from suffice.pipeline.terms.statistics.within_unit import beside_rows
 
 if TYPE_CHECKING:

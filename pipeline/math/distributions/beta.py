@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.line import Line
 from suffice.pipeline.math.distributions.one_parameter import (
     LARGE,
     Coordinate,
+    Line,
     OneParameter,
     excess,
     log_height,

@@ -11,8 +11,7 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.distribution import moment_above
 from suffice.pipeline.math.distributions.gamma import gamma_cdf, gamma_log_normaliser, log_gamma
-from suffice.pipeline.math.distributions.line import Line
-from suffice.pipeline.math.distributions.one_parameter import Coordinate, OneParameter, times_exp
+from suffice.pipeline.math.distributions.one_parameter import Coordinate, Line, OneParameter, times_exp
 from suffice.pipeline.math.distributions.prior import Prior
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.distribution import OfCells
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.normal import log_student
 from suffice.pipeline.math.distributions.prior import Prior
-from suffice.pipeline.math.distributions.student import log_student
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+    from suffice.pipeline.terms.statistics.moment_columns import NormalSums
     from suffice.typing import Floats
 
 

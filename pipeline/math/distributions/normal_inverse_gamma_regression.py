@@ -9,16 +9,16 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.distribution import OfCells, moment_above
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
-from suffice.pipeline.math.distributions.named_entries import (
+from suffice.pipeline.math.distributions.moment_projection import Scaling, design_of
+from suffice.pipeline.math.distributions.normal import log_student
+from suffice.pipeline.math.distributions.prior import (
     Entries,
+    Prior,
     freeze,
     matrix_of,
     require_positive,
     vector_of,
 )
-from suffice.pipeline.math.distributions.prior import Prior
-from suffice.pipeline.math.distributions.scaling import Scaling, design_of
-from suffice.pipeline.math.distributions.student import log_student
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import OfCells, moment_above
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
-from suffice.pipeline.math.distributions.named_entries import (
+from suffice.pipeline.math.distributions.normal import log_student
+from suffice.pipeline.math.distributions.prior import (
     Entries,
+    Prior,
     freeze,
     matrix_of,
     require_positive,
     vector_of,
 )
-from suffice.pipeline.math.distributions.prior import Prior
-from suffice.pipeline.math.distributions.student import log_student
 from suffice.pipeline.terms.statistics.moment_columns import pair_name
 
 if TYPE_CHECKING:

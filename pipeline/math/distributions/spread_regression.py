@@ -9,10 +9,9 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import spread_density
-from suffice.pipeline.math.distributions.named_entries import Entries, freeze, vector_of
-from suffice.pipeline.math.distributions.prior import Prior
+from suffice.pipeline.math.distributions.prior import Entries, Prior, freeze, vector_of
+from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import require_half_ranges
-from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

@@ -13,12 +13,13 @@ draws outside of the region are left out: moments and quantiles are then those o
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.draws import Draws, from_draws
+from suffice.pipeline.math.distributions.piecewise import Draws, from_draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,6 +88,11 @@ class WithinLimits(Restricted):
     limits: Limits
     inner: Distribution | None
     cut: Mask
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells."""
+        return len(self.cut)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -176,15 +182,15 @@ class Tabulated:
     name : str
     knots, below : ndarray of shape (n_cells, n_knots), float64
         Ascending; the distribution function there, from 0 to 1.
-    means, sds : ndarray of shape (n_cells,), float64
-        Those of the distribution, or NaN where they are those of the table.
+    moments : callable
+        Without arguments -> means and standard deviations, each (n_cells,): those of the distribution, or
+        NaN where they are those of the table. It remembers them.
     """
 
     name: str
     knots: Floats
     below: Floats
-    means: Floats
-    sds: Floats
+    moments: Callable[[], tuple[Floats, Floats]]
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -193,14 +199,16 @@ class Tabulated:
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        return np.where(np.isnan(self.means), self._mean(), self.means)
+        means, _ = self.moments()
+        return np.where(np.isnan(means), self._mean(), means)
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
         middle = (self.knots[:, 1:] + self.knots[:, :-1]) / 2.0
         away = middle - self._mean()[:, None]
         square = np.sum(np.diff(self.below) * (away**2 + np.diff(self.knots) ** 2 / 12.0), axis=1)
-        return np.where(np.isnan(self.sds), np.sqrt(square), self.sds)
+        _, sds = self.moments()
+        return np.where(np.isnan(sds), np.sqrt(square), sds)
 
     def _mean(self) -> Floats:
         middle = (self.knots[:, 1:] + self.knots[:, :-1]) / 2.0
@@ -320,7 +328,7 @@ def _ends(own: Any, name: str) -> Floats:
 
 def _near(plain: Distribution, name: str, limits: tuple[float, float]) -> Mask:
     """Cells whose limits are not far from their means."""
-    mean, sd = plain.mean(name), plain.sd(name)
+    mean, sd = _near_moments(plain, name)
     with np.errstate(invalid="ignore"):
         return np.asarray(~((mean - _FAR * sd > limits[0]) & (mean + _FAR * sd < limits[1])))
 
@@ -330,7 +338,14 @@ def _impossible(own: Distribution, name: str, limits: tuple[float, float]) -> Ma
 
     Within l..h a standard deviation is at most (h - l) / 2 (Popoviciu's inequality).
     """
-    return np.asarray(~(own.sd(name) <= (limits[1] - limits[0]) / 2.0))
+    _, sd = _near_moments(own, name)
+    return np.asarray(~(sd <= (limits[1] - limits[0]) / 2.0))
+
+
+def _near_moments(own: Any, name: str) -> tuple[Floats, Floats]:
+    """Return means and standard deviations; but for far tails, where those take long to work out."""
+    moments: tuple[Floats, Floats] = own.near if hasattr(own, "near") else (own.mean(name), own.sd(name))
+    return moments
 
 
 def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -> Tabulated:
@@ -354,15 +369,19 @@ def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -
         at = np.stack([np.interp(_LEVELS, *pair) for pair in zip(below, knots, strict=True)])
         knots = np.sort(np.concatenate([at, low[:, None] + (high - low)[:, None] * _EVEN], axis=1), axis=1)
         below = _scaled(each.cdf(knots), np.linspace(0.0, 1.0, knots.shape[1]))
-    means, sds = _moments_within(own, limits)
-    return Tabulated(name=name, knots=np.clip(knots, *limits), below=below, means=means, sds=sds)
+    return Tabulated(
+        name=name,
+        knots=np.clip(knots, *limits),
+        below=below,
+        moments=functools.cache(lambda: _moments_within(own, limits)),
+    )
 
 
 def _moments_within(own: Any, limits: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return means and standard deviations; NaN where the distribution does not know them."""
     known = own.moments_within(limits) if hasattr(own, "moments_within") else None
-    none = np.full(len(own.mean(own.parameters[0])), np.nan)
     if known is None:
+        none = np.full(len(own.mean(own.parameters[0])), np.nan)
         return none, none
     resolved = np.isfinite(known[0]) & np.isfinite(known[1])
     return np.where(resolved, known[0], np.nan), np.where(resolved, known[1], np.nan)

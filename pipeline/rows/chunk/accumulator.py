@@ -21,17 +21,20 @@ from suffice.pipeline.rows.chunk.unit_accumulators import (
     FirstRowAccumulator,
     RowCountAccumulator,
     UnitMeanAccumulator,
+    UnitProductAccumulator,
 )
-from suffice.pipeline.rows.chunk.unit_products import UnitProductAccumulator
 from suffice.pipeline.terms.statistics.measure import (
     CodeCounts,
     CountedPowers,
+    FirstRow,
     MomentSums,
     PowerSums,
+    RowCounts,
     TableCounts,
     TransitionCounts,
+    UnitMean,
+    UnitProducts,
 )
-from suffice.pipeline.terms.statistics.unit_measures import FirstRow, RowCounts, UnitMean, UnitProducts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

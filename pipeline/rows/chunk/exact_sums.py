@@ -2,6 +2,7 @@
 
 A count is one int64. A sum of powers is two *limbs*, ``high * 2**48 + low`` with ``0 <= low < 2**48``:
 closed under addition up to 2**63 rows of any lattice value, and the same total always has the same limbs.
+The totals of a release are one object, opened once, by the mechanism alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.exact_data import exact_data, name_alone, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,52 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.measure import Measure
+
+
+class ExactTotals:
+    """The exact totals of every statistic, between the last addition and the noise.
+
+    They are not printed, pickled, copied or compared. Who opens them has them alone; here nothing is left.
+
+    Parameters
+    ----------
+    sums : Sums
+        They are handed over: nobody else may keep them.
+    """
+
+    __slots__ = ("_sums",)
+
+    def __init__(self, sums: Sums) -> None:
+        self._sums: Sums | None = sums
+
+    __repr__ = name_alone
+    __reduce_ex__ = refuse
+
+    def open_totals(self) -> Sums:
+        """Hand the totals over; a second time there are none.
+
+        Raises
+        ------
+        ValueError
+            Where they were opened or wiped before.
+        """
+        sums, self._sums = self._sums, None
+        if sums is None:
+            message = "the exact totals were opened before"
+            raise ValueError(message)
+        return sums
+
+    def wipe(self) -> None:
+        """Overwrite the totals where nobody has opened them."""
+        sums, self._sums = self._sums, None
+        if sums is not None:
+            wipe_sums(sums)
+
+    def __del__(self) -> None:
+        """Overwrite what an interrupt left behind before anybody held it."""
+        if self._sums is not None:
+            self.wipe()
+
 
 LIMB_BITS = 48
 LIMB_MASK = (1 << LIMB_BITS) - 1

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.accumulator import Accumulator
     from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.rows.contribution.records import Records
-    from suffice.pipeline.rows.contribution.unit_key import UnitKey
+    from suffice.pipeline.rows.contribution.records import Records, UnitKey
     from suffice.typing import Codes
 
 _BUNDLE_ROWS = 1 << 14

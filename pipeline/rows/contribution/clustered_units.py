@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.rows.contribution.records import Records
-    from suffice.pipeline.rows.contribution.unit_key import UnitKey
+    from suffice.pipeline.rows.contribution.records import Records, UnitKey
     from suffice.pipeline.rows.sources.contract import Split
 
 _BITS_PER_ROW = 2

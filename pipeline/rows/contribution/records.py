@@ -1,14 +1,15 @@
 """Encoded rows that travel between tasks: unit, cell, and what the statistics read, in few bytes.
 
-A record is a whole number of 64-bit words, the first two of which are its unit. Rows with equal encodings
-are interchangeable: everything that is summed is a function of the record.
+A record is a whole number of 64-bit words, the first two of which are its unit, hashed under a secret of the
+run. Rows with equal encodings are interchangeable: everything that is summed is a function of the record.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,35 @@ from suffice.pipeline.rows.sources.exact_data import exact_data
 from suffice.pipeline.terms.statistics.measure import CodeColumn
 from suffice.pipeline.terms.statistics.side_column import ABOVE, BELOW, NOT_MOVED, SideColumn
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitKey:
+    """What ranks rows, hashes texts and places units; a secret of one run, never stored and never shown.
+
+    Parameters
+    ----------
+    texts, positions, ranks : (int, int)
+        Three independent keys of 128 bits.
+    """
+
+    texts: tuple[int, int] = field(repr=False)
+    positions: tuple[int, int] = field(repr=False)
+    ranks: tuple[int, int] = field(repr=False)
+
+    @classmethod
+    def of(cls, secret: bytes) -> Self:
+        """Return the keys in 48 bytes."""
+        numbers = [int.from_bytes(secret[start : start + 8], "little") for start in range(0, 48, 8)]
+        return cls(
+            texts=(numbers[0], numbers[1]), positions=(numbers[2], numbers[3]), ranks=(numbers[4], numbers[5])
+        )
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Draw the keys of a run from the operating system."""
+        return cls.of(secrets.token_bytes(48))
+
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -33,7 +63,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.rows.contribution.unit_key import UnitKey
     from suffice.pipeline.terms.statistics.measure import Measure, ReadColumn
     from suffice.typing import Codes
 
@@ -188,8 +217,8 @@ class RecordReader:
             bit_packing.pack(places.rests, chosen, rest.word, rest.shift, rest.lowest, records)
         cell = self._layout.cell
         bit_packing.pack(rows.cells, chosen, cell.word, cell.shift, cell.lowest, records)
-        for column, field in self._columns:
-            bit_packing.pack(column.read(rows.batch), chosen, field.word, field.shift, field.lowest, records)
+        for column, place in self._columns:
+            bit_packing.pack(column.read(rows.batch), chosen, place.word, place.shift, place.lowest, records)
         return records
 
 

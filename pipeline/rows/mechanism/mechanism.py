@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.chunk.exact_sums import Sums
-    from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums
     from suffice.pipeline.rows.mechanism.held_noise import Noise
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.priors.on_points import log_prior_on_points
+from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.rows.mechanism.selection import Selector, exponential_mechanism
 from suffice.pipeline.spec.sampled import tables_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.sample_scores import ScoreTables
+    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 

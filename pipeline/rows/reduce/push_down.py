@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.cluster.connection import THREADS
-from suffice.pipeline.rows.chunk.exact_sums import wipe, wipe_sums, zeros
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, wipe, wipe_sums, zeros
 from suffice.pipeline.rows.reduce.tree import READING_FAILED, Failure, guarded
 from suffice.pipeline.rows.sources.duckdb_tables import querying
 

@@ -15,8 +15,7 @@ import numpy as np
 from suffice.pipeline.cluster.connection import Watched
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
-from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, wipe_sums
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums, combine, wipe_sums
 from suffice.pipeline.rows.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.rows.contribution.bounding import UnitSums
 from suffice.pipeline.rows.contribution.clustered_units import Seen, bit_count, combine_seen, units_seen
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.cluster.connection import Cluster, Progress
     from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.rows.contribution.records import Records, Rows
-    from suffice.pipeline.rows.contribution.unit_key import UnitKey
+    from suffice.pipeline.rows.contribution.records import Records, Rows, UnitKey
     from suffice.pipeline.rows.sources.contract import Split
 
 Result = TypeVar("Result")

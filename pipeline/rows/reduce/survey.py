@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.rows.reduce.links import Packed, Partial, for_tasks, in_task
 from suffice.pipeline.rows.reduce.tree import Failure, guarded, succeeded
-from suffice.pipeline.rows.sources.surveying import surveys_by
+from suffice.pipeline.rows.sources.parquet_files import surveys_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.cluster.connection import MAY_SPILL, Watched, report_finished, this_worker_may_spill
-from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, zeros
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums, combine, zeros
 from suffice.pipeline.rows.chunk.partition import chunk
-from suffice.pipeline.rows.contribution.unit_key import UnitKey
+from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.rows.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.rows.sources.contract import join
 

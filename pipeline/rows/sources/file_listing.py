@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.rows.sources.file_access import PinnedFile, status
-from suffice.pipeline.rows.sources.object_access import objects_below
+from suffice.pipeline.rows.sources.file_access import PinnedFile, objects_below, status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.arrays import number_array, text_array
-from suffice.pipeline.rows.sources.file_access import PinnedFile, status
+from suffice.pipeline.rows.sources.file_access import PinnedFile, objects_below, prefixes_below, status
 from suffice.pipeline.rows.sources.file_columns import FileColumns
 from suffice.pipeline.rows.sources.file_listing import is_data_file
-from suffice.pipeline.rows.sources.object_access import objects_below, prefixes_below
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, next_period, period_start

@@ -23,8 +23,7 @@ from suffice.pipeline.rows.sources.family_values import as_family, stored_family
 from suffice.pipeline.rows.sources.file_access import opened
 from suffice.pipeline.rows.sources.table_files import PinnedTable
 from suffice.pipeline.rows.sources.text_values import read_texts
-from suffice.pipeline.spec.column_uses import column_uses
-from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, delimited_form
+from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, column_uses, delimited_form
 from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
 from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec

@@ -41,7 +41,7 @@ from suffice.pipeline.terms.declaration.source_spec import is_url
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.rows.sources.parquet_footers import ColumnsOf
+    from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.pipeline.terms.declaration.hive_columns import HiveColumn

@@ -16,7 +16,7 @@ from suffice.pipeline.rows.sources import postgresql_catalog as catalog
 from suffice.pipeline.rows.sources.adbc import blocks, connected, driver_errors, keys_fit, not_read
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
 from suffice.pipeline.rows.sources.exact_data import exact_data
-from suffice.pipeline.rows.sources.postgresql_columns import batch_of
+from suffice.pipeline.rows.sources.postgresql_catalog import batch_of
 from suffice.pipeline.rows.sources.postgresql_session import (
     LOST,
     Leader,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from suffice.pipeline.rows.sources.postgresql_columns import ServerColumn
+    from suffice.pipeline.rows.sources.postgresql_catalog import ServerColumn
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.pipeline.terms.declaration.table_names import KeyRanges

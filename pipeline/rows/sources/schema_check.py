@@ -10,8 +10,7 @@ from suffice.errors import SchemaError
 from suffice.pipeline.rows.sources.arrow_arrays import decimal_is_readable
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.rows.sources.family_values import NUMERIC, stored_family
-from suffice.pipeline.spec.column_uses import column_uses
-from suffice.pipeline.spec.contract_fit import LOOSE_KINDS
+from suffice.pipeline.spec.contract_fit import LOOSE_KINDS, column_uses
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.fields import UnitNulls, UnitType
 from suffice.pipeline.terms.declaration.type_family import TypeFamily

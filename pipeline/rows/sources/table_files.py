@@ -20,8 +20,13 @@ from suffice.pipeline.rows.sources.contracted_columns import contracted
 from suffice.pipeline.rows.sources.exact_data import exact_data
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
 from suffice.pipeline.rows.sources.file_columns import FileColumns
-from suffice.pipeline.rows.sources.parquet_files import PinnedFiles, check_files, file_schemas, pin_files
-from suffice.pipeline.rows.sources.surveying import surveyed
+from suffice.pipeline.rows.sources.parquet_files import (
+    PinnedFiles,
+    check_files,
+    file_schemas,
+    pin_files,
+    surveyed,
+)
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.domains import period_end, period_start
@@ -29,7 +34,7 @@ from suffice.pipeline.terms.declaration.domains import period_end, period_start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.rows.sources.parquet_footers import ColumnsOf
+    from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from suffice.pipeline.terms.declaration.fields import SpecModel
-from suffice.pipeline.terms.declaration.safe_text import shown
+from suffice.pipeline.terms.declaration.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

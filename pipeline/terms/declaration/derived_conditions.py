@@ -14,10 +14,10 @@ from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, read_bound, read_column
-from suffice.pipeline.terms.declaration.safe_text import is_safe, shown
 from suffice.pipeline.terms.declaration.scalars import read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
 from suffice.pipeline.terms.declaration.type_family import ANY_FAMILY, BOOLEANS, DATES, NUMBERS, TypeFamily
+from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOST_CONDITIONS = 100

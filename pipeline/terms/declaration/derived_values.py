@@ -11,11 +11,10 @@ from pydantic import PlainValidator, ValidationInfo, model_validator
 
 from suffice.pipeline.terms.declaration.derived_column import DerivedColumn, Input, one_of
 from suffice.pipeline.terms.declaration.derived_conditions import listed
-from suffice.pipeline.terms.declaration.domain_files import read_pairs
+from suffice.pipeline.terms.declaration.domain_entries import read_pairs
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, duplicate
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import Bound, Column, IfTrue, read_bound, read_column
-from suffice.pipeline.terms.declaration.safe_text import is_safe, shown
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
 from suffice.pipeline.terms.declaration.type_family import (
@@ -26,6 +25,7 @@ from suffice.pipeline.terms.declaration.type_family import (
     TIMESTAMPS,
     TypeFamily,
 )
+from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
 _ARITHMETIC = ("sum", "difference", "product", "ratio")
 

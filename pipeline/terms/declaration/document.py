@@ -1,12 +1,15 @@
 """Read a spec's text strictly: every scalar stays text, and every place keeps its line.
 
 Plain YAML turns NO into false, 01 into 1 and silently takes the last of two equal keys; here scalars
-are text, and duplicate keys, anchors, aliases and tags are refused.
+are text, and duplicate keys, anchors, aliases and tags are refused. Files that a declaration names are read
+whole: regular files alone, of a bounded size.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import stat
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,11 +17,35 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import yaml
 
 from suffice.errors import SpecError
-from suffice.pipeline.terms.declaration.safe_text import escaped
-from suffice.pipeline.terms.declaration.small_files import read_small_file
+from suffice.pipeline.terms.declaration.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+
+def read_small_file(path: str, most_bytes: int) -> bytes | None:
+    """Return a file's bytes; None where there are more than `most_bytes`, of which none is read then.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be read, or is no regular file: reading a pipe or a device might never end.
+    """
+    _require_regular(os.stat(path))  # noqa: PTH116 - before it is opened: opening may block, or do something
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
+        status = os.fstat(file.fileno())
+        _require_regular(status)
+        if status.st_size > most_bytes:
+            return None
+        content = file.read(most_bytes + 1)
+    return content if len(content) <= most_bytes else None
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        message = "no regular file"
+        raise OSError(message)
+
 
 Path = tuple[str | int, ...]
 

@@ -1,10 +1,17 @@
-"""Domains as a spec declares them: a list, a range, periods, or a file beside it."""
+"""Domains as a spec declares them: a list, a range, periods, or a file beside it.
+
+A file is read from the spec's own folder alone, and never quoted.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import csv
+import io
+import os
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
-from suffice.pipeline.terms.declaration.domain_files import read_entries
+from suffice.pipeline.terms.declaration.document import read_small_file
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     Domain,
@@ -13,8 +20,126 @@ from suffice.pipeline.terms.declaration.domains import (
     period_count,
     period_labels,
 )
-from suffice.pipeline.terms.declaration.safe_text import is_safe, shown
 from suffice.pipeline.terms.declaration.scalars import read_every, read_integer, read_text
+from suffice.pipeline.terms.declaration.wording import is_safe, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LARGEST_BYTES = 128 * 2**20
+_LONGEST_NAME = 80
+
+
+def read_entries(name: str, directory: Path, column: str) -> tuple[str, ...]:
+    """Return the entries of a domain file, one a line.
+
+    Parameters
+    ----------
+    name : str
+        The file, relative to the spec's folder.
+    directory : Path
+        The spec's folder: nothing outside of it is read, also through a link.
+    column : str
+        The file may begin with this name as its header.
+
+    Raises
+    ------
+    ValueError
+        Naming the file and the rule; of its content it says numbers of lines, and nothing else.
+    """
+    named = f"the domain file {name[:_LONGEST_NAME]!r}"
+    lines = _lines(name, directory, column, named, width=1)
+    entries = tuple(row[0] for _, row in lines)
+    _refuse_duplicates(entries, [number for number, _ in lines], named)
+    return entries
+
+
+def read_pairs(name: str, directory: Path, column: str) -> dict[str, str]:
+    """Return the entries of a file of two columns: what a public map leads to, by its key.
+
+    Parameters
+    ----------
+    name : str
+        The file, relative to the spec's folder.
+    directory : Path
+        The spec's folder: nothing outside of it is read, also through a link.
+    column : str
+        The file may begin with a header whose first name is this.
+
+    Raises
+    ------
+    ValueError
+        Naming the file and the rule; of its content it says numbers of lines, and nothing else.
+    """
+    named = f"the map file {name[:_LONGEST_NAME]!r}"
+    lines = _lines(name, directory, column, named, width=2)
+    _refuse_duplicates([row[0] for _, row in lines], [number for number, _ in lines], named)
+    return {row[0]: row[1] for _, row in lines}
+
+
+def _lines(name: str, directory: Path, column: str, named: str, *, width: int) -> list[tuple[int, list[str]]]:
+    """Return the lines of a file and their numbers, without a header."""
+    data = _read(name, directory, named)
+    try:
+        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        lines = [(reader.line_num, row) for row in reader if row]
+    except (UnicodeDecodeError, csv.Error):
+        message = f"{named} cannot be read as UTF-8 CSV"
+        raise ValueError(message) from None
+    if lines and len(lines[0][1]) == width and lines[0][1][0].strip().casefold() == column.casefold():
+        if lines[0][1][0] != column:
+            message = (
+                f"{named} begins with the column's name in other letters: write it as the spec does, or "
+                "above this line if that is an entry"
+            )
+            raise ValueError(message)
+        lines = lines[1:]
+    other = next((number for number, row in lines if len(row) != width), None)
+    if other is not None:
+        needs = "one column, one entry a line" if width == 1 else f"{width} columns"
+        message = f"{named} needs {needs}: line {other} has {'more' if width == 1 else 'another number'}"
+        raise ValueError(message)
+    if not lines:
+        message = f"{named} is empty: it needs at least one entry"
+        raise ValueError(message)
+    if len(lines) > MOST_CELLS:
+        message = f"{named} has {len(lines)} entries; at most {MOST_CELLS} cells are released"
+        raise ValueError(message)
+    unsafe = next((number for number, row in lines if not all(map(is_safe, row))), None)
+    if unsafe is not None:
+        message = f"{named}: line {unsafe} has a character that cannot be seen, or turns text around"
+        raise ValueError(message)
+    return lines
+
+
+def _read(name: str, directory: Path, named: str) -> bytes:
+    windows = PureWindowsPath(name)
+    if windows.drive or windows.root or {".."} & {*PurePosixPath(name).parts, *windows.parts}:
+        message = f"{named} is not beside the spec: name a file in its folder, without .. or an absolute path"
+        raise ValueError(message)
+    home = os.path.realpath(directory)
+    try:
+        path = os.path.realpath(os.path.join(home, name))  # noqa: PTH118 - as the line below
+        is_beside = os.path.commonpath([home, path]) == home
+        data = read_small_file(path, _LARGEST_BYTES) if is_beside else b""
+    except (OSError, ValueError):  # a name may hold what no path can
+        message = f"{named} beside the spec cannot be read: it is no readable, regular file"
+        raise ValueError(message) from None
+    if not is_beside:
+        message = f"{named} is a link out of the spec's folder: copy the file into it"
+        raise ValueError(message)
+    if data is None:
+        message = f"{named} is larger than {_LARGEST_BYTES >> 20} MiB"
+        raise ValueError(message)
+    return data
+
+
+def _refuse_duplicates(entries: Sequence[str], lines: Sequence[int], named: str) -> None:
+    pair = duplicate(entries)
+    if pair is not None:
+        first, second = (lines[position] for position in pair)
+        message = f"{named}: lines {first} and {second} are duplicates, as text or as numbers"
+        raise ValueError(message)
 
 
 def domain_size(value: object) -> int:

@@ -16,8 +16,7 @@ import pyarrow as pa
 from suffice.arrays import decimal_array, text_array
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
-from suffice.pipeline.terms.declaration.time_zones import UTC
-from suffice.pipeline.terms.declaration.zone_days import period_boundaries
+from suffice.pipeline.terms.declaration.time_zones import UTC, period_boundaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable

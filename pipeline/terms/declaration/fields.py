@@ -15,7 +15,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, Priv
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
-from suffice.pipeline.terms.declaration.safe_text import is_safe, shown
 from suffice.pipeline.terms.declaration.scalars import (
     read_boolean,
     read_choice,
@@ -24,6 +23,7 @@ from suffice.pipeline.terms.declaration.scalars import (
     read_mapping,
     read_text,
 )
+from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
 RESERVED_NAMES = frozenset({"publications"})
 """Folders of a store that others than those who release may write to."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.pipeline.terms.released.where import wanted_cells
+from suffice.pipeline.terms.released.noisy_statistic import wanted_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

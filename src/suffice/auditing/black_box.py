@@ -12,8 +12,7 @@ from scipy import special
 
 from suffice.auditing.result import Finding, Level
 from suffice.auditing.running import added_to
-from suffice.pipeline.rows.chunk.exact_sums import Table, combine
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table, combine
 from suffice.pipeline.rows.mechanism import mechanism
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.errors import StageFailedError
-from suffice.pipeline.rows.chunk.exact_sums import normalise, zeros
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise, zeros
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_ids
 from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise, selection

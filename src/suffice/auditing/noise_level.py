@@ -18,8 +18,7 @@ from scipy import special
 
 from suffice.auditing.result import Finding
 from suffice.auditing.running import added_to
-from suffice.pipeline.rows.chunk.exact_sums import zeros
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, zeros
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism import mechanism
 

@@ -31,7 +31,7 @@ from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.chunk.sql_sums import sum_queries
-from suffice.pipeline.rows.contribution.unit_key import UnitKey
+from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.rows.mechanism import mechanism
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.reduce import push_down, tree

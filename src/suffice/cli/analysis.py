@@ -71,7 +71,7 @@ def check_one_side(versus: Sequence[str] | None, files: Mapping[str, object]) ->
 
 def parse_statements(statements: Sequence[str], *, is_contrast: bool) -> list[Statement]:
     """Read every --probability; beside --versus each is about the difference or the ratio."""
-    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, RATIO, parse_statement
+    from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, RATIO, parse_statement
 
     read = [(statement, *parse_statement(statement)) for statement in statements]
     for statement, parameter, _, _ in read:
@@ -99,7 +99,7 @@ def comparison(
     rng: np.random.Generator,
 ) -> dict[str, list[dict[str, Any]]]:
     """Return rows of every parameter's difference, and of probabilities of it and of the ratio."""
-    from suffice.pipeline.ask.posterior.contrasts import DIFFERENCE, contrast_between, tidy_rows
+    from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, contrast_between, tidy_rows
 
     keys = parse_pairs("--versus", versus)
     if dict(first.groups) == dict(second.groups):
@@ -134,7 +134,7 @@ def probability(
     posterior: Posterior, statements: Sequence[Statement], draws: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
     """Return one row a statement, cell and category with the probability that the statement holds."""
-    from suffice.pipeline.ask.posterior.contrasts import tidy_rows
+    from suffice.pipeline.math.parameters.contrasts import tidy_rows
 
     answers = []
     for statement, parameter, above, below in statements:
@@ -277,7 +277,7 @@ def compare(
     say(f"prior of N: {', '.join(n_priors)}")
     if comparison.before.predictor_prior is not None:
         say(f"prior of predictors: {comparison.before.predictor_prior}")
-    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
+    from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)

@@ -336,7 +336,7 @@ def _spool(ledger: str) -> Spool | None:
 
 def _find_charge(ledger: Ledger, text: str) -> Charge:
     """Find a charge by its id, or the newest of a key."""
-    from suffice.pipeline.spec.editions import read_edition
+    from suffice.pipeline.spec.terms import read_edition
 
     dataset, slash, key = text.partition("/")
     name, _, wanted = key.partition("@")
@@ -429,7 +429,7 @@ def _epsilon(option: str, text: str) -> Fraction:
 
 
 def _grid(text: str) -> str:
-    from suffice.pipeline.terms.declaration.zone_days import read_grid
+    from suffice.pipeline.terms.declaration.time_zones import read_grid
 
     try:
         return read_grid(text)

@@ -70,7 +70,7 @@ def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence
     groups : mapping of str to sequence
         The keys of all cells by group column.
     """
-    from suffice.pipeline.ask.posterior.contrasts import in_words  # numpy is slow to import
+    from suffice.pipeline.math.parameters.contrasts import in_words  # numpy is slow to import
 
     shared = {column: keys[0] for column, keys in groups.items() if len(set(keys)) == 1}
     if shared:

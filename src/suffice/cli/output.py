@@ -198,7 +198,7 @@ def write_draws(
     if path.suffix == ".nc":
         write_netcdf(posterior.to_arviz(draws, rng), path, source, overwrite=overwrite)
         return
-    from suffice.pipeline.ask.publication.draw_columns import draw_columns  # numpy is slow to import
+    from suffice.pipeline.ask.publication.answer import draw_columns  # numpy is slow to import
 
     write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite)
 

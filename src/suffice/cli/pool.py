@@ -78,8 +78,8 @@ def pool(
     import numpy as np
 
     from suffice.pipeline.ask.pooling.pool import pool as pool_releases
-    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
     from suffice.pipeline.ask.posterior.posterior import summarise
+    from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     def opened(references: list[str] | None) -> list[Release] | None:
         if not references:

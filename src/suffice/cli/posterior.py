@@ -185,7 +185,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
             }
         )
         return
-    from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
+    from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     _print_posterior(drawn_from, rows, answers)
     output.print_saturation(opened.statistic(statistic))

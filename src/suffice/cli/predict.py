@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from suffice.pipeline.ask.models.classification import Classification, Score
+    from suffice.pipeline.ask.models.classifier import Classification, Score
     from suffice.pipeline.ask.models.regression import Prediction, Regression
 
 MOST_SHOWN = 200

@@ -22,8 +22,11 @@ def read_priors(path: Path) -> dict[str, str]:
     UsageError
         Where the file cannot be read, or holds anything else than two named priors or more.
     """
-    from suffice.pipeline.terms.declaration.document import read_json, read_yaml  # yaml is slow
-    from suffice.pipeline.terms.declaration.small_files import read_small_file
+    from suffice.pipeline.terms.declaration.document import (  # yaml is slow
+        read_json,
+        read_small_file,
+        read_yaml,
+    )
 
     place = f"--priors {path}"
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
-from suffice.pipeline.terms.declaration.safe_text import escaped
+from suffice.pipeline.terms.declaration.wording import escaped
 
 
 def say(*parts: object, sep: str = " ", end: str = "\n", error: bool = False, flush: bool = False) -> None:

@@ -8,8 +8,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.ask.posterior.method_text import method_text
-from suffice.pipeline.ask.publication.releases import manifest_sha256
+from suffice.pipeline.ask.posterior.arviz import method_text
+from suffice.pipeline.ask.publication.request import manifest_sha256
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 

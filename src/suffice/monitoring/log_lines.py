@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeError, bounded_message
-from suffice.pipeline.terms.declaration.safe_text import escaped
+from suffice.pipeline.terms.declaration.wording import escaped
 from suffice.profile.settings import log_format
 
 if TYPE_CHECKING:

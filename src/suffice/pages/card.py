@@ -12,7 +12,7 @@ from suffice.data_files.tables import MARK
 from suffice.errors import UsageError
 from suffice.pages.posterior_figures import parameter_figure
 from suffice.pages.rendering import markup, render
-from suffice.pipeline.ask.pooling.union import UnionPosterior
+from suffice.pipeline.ask.pooling.roll_up import UnionPosterior
 from suffice.pipeline.ask.posterior.notes import (
     clipping_warnings,
     conflict_lines,
@@ -21,9 +21,9 @@ from suffice.pipeline.ask.posterior.notes import (
     diagnostics_text,
     unsettled_warning,
 )
-from suffice.pipeline.ask.posterior.parameter_posterior import interval_in_words
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN, summarise
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.source import ESTIMATES, ReleaseSource, Source, sample_source
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
 from suffice.pipeline.spec.calendar import window_times
-from suffice.pipeline.spec.editions import edition
-from suffice.pipeline.spec.terms import Window
+from suffice.pipeline.spec.terms import Window, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.terms.declaration.safe_text import escaped
+from suffice.pipeline.terms.declaration.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_line
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN, summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.released.noise_interval import noise_half_width
+from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release

@@ -9,8 +9,8 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.curves import entry_labels, in_words
-from suffice.pipeline.ask.posterior.draws import MASS
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.math.parameters.draws import MASS
 from suffice.plots.posteriors import intervals_of
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
 from suffice.plots.style import COLOURS, QUIET, check_plot, finish, new_figure, only_across, save, styled
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from suffice.pipeline.ask.pooling.comparison import Comparison
-    from suffice.pipeline.ask.posterior.contrasts import Contrast
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.parameters.contrasts import Contrast
     from suffice.typing import Floats
 
 MOST_ROWS = 60

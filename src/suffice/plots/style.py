@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.safe_text import escaped
+from suffice.pipeline.terms.declaration.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.terms.released.noise_interval import noise_half_width
+from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_ranked, draw_series
 from suffice.plots.style import COLOURS, check_plot, finish, new_figure, save, styled
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 
 from suffice.errors import ProfileError
 from suffice.pipeline.cluster.stalls import LONGEST_STALL
-from suffice.pipeline.terms.declaration.complaints import UNKNOWN_KEY, first_complaint, rule_of
+from suffice.pipeline.terms.declaration.wording import UNKNOWN_KEY, first_complaint, rule_of
 from suffice.profile.addresses import ledger_identity, store_uri
 from suffice.profile.log_formats import LOG_FORMATS
 

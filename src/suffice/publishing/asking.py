@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
-from suffice.pipeline.ask.posterior.draws import DRAWS
 from suffice.pipeline.ask.publication.model_terms import model_text
 from suffice.pipeline.ask.publication.question import ask, intervals_of
+from suffice.pipeline.math.parameters.draws import DRAWS
 from suffice.publishing.parts import FORMATS as PART_FORMATS
 from suffice.publishing.parts import cells_of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.ask.publication.request import Kind, StatisticRequest
 

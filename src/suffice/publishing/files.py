@@ -16,7 +16,7 @@ from suffice.data_files.tables import (
     parquet_bytes,
     table_of,
 )
-from suffice.pipeline.ask.posterior.method_text import method_text
+from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.model_terms import model_text
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _netcdf_bytes(drawn: Any, source: Source) -> bytes:
 
 def _card(question: Question, answer: Answer) -> str:
     from suffice.pages.card import card  # only where a card is asked for
-    from suffice.pipeline.ask.publication.streams import quantile_draws
+    from suffice.pipeline.ask.publication.answer import quantile_draws
 
     request = question.request
     if answer.posterior is None:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.ask.batches.freed_memory import return_freed_memory
 from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part
-from suffice.pipeline.ask.batches.parts import cells_per_part, parts_of
-from suffice.pipeline.ask.posterior.method_text import method_text
+from suffice.pipeline.ask.batches.parts import cells_per_part, parts_of, return_freed_memory
+from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.posterior.notes import described
 from suffice.pipeline.ask.publication.question import cells_asked, given_n_prior
 from suffice.pipeline.cluster.connection import open_cluster

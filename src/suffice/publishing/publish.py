@@ -42,7 +42,7 @@ from suffice.storage.signatures.signing import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from suffice.pipeline.ask.posterior.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior

@@ -44,7 +44,7 @@ from suffice.storage.signatures.signing import signer_from_environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
     from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.declaration.data_contract import DataContract

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.cluster.connection import Cluster
-    from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+    from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
     from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.pipeline.rows.sources.contract import Pin, Split

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-    from suffice.pipeline.spec.editions import AmendedRelease
+    from suffice.pipeline.spec.terms import AmendedRelease
     from suffice.storage.ledger.charge import ChargeSummary
 
 

@@ -14,7 +14,7 @@ from suffice.cli import output
 from suffice.errors import PriorError, SpecError
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.ask.posterior.posterior import summarise
-from suffice.pipeline.ask.publication.draw_columns import draw_columns
+from suffice.pipeline.ask.publication.answer import draw_columns
 from suffice.pipeline.families import FAMILIES, bayesian_network, naive_bayes
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.engines.network import decomposition

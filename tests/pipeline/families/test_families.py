@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import SpecError
-from suffice.pipeline.ask.posterior.chosen_priors import default_prior
+from suffice.pipeline.ask.inference.chosen_priors import default_prior
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import project
@@ -25,7 +25,7 @@ from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamm
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.statistics.normal_sums import NormalSums
+from suffice.pipeline.terms.statistics.moment_columns import NormalSums
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import posterior_of
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 
-from suffice.pipeline.math.engines.jax.windows import NATS, log_prior_of_n, require_terms
+from suffice.pipeline.math.engines.jax.totals import NATS, log_prior_of_n, require_terms
 from suffice.pipeline.math.engines.network.decomposition import by_class, families
 from suffice.pipeline.terms.statistics.count_table import released_tables
 

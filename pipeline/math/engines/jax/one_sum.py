@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
-from suffice.pipeline.math.engines.jax.totals import ContinuousTotal
-from suffice.pipeline.math.engines.jax.windows import NATS, require_terms, window_of_n
+from suffice.pipeline.math.engines.jax.totals import NATS, ContinuousTotal, require_terms, window_of_n
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:

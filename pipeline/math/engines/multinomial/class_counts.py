@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.dirichlet_blocks import sample_blocks
-from suffice.pipeline.math.distributions.simplex import project_simplex
+from suffice.pipeline.math.distributions.dirichlet import project_simplex, sample_blocks
 from suffice.pipeline.math.engines.multinomial.class_tables import StarTables
 from suffice.pipeline.math.engines.multinomial.convolution import MAX_GRID, UNRESOLVED
 from suffice.pipeline.math.engines.multinomial.noise_weights import NATS

@@ -22,7 +22,6 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.math.engines.multinomial import sampling
-from suffice.pipeline.math.engines.multinomial.block_draws import count_sampler
 from suffice.pipeline.math.engines.multinomial.convolution import MAX_GRID, CountSums
 from suffice.pipeline.math.engines.multinomial.flat_prior import TiltMixture, has_tilts, resolve
 from suffice.pipeline.math.engines.multinomial.noise_weights import CountWeights, block_step
@@ -34,6 +33,7 @@ from suffice.pipeline.math.engines.multinomial.noisy_counts import (
     pair_rows,
     rows_of,
 )
+from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,11 @@ import numpy as np
 from suffice.pipeline.math.engines.multivariate.evidence import State, no_gradient
 from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
 from suffice.pipeline.math.engines.multivariate.log_posterior import evidence_of
-from suffice.pipeline.math.engines.multivariate.states import lengths, mixture_of_states, moments_of
+from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
+    lengths,
+    mixture_of_states,
+    moments_of,
+)
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture

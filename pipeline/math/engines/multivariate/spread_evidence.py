@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.distributions import spread_density
+from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
-from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Fit,
     Gradient,

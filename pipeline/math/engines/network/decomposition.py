@@ -9,6 +9,11 @@ categories. Where that is a single root, its counts are margins of the nodes' ta
 own, and its probabilities belong to the family. A root that is nobody's only parent is a categorical
 variable. Where the parents are no single root, their combinations have a prior of Dirichlet(1). A part with a
 table of more than ``MOST_ENTRIES`` entries is taken family by family, whose margins are then not reconciled.
+
+In a pooled posterior each data set has latent tables of its own, consistent in themselves, and the
+probabilities are those of all: what is taken together in one posterior is drawn by the same chains for all
+data sets at once, with the probabilities integrated out. Other families of nodes are multiplied as those of
+tables without MCMC are.
 """
 
 from __future__ import annotations
@@ -18,13 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.dirichlet import project_simplex
 from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
-from suffice.pipeline.math.distributions.simplex import project_simplex
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
-from suffice.pipeline.math.engines.network.connected import parts
-from suffice.pipeline.math.engines.network.posterior import NoisyTables, network_posterior
+from suffice.pipeline.math.engines.network.log_posterior import parts
+from suffice.pipeline.math.engines.network.posterior import NoisyTables, generator_of, network_posterior
+from suffice.pipeline.math.engines.pooled.importance_sampling import products, table_factors
 from suffice.pipeline.terms.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
@@ -32,7 +38,44 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.distributions.piecewise import Piece
     from suffice.pipeline.terms.statistics.count_table import CountTable
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Rows
+
+
+def pooled_network_distribution(
+    released: Sequence[CountTable], data_sets: Sequence[NoisyTables], concentrations: Sequence[Floats]
+) -> PiecewiseTables:
+    """Return the posterior of probabilities that data sets share, in the order of the tables' entries.
+
+    Parameters
+    ----------
+    released : sequence of CountTable
+        The tables of (parents, node).
+    data_sets : sequence of NoisyTables
+        Of the same cells; each has its own N and its own noise.
+    concentrations : sequence of ndarray of shape (n_rows, n_categories), float64
+        The prior of each node given each combination of its parents; it counts once.
+
+    Raises
+    ------
+    UsageError
+        Where the data barely fit the probabilities of a family of nodes that is taken by itself.
+    """
+    pieces = joint_pieces(released, data_sets, concentrations)
+    cells = data_sets[0].n_cells
+    alone = family_pieces(released, data_sets[0].take(slice(1)), concentrations)
+    if alone:
+
+        def factors(rows: Rows) -> list[tuple[Any, ...]]:
+            found = [family_pieces(released, each.take(rows), concentrations) for each in data_sets]
+            return list(zip(*map(table_factors, found), strict=True))
+
+        width = sum(table.size for table in released)
+        distributions = products(factors, cells, width, generator_of(data_sets, concentrations))
+        pieces += [
+            (distribution, slice(None), positions)
+            for distribution, (_, _, positions) in zip(distributions, alone, strict=True)
+        ]
+    return PiecewiseTables(pieces=tuple(pieces), apart=not_reconciled(released))
 
 
 MOST_ENTRIES = 128

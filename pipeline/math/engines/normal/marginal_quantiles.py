@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
-from suffice.pipeline.math.distributions.quantiles import find_quantile
-from suffice.pipeline.math.distributions.student import log_student
+from suffice.pipeline.math.distributions.merged import find_quantile
+from suffice.pipeline.math.distributions.normal import log_student
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
-    from suffice.pipeline.math.engines.normal.integrals import Nodes
+    from suffice.pipeline.math.engines.normal.weights import Nodes
     from suffice.typing import Cells, Floats
 
     Keys: TypeAlias = NDArray[np.int64]

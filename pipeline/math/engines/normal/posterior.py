@@ -6,6 +6,9 @@ r"""Exact posteriors of a normal's mean and variance when N and the sums are lat
 
 with L_j linear. N = 0 is a point and N = 1 a curve (q = t^2), both with their own weight. Why this is exact,
 and how near to exact the integrals are: docs/decisions/0014-latent-moments-exactly.md.
+
+Draws are independent and exact: a box by the bound of its mass, a point in it, accepted by density over
+bound.
 """
 
 from __future__ import annotations
@@ -16,18 +19,170 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 from suffice.pipeline.math.engines.normal.boxes import SHARE, cover
-from suffice.pipeline.math.engines.normal.integrals import Given, integrate, mean_moments, variance_moments
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
-from suffice.pipeline.math.engines.normal.sampling import sample_parameters, sample_sums
-from suffice.pipeline.math.engines.normal.weights import MomentWeights
+from suffice.pipeline.math.engines.normal.weights import (
+    Given,
+    MomentWeights,
+    integrate,
+    mean_moments,
+    variance_moments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.math.engines.normal.weights import Boxes
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Parts
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentsDistribution:
+    """Means and variances behind latent sums, as ``centre + half_range`` times what the posterior holds.
+
+    Attributes
+    ----------
+    posterior : MomentPosterior
+        In half ranges about the centre.
+    centre, half_range : float
+        In the column's unit.
+    names : (str, str)
+        The mean's and the variance's.
+    """
+
+    posterior: MomentPosterior
+    centre: float
+    half_range: float
+    names: tuple[str, str] = ("mean", "variance")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.names
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log densities of the noisy statistics under the prior, (n_cells,), up to one constant."""
+        return self.posterior.log_evidence
+
+    def take(self, cells: Cells) -> Self:
+        """Return the distribution of some cells, ascending."""
+        return replace(self, posterior=self.posterior.take(cells))
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        if parameter == self.names[0]:
+            return self.centre + self.half_range * self.posterior.mean[:, 0]
+        return self.half_range**2 * self.posterior.mean[:, 1]
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        if parameter == self.names[0]:
+            return self.half_range * self.posterior.sd[:, 0]
+        return self.half_range**2 * self.posterior.sd[:, 1]
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles, from the integrals: they rest on no draws."""
+        values = self.posterior.quantiles(self.names.index(parameter), q)
+        if parameter == self.names[0]:
+            return self.centre + self.half_range * values
+        return self.half_range**2 * values
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Marginal densities at points (n_cells, n_points), from the integrals."""
+        if parameter == self.names[0]:
+            inside = (points - self.centre) / self.half_range
+            return self.posterior.marginal(0).density(inside) / self.half_range
+        square = self.half_range**2
+        return self.posterior.marginal(1).density(points / square) / square
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent joint draws."""
+        mean, variance = self.posterior.sample(draws, rng)
+        return {
+            self.names[0]: self.centre + self.half_range * mean,
+            self.names[1]: self.half_range**2 * variance,
+        }
+
+    def prior_distribution(self) -> NormalInverseGammaDistribution:
+        """The prior, which is no mixture, as the distribution of one cell."""
+        prior = self.posterior.noisy.prior
+        return self._distribution(prior.loc, prior.precision, prior.concentration, prior.scale)
+
+    def mixture(self, draws: int, rng: np.random.Generator) -> NormalInverseGammaDistribution:
+        """Conjugate distributions given draws of the latent sums, draw by draw, then by cell."""
+        given = self.posterior.sample_given(draws, rng)
+        return self._distribution(given.loc, given.precision, given.concentration, given.scale)
+
+    def _distribution(
+        self, loc: Floats, precision: Floats, concentration: Floats, scale: Floats
+    ) -> NormalInverseGammaDistribution:
+        """A distribution in half ranges about the centre, in the column's unit."""
+        return NormalInverseGammaDistribution(
+            loc=(self.centre + self.half_range * loc).ravel(),
+            precision=precision.ravel(),
+            concentration=concentration.ravel(),
+            scale=(self.half_range**2 * scale).ravel(),
+            names=self.names,
+        )
+
+
+_SLOTS = 2**16
+
+
+def sample_sums(
+    weights: MomentWeights, boxes: Boxes, mass: Floats, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Parts]:
+    """Draws of (N, m, log E), (n_cells, draws, 3), and the part of the prior of each, (n_cells, draws).
+
+    m and E are the mean and the mean square deviation of the rows.
+    ``boxes`` stand cell by cell, ``mass`` is the log of a bound of the mass on each. Where N is 0 or 1, log E
+    stands for an E of 0.
+    """
+    cells = weights.noisy.totals.n_cells
+    bound = mass - boxes.log_volume()
+    starts = np.searchsorted(boxes.cell, np.arange(cells))
+    top = np.maximum.reduceat(mass, starts)
+    share = np.exp(mass - top[boxes.cell])
+    share /= np.bincount(boxes.cell, share, cells)[boxes.cell]
+    # Cell i owns i..i + 1 of this: one search finds the box of any cell.
+    ends = np.cumsum(share)
+    ends += boxes.cell - (ends[starts] - share[starts])[boxes.cell]
+    lasts = np.append(starts[1:], len(mass)) - 1
+    result, part = np.empty((cells * draws, 3)), np.empty(cells * draws, dtype=np.int64)
+    for start in range(0, len(result), _SLOTS):
+        pending = np.arange(start, min(start + _SLOTS, len(result)))
+        while pending.size:
+            cell = pending // draws
+            chosen = np.searchsorted(ends, cell + rng.random(len(cell)), side="right")
+            chosen = np.clip(chosen, starts[cell], lasts[cell])
+            own = boxes.take(chosen)
+            point = _points(own, rng)
+            log_weight = weights.log_weight(cell, own.part, *point.T)
+            accepted = np.log1p(-rng.random(len(cell))) < log_weight - bound[chosen]
+            result[pending[accepted]], part[pending[accepted]] = point[accepted], own.part[accepted]
+            pending = pending[~accepted]
+    return result.reshape(cells, draws, 3), part.reshape(cells, draws)
+
+
+def sample_parameters(given: Given, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Draw mean and variance, in half ranges, given the latent sums."""
+    variance = given.scale / rng.standard_gamma(given.concentration)
+    mean = given.loc + np.sqrt(variance / given.precision) * rng.standard_normal(variance.shape)
+    return mean, variance
+
+
+def _points(boxes: Boxes, rng: np.random.Generator) -> Floats:
+    """Draw one point in every box, uniformly; N is an integer."""
+    sides = boxes.high - boxes.low
+    sides[:, 0] += 1.0
+    point: Floats = boxes.low + sides * rng.random(sides.shape)
+    point[:, 0] = np.minimum(np.floor(point[:, 0]), boxes.high[:, 0])
+    return point
 
 
 _CELLS, _TOGETHER = 32, 96

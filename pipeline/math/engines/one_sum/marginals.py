@@ -6,9 +6,9 @@ Each is written such that no two large log gammas cancel: sums and numbers of ro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -218,6 +218,21 @@ class SpreadGammaGamma:
             - (self.concentration * np.log(part) + np.log(total))
         )
         return log_density
+
+    def tilted(self, power: int) -> Self:
+        r"""Return the same under the prior times a power of the rate, over its integral.
+
+        .. math::
+            w_j \, r^p \, \mathrm{Gamma}(r; a, b_j) \propto w_j b_j^{-p} \, \mathrm{Gamma}(r; a + p, b_j)
+        """
+        smallest = self.rates[0]
+        weights = [w * (rate / smallest) ** -power for w, rate in zip(self.weights, self.rates, strict=True)]
+        whole = math.fsum(weights)
+        return replace(
+            self,
+            weights=tuple(weight / whole for weight in weights),
+            concentration=self.concentration + power,
+        )
 
     def typical(self, n: Floats) -> Floats:
         """The mode of the logarithm of S under the heaviest component."""

@@ -5,22 +5,122 @@ r"""Exact posteriors of one parameter when N and one sum S are latent behind dis
 
 with W as in ``noisy`` and :math:`p(\theta \mid N, S)` the conjugate posterior. No rows at all, N = 0, is a
 component of its own, with S = 0.
+
+How much denser a mixture of these is than their prior: in its coordinate every conjugate distribution of
+one parameter has a density of the form
+
+.. math:: \log p_j(x) = \log p_j(x_0) + \eta_j \cdot (T(x) - T(x_0))
+
+with two numbers :math:`\eta_j` of its own and two functions T that all share, the prior too. So the ratios of
+all distributions at all positions are one product of matrices. Where a distribution is the prior itself, its
+ratio is constant, however far out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.adaptive_blocks import NATS, Blocks, divide_by_mass, nodes_of
+from suffice.pipeline.math.distributions.adaptive_blocks import NATS, SLICE, Blocks, divide_by_mass, nodes_of
+from suffice.pipeline.math.distributions.beta import BetaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.normal import NormalDistribution
+from suffice.pipeline.math.distributions.one_parameter import coordinate_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.typing import Cells, Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureRatio:
+    """Made by ``MixtureRatio.of``.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_components,), float64
+        Log weights and ratios at one position.
+    numbers : ndarray of shape (2, n_components), float64
+        Those of all distributions less those of the prior.
+    rises : callable
+        Positions (n,) -> by how much the two functions are higher than at that position, (2, n).
+    """
+
+    start: Floats
+    numbers: Floats
+    rises: Callable[[Floats], Floats]
+
+    @classmethod
+    def of(cls, prior: Distribution, distributions: Distribution, log_weight: Floats) -> Self:
+        """Take the prior, one distribution, and the components of the mixture with their log weights."""
+        coordinate = coordinate_of(distributions)
+        at = coordinate.centre[[int(np.argmax(log_weight))]]
+        return cls(
+            start=log_weight + coordinate.log_density(at) - coordinate_of(prior).log_density(at),
+            numbers=_numbers(distributions, at) - _numbers(prior, at),
+            rises=_rises(distributions, at),
+        )
+
+    def __call__(self, position: Floats) -> Floats:
+        """Log ratio at positions (n,)."""
+        log_ratio = np.empty(len(position))
+        step = max(1, SLICE // len(self.start))
+        for first in range(0, len(position), step):
+            part = slice(first, first + step)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                terms = self.rises(position[part]).T @ self.numbers
+                terms += self.start
+                top = np.max(terms, axis=1)
+                terms -= top[:, None]
+                # Of what is between 0 and 1, seven digits are enough.
+                parts = np.exp(terms.astype(np.float32))
+                log_ratio[part] = top + np.log(np.sum(parts, axis=1, dtype=np.float64))
+        return np.where(np.isnan(log_ratio), -np.inf, log_ratio)
+
+
+def _numbers(distribution: Distribution, at: Floats) -> Floats:
+    """Every distribution's two numbers."""
+    if isinstance(distribution, NormalDistribution):
+        precision = distribution.scale**-2.0
+        return np.stack([(distribution.loc - at) * precision, precision])
+    if isinstance(distribution, GammaDistribution):
+        return np.stack([distribution.concentration, distribution.rate * np.exp(at)])
+    if isinstance(distribution, InverseGammaDistribution):
+        return np.stack([distribution.concentration, distribution.scale * np.exp(-at)])
+    if isinstance(distribution, BetaDistribution):
+        return np.stack([distribution.concentration1, distribution.concentration0])
+    raise TypeError(type(distribution).__name__)
+
+
+def _rises(distribution: Distribution, at: Floats) -> Callable[[Floats], Floats]:
+    """Return the functions that they multiply."""
+    if isinstance(distribution, NormalDistribution):
+        return lambda position: _parabola(position - at)
+    if isinstance(distribution, GammaDistribution):
+        return lambda position: _exponential(position - at)
+    if isinstance(distribution, InverseGammaDistribution):
+        return lambda position: _exponential(at - position)
+    return lambda position: _logits(position - at, at)
+
+
+def _parabola(distance: Floats) -> Floats:
+    return np.stack([distance, -0.5 * distance * distance])
+
+
+def _exponential(distance: Floats) -> Floats:
+    return np.stack([distance, -np.expm1(distance)])
+
+
+def _logits(distance: Floats, at: Floats) -> Floats:
+    """Rises of the logs of a probability and of its complement from the logit `at`."""
+    rest = 1.0 / (1.0 + np.exp(at))
+    return -np.stack([np.log1p(rest * np.expm1(-distance)), np.log1p(rest * np.exp(at) * np.expm1(distance))])
 
 
 BATCH = 256
@@ -57,14 +157,17 @@ class Nodes:
     log_evidence: Floats
 
 
-def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
+def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None) -> Nodes:
     """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both.
 
-    Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`.
+    Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`;
+    where it has to be so farther out than usual, within so many `nats` of the highest weight.
     """
     cells = sums.n_cells
-    cell, n, weight = rows_of(sums, evenly=evenly)
-    blocks = blocks_of(sums, cell, n, weight, evenly=evenly)
+    if nats is None:
+        nats = NATS if evenly else _NATS
+    cell, n, weight = rows_of(sums, nats, evenly=evenly)
+    blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly)
     log_share = np.log(weight) - blocks.top[cell]
     found = []
     for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
@@ -89,7 +192,7 @@ def resolve(sums: NoisySums, *, evenly: bool = False) -> Nodes:
     )
 
 
-def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
+def rows_of(sums: NoisySums, nats: float = _NATS, *, evenly: bool = False) -> tuple[Cells, Floats, Floats]:
     """Values of N that stand for all: cell, N and weight, each (n_rows,)."""
     low, high = sums.n_prior.support
     if low == high:
@@ -98,7 +201,7 @@ def rows_of(sums: NoisySums, *, evenly: bool = False) -> tuple[Cells, Floats, Fl
     found = []
     # Sums over integers are kinked at integers, and would ripple if N were taken between them.
     at_integers = sums.is_sum
-    blocks = blocks_of_n(sums, _nats(evenly), at_integers=at_integers, evenly=evenly, approximate=True)
+    blocks = blocks_of_n(sums, nats, at_integers=at_integers, evenly=evenly, approximate=True)
     for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
         used = weights != 0.0
         own = np.broadcast_to(cell[:, None], used.shape)
@@ -137,10 +240,6 @@ def blocks_of_n(
     )
 
 
-def _nats(evenly: bool) -> float:
-    return NATS if evenly else _NATS
-
-
 def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     """Edges (n_cells, n_edges) of blocks of N: every second octave, kinks, the noise's scale."""
     octaves = np.concatenate([np.arange(2.0), _OCTAVES])
@@ -172,7 +271,15 @@ def ranges_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, F
     )
 
 
-def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly: bool = False) -> Blocks:
+def blocks_of(
+    sums: NoisySums,
+    cell: Cells,
+    n: Floats,
+    weight: Floats,
+    nats: float = _NATS,
+    *,
+    evenly: bool = False,
+) -> Blocks:
     """Blocks of S in every row, of cells whose rows have these weights."""
     log_weights = np.log(weight)
     blocks = divide_by_mass(
@@ -181,7 +288,7 @@ def blocks_of(sums: NoisySums, cell: Cells, n: Floats, weight: Floats, *, evenly
         group=cell,
         is_sum=sums.is_sum,
         longest=sums.longest,
-        nats=_nats(evenly),
+        nats=nats,
         evenly=evenly,
     )
     if len(n) > sums.n_cells:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -39,16 +39,6 @@ _LONGEST_LOG = 5.0
 _NEAR_END = (12.0, 108.0)
 
 
-class Factor(Protocol):
-    """A function of latent pairs, above 0."""
-
-    def take(self, cells: Cells) -> Self:
-        """That of the given cells, in the given order."""
-
-    def log(self, cell: Cells, n: Floats, total: Floats) -> Floats:
-        """Its logarithm of pairs; arrays broadcast."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisySums:
     """Noisy sums and the distribution that they came from.
@@ -64,8 +54,8 @@ class NoisySums:
         The distribution of S given N under the prior.
     n_prior : NPrior
         The prior of N; ``Fixed`` where N is public.
-    factor : Factor or None
-        What the weight of every pair is multiplied by, for averages of it to be resolved as weights are.
+    from_nothing : bool
+        Whether sums down to 0 are looked at, however unlikely the noise is there.
     """
 
     totals: NoisyTotals
@@ -73,12 +63,11 @@ class NoisySums:
     lower: float
     marginal: Marginal
     n_prior: NPrior
-    factor: Factor | None = None
+    from_nothing: bool = False
 
     def take(self, cells: Cells) -> Self:
         """The given cells, in the given order."""
-        factor = None if self.factor is None else self.factor.take(cells)
-        return replace(self, totals=self.totals.take(cells), factor=factor)
+        return replace(self, totals=self.totals.take(cells))
 
     @property
     def n_cells(self) -> int:
@@ -132,15 +121,8 @@ class NoisySums:
         return log_laplace(self.amount(position), [kink[:, None] for kink in kinks], self.totals.rate)
 
     def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
-        """Log of p(S | N) times noise and factor, at (n_rows, n_positions); n is (n_rows, 1)."""
-        weight = self.log_density(n, position) + self.log_noise(cell, n, position)
-        return weight if self.factor is None else weight + self._log_factor(cell, n, position)
-
-    def _log_factor(self, cell: Cells, n: Floats, position: Floats) -> Floats:
-        """Log of the factor at (n_rows, n_positions); n is (n_rows, 1)."""
-        if self.factor is None:
-            return np.zeros(position.shape)
-        return self.factor.log(cell[:, None], n, self.total(n, self.amount(position)))
+        """Log of p(S | N) times noise, at (n_rows, n_positions); n is (n_rows, 1)."""
+        return self.log_density(n, position) + self.log_noise(cell, n, position)
 
     def log_joint(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log of W at positions (n_rows, n_positions), n (n_rows,); where n is 0, every position is S = 0."""
@@ -172,11 +154,9 @@ class NoisySums:
         return possible
 
     def log_weight_of_none(self, cell: Cells) -> Floats:
-        """Log of the noise's distribution, and the factor, where N and A are 0."""
-        log_noise = -self.totals.take(cell).distance(np.zeros(2))
-        if self.factor is None:
-            return log_noise
-        return log_noise + self.factor.log(cell, np.zeros(len(cell)), np.zeros(len(cell)))
+        """Log of the noise's distribution where N and A are 0."""
+        log_noise: Floats = -self.totals.take(cell).distance(np.zeros(2))
+        return log_noise
 
     def longest(self, left: Floats) -> Floats:
         """How long a block of positions may be for rational functions of S to be smooth in it."""
@@ -194,8 +174,8 @@ class NoisySums:
         first, last = kinks[0] - margin, kinks[-1] + margin
         inner = _inserted([first, *kinks, last], typical)
         columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, typical + margin)]
-        if self.factor is not None and self.marginal.support is not Support.REAL:
-            columns[0] = np.zeros_like(typical)  # it may be largest where the noise is least likely
+        if self.from_nothing:
+            columns[0] = np.zeros_like(typical)
         if self.marginal.support is Support.POSITIVE:
             least = np.exp(_LOWEST_LOG)
             columns = [np.log(np.maximum(column, least)) for column in columns]
@@ -223,8 +203,6 @@ class NoisySums:
     def _mass_about(self, cell: Cells, n: Floats, breaks: Floats) -> Floats:
         """Log of about the sum of W over S, but for the prior of N, from its values at breaks."""
         density, noise = self.log_density(n[:, None], breaks), self.log_noise(cell, n[:, None], breaks)
-        if self.factor is not None:  # which, unlike densities, has no integral that it cannot exceed
-            noise = noise + self._log_factor(cell, n[:, None], breaks)
         weight = density + noise
         # Where prior and noise disagree, the mode may be at none of the breaks.
         # Along a long axis, which is many times as fast as along a short one.
@@ -238,8 +216,6 @@ class NoisySums:
             breaks[apart, 0] = position
             density[apart, 0] = self.log_density(n[apart, None], position[:, None])[:, 0]
             noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], position[:, None])[:, 0]
-            if self.factor is not None:
-                noise[apart, 0] += self._log_factor(cell[apart], n[apart, None], position[:, None])[:, 0]
         kinks = self.kinks(cell, n)
         wide = np.log(kinks[:, -1] - kinks[:, 0] + 2.0 / self.fall)[:, None]
         if self.marginal.support is Support.POSITIVE:

@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.merged import FINE, Components
+from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
 from suffice.pipeline.math.distributions.partial_moments import moments_between
-from suffice.pipeline.math.distributions.rough_quantiles import rough_quantiles
 from suffice.pipeline.math.engines.one_sum.marginals import SpreadGammaGamma
-from suffice.pipeline.math.engines.one_sum.moments import spread_moments
+from suffice.pipeline.math.engines.one_sum.moments import NearMoments, near_moments, whole_moments
 from suffice.pipeline.math.engines.one_sum.nodes import Nodes, batches, resolve
 from suffice.pipeline.math.engines.one_sum.sampling import tiles_of
 
@@ -46,9 +46,12 @@ class LatentSumPosterior:
         The parameter's.
     merged : Components
         Of all cells.
-    means, sds, log_evidence : ndarray of shape (n_cells,), float64
-        Posterior means and standard deviations, and the log of the marginal likelihood but for a constant
-        that does not depend on the prior.
+    moments : callable
+        Without arguments -> posterior means and standard deviations, each (n_cells,); it remembers them.
+    near : (ndarray, ndarray)
+        The same but for what is far out in tails, without any work.
+    log_evidence : ndarray of shape (n_cells,), float64
+        Log of the marginal likelihood but for a constant that does not depend on the prior.
     levels : ndarray of shape (n_cells, n_levels), float64, or None
         Design effects, equally likely: rows count as so many times fewer independent ones; see ``tempered``.
     """
@@ -57,42 +60,55 @@ class LatentSumPosterior:
     update: Update
     name: str
     merged: Components
-    means: Floats
-    sds: Floats
+    moments: Callable[[], tuple[Floats, Floats]]
+    near: tuple[Floats, Floats]
     log_evidence: Floats
     levels: Floats | None = None
 
     @classmethod
     def of(cls, sums: NoisySums, update: Update) -> Self:
-        """Sum up the moments of every cell."""
-        cells = sums.n_cells
-        means, sds, log_evidence = np.empty(cells), np.empty(cells), np.empty(cells)
-        merged = []
+        """Merge the latent pairs of every cell, and sum up moments that need no others."""
+        near, merged = [], []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         for batch in batches(sums):
             own = sums.take(batch)
             pairs = resolve(own)
             nodes = _split(pairs, own, update)
-            if isinstance(own.marginal, SpreadGammaGamma):
-                means[batch], sds[batch] = spread_moments(own, update, own.marginal, pairs)
-            else:
-                means[batch], sds[batch] = _moments(pairs, update(pairs.n, pairs.total), len(batch))
-            log_evidence[batch] = pairs.log_evidence
+            moments = _moments(nodes, update(nodes.n, nodes.total), len(batch))
+            if isinstance(own.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
+                moments = near_moments(pairs, update, own.marginal, moments[0])
+            near.append(NearMoments.of(pairs, moments))
             merged.append(Components.of(nodes, update, len(batch)))
+        known = NearMoments.joined(near)
         return cls(
             sums=sums,
             update=update,
             name=name,
             merged=Components.joined(merged, [len(batch) for batch in batches(sums)]),
-            means=means,
-            sds=sds,
-            log_evidence=log_evidence,
+            moments=functools.cache(lambda: _whole_moments(sums, update, known)),
+            near=(known.means, known.sds),
+            log_evidence=known.log_evidence,
         )
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells."""
+        return self.sums.n_cells
+
+    @property
+    def means(self) -> Floats:
+        """Posterior means, (n_cells,)."""
+        return self.moments()[0]
+
+    @property
+    def sds(self) -> Floats:
+        """Posterior standard deviations, (n_cells,)."""
+        return self.moments()[1]
 
     @property
     def latent_means(self) -> tuple[Floats, Floats]:
         """Posterior means of N and S, each (n_cells,)."""
-        own, cells = self.merged, len(self.means)
+        own, cells = self.merged, self.sums.n_cells
         n = np.bincount(own.cell, own.weight * own.n, cells).astype(np.float64, copy=False)
         total = np.bincount(own.cell, own.weight * own.total, cells).astype(np.float64, copy=False)
         return n, total
@@ -103,8 +119,8 @@ class LatentSumPosterior:
         N and S stay as likely as they were: N rows then count as N / d, and their sum as S / d.
         """
         merged = self.merged.tempered(levels)
-        means, sds = _moments(merged, self._conjugate(merged.n, merged.total), len(self.means))
-        return replace(self, merged=merged, means=means, sds=sds, levels=levels)
+        moments = _moments(merged, self._conjugate(merged.n, merged.total), self.sums.n_cells)
+        return replace(self, merged=merged, moments=lambda: moments, near=moments, levels=levels)
 
     def moments_within(self, limits: tuple[float, float]) -> tuple[Floats, Floats] | None:
         """Means and standard deviations given that the parameter is within limits; None of tempered cells.
@@ -118,10 +134,10 @@ class LatentSumPosterior:
         is_bounded = bool(np.isfinite(limits).all())
         low, high = limits
         side = limits if is_bounded else ((-np.inf, low) if np.isfinite(low) else (high, np.inf))
-        means, sds = np.empty((2, len(self.means)))
+        means, sds = np.empty((2, self.sums.n_cells))
         for batch in batches(self.sums):
             nodes = _resolved(self.sums.take(batch), self.update)
-            centre = np.clip(self.means[batch], *limits) if is_bounded else self.means[batch]
+            centre = np.clip(self.near[0][batch], *limits) if is_bounded else self.means[batch]
             with np.errstate(invalid="ignore"):  # infinite moments are known to be none
                 parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
                 sums = np.stack([np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts])
@@ -138,8 +154,8 @@ class LatentSumPosterior:
             self,
             sums=self.sums.take(cells),
             merged=self.merged.take(cells),
-            means=self.means[cells],
-            sds=self.sds[cells],
+            moments=functools.cache(lambda: (self.means[cells], self.sds[cells])),
+            near=(self.near[0][cells], self.near[1][cells]),
             log_evidence=self.log_evidence[cells],
             levels=None if self.levels is None else self.levels[cells],
         )
@@ -185,7 +201,7 @@ class LatentSumPosterior:
 
     def coarser(self) -> Self:
         """Return the same distribution, of pairs that are merged much coarser; moments are what they were."""
-        return replace(self, merged=self.merged.coarser(self.update, len(self.means)))
+        return replace(self, merged=self.merged.coarser(self.update, self.sums.n_cells))
 
     def cdf(self, points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points), of merged components."""
@@ -213,7 +229,7 @@ class LatentSumPosterior:
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
         drawn = self.mixture(draws, rng).sample(1, rng)[self.name]
-        return {self.name: drawn.reshape(draws, len(self.means))}
+        return {self.name: drawn.reshape(draws, self.sums.n_cells)}
 
     def prior_distribution(self) -> ConjugateDistribution:
         """The prior, as the distribution of one cell."""
@@ -221,7 +237,7 @@ class LatentSumPosterior:
 
     def mixture(self, draws: int, rng: np.random.Generator) -> ConjugateDistribution:
         """Conjugate distributions given independent draws of N and S, draw by draw, then by cell."""
-        n, total = np.empty((2, draws, len(self.means)))
+        n, total = np.empty((2, draws, self.sums.n_cells))
         for batch in batches(self.sums):
             cells = np.tile(np.arange(len(batch)), draws)
             pairs = tiles_of(self.sums.take(batch)).sample(cells, rng)
@@ -235,6 +251,16 @@ class LatentSumPosterior:
 
     def _conjugate(self, n: Floats, total: Floats) -> ConjugateDistribution:
         return cast("ConjugateDistribution", self.update(n, total))
+
+
+def _whole_moments(sums: NoisySums, update: Update, near: NearMoments) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, (n_cells,), with what is far out in tails."""
+    if not isinstance(sums.marginal, SpreadGammaGamma):
+        return near.means, near.sds
+    means, sds = np.empty((2, sums.n_cells))
+    for batch in batches(sums):
+        means[batch], sds[batch] = whole_moments(sums.take(batch), update, sums.marginal, near.take(batch))
+    return means, sds
 
 
 def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floats, Floats]:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from suffice.data_files.tables import table_of
-from suffice.pipeline.ask.batches.alike import posterior_of_alike
-from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part
+from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part, posterior_of_alike
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from support.many_cells import many_cells_plan, noisy_values

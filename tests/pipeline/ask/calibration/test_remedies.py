@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.calibration.rank_of_truth import ranks_of
-from suffice.pipeline.ask.calibration.ranks import DRAWS
+from suffice.pipeline.ask.calibration.ranks import DRAWS, ranks_of
 from suffice.pipeline.ask.calibration.remedies import (
     SIMULATIONS,
     SLOW_SIMULATIONS,
@@ -18,7 +17,7 @@ from suffice.pipeline.ask.calibration.remedies import (
     tried_remedies,
 )
 from suffice.pipeline.ask.calibration.result import advice
-from suffice.pipeline.ask.posterior.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
+from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from support.generative_models import generative_model_for
 

@@ -7,8 +7,14 @@ import pytest
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
-from suffice.pipeline.ask.calibration.record_sums import sums_of_each
-from suffice.pipeline.ask.calibration.record_worlds import CLIPPED, CORRELATED, WORLDS, populations, worlds_of
+from suffice.pipeline.ask.calibration.record_worlds import (
+    CLIPPED,
+    CORRELATED,
+    WORLDS,
+    populations,
+    sums_of_each,
+    worlds_of,
+)
 from suffice.pipeline.ask.calibration.world_coverage import (
     CANNOT_TELL,
     HONEST,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.models.cell_emissions import CellEmissions
-from suffice.pipeline.ask.models.count_table import CountTable
-from suffice.pipeline.ask.models.noisy_emissions import log_emission
+from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.emission_table import log_emission
 
 
 @pytest.mark.parametrize("scales", [(5.0, 5.0), (2.0, 0.4), (3.0, 0.0), (0.0, 0.0)])

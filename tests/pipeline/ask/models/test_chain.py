@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from suffice import models, open_release
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.passages import all_first_passages, stationary_law
+from suffice.pipeline.ask.models.chain import all_first_passages, stationary_law
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.model_releases import STATES, STATISTICS, TRANSITIONS, model_spec, publish_models

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.models.count_table import CountTable
-from suffice.pipeline.ask.models.held_out_scores import (
+from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.emission_table import log_emission
+from suffice.pipeline.ask.models.state_comparison import (
     exact_log_likelihood,
     held_out_log_likelihood,
     log_mean_exp,
 )
-from suffice.pipeline.ask.models.noisy_emissions import log_emission
 from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 

@@ -14,9 +14,9 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import beta, expon, kstest
 
-from suffice.pipeline.ask.models.count_table import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
-from suffice.pipeline.ask.models.noisy_emissions import log_emission
 from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.pipeline.ask.models.passages import all_first_passages, first_passage, stationary_law
+from suffice.pipeline.ask.models.chain import all_first_passages, first_passage, stationary_law
 
 
 def test_two_states_in_closed_form() -> None:

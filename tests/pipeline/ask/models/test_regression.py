@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from suffice import models, open_release
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.row_numbers import numbers_of
+from suffice.pipeline.ask.models.regression import numbers_of
 from support.flight_delays import clipped_flights, least_squares, release_flights
 from support.model_releases import CONJUGATE, INTERCEPT, PLACES, SD, SLOPES, publish_models
 

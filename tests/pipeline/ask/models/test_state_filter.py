@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from suffice.pipeline.ask.models.noisy_emissions import log_emission
+from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.state_filter import (
     draw_states,
     log_evidence,

@@ -16,12 +16,12 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, kstest
 
 from suffice.pipeline.ask.models.cell_totals import cell_totals
-from suffice.pipeline.ask.models.count_table import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.noisy_emissions import log_emission
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws, projected_counts
-from suffice.pipeline.ask.models.restarts import kept_sweeps
 from suffice.pipeline.ask.models.state_draws import StatePriors
+from suffice.pipeline.ask.models.state_filter import kept_sweeps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.models.most_probable_path import most_probable_path
+from suffice.pipeline.ask.models.hidden_markov import align_states, total_variation
+from suffice.pipeline.ask.models.hidden_markov_fit import most_probable_path
 from suffice.pipeline.ask.models.restart_diagnostics import diagnose, state_entropy
-from suffice.pipeline.ask.models.state_alignment import align_states, total_variation
 from suffice.pipeline.ask.models.state_draws import StateDraws
 
 

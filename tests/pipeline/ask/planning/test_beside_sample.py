@@ -12,7 +12,7 @@ import pytest
 
 import suffice
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.planning.sample_law import SampleLaw
+from suffice.pipeline.ask.planning.beside_sample import SampleLaw
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.sum_model import OneSum
 from suffice.pipeline.spec.plan import compile_plan

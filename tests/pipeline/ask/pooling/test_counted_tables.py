@@ -99,6 +99,7 @@ def test_pooled_tables_equal_enumeration(entry: dict[str, Any]) -> None:
     assert np.any(np.abs(mean - alone) > reach * sd)
 
 
+@pytest.mark.slow
 def test_how_often_states_are_left_is_every_data_sets_own() -> None:
     """Over 64 equal cells, whose draws are independent: shared, it would move a mean by 0.028 deviations."""
     cells = 64

@@ -60,11 +60,13 @@ def test_new_rows_follow_the_order_that_was_declared(release: Release) -> None:
     assert np.mean(new["total_of_squares"], axis=(0, 1)) / 10_000 == pytest.approx(second, rel=0.05)
 
 
+@pytest.mark.slow
 def test_such_a_release_is_calibrated(release: Release) -> None:
     found = suffice.calibrate(release, "s", method="plug-in", simulations=3, n_prior=20)
     assert [ranks.parameter for ranks in found.clipped][:2] == ["mean[z]", "mean[a]"]
 
 
+@pytest.mark.slow
 def test_other_orders_are_not_pooled(
     tmp_path: Path, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:

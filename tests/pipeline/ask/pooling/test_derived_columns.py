@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.pooling.relation import Relation, relation_of, require_agreement
+from suffice.pipeline.ask.pooling.pool import Relation, relation_of, require_agreement
 from support.making import make_workspace
 
 if TYPE_CHECKING:

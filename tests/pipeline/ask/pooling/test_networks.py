@@ -16,7 +16,7 @@ from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.math.engines.network import posterior
-from suffice.pipeline.math.engines.network.pooled import pooled_network_distribution
+from suffice.pipeline.math.engines.network.decomposition import pooled_network_distribution
 from suffice.pipeline.math.engines.network.posterior import NoisyTables
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals

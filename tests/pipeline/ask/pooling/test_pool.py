@@ -10,11 +10,10 @@ from scipy import stats
 
 import suffice
 from suffice.errors import UsageError
-from suffice.pipeline.ask.pooling.pool import observed_again
-from suffice.pipeline.ask.pooling.relation import Relation, relation_of
-from suffice.pipeline.ask.posterior.bounded_records import cells_to_model
-from suffice.pipeline.ask.posterior.contrasts import contrast_between
+from suffice.pipeline.ask.inference.bounded_records import cells_to_model
+from suffice.pipeline.ask.pooling.pool import Relation, observed_again, relation_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.math.parameters.contrasts import contrast_between
 from support import releases
 from support.noisy import discrete_laplace, noisy_statistic
 from support.releases import make_plan, publish

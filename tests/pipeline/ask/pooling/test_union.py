@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.pooling.roll_up import roll_up
-from suffice.pipeline.ask.pooling.union import union_posterior
+from suffice.pipeline.ask.pooling.roll_up import roll_up, union_posterior
 from suffice.pipeline.math.engines.union.totals import EXPONENTS
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.batches.alike import posterior_of_alike
+from suffice.pipeline.ask.batches.part_answer import posterior_of_alike
 from suffice.pipeline.ask.posterior.curves import curve_points
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES

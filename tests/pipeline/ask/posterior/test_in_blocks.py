@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.posterior import in_blocks
-from suffice.pipeline.ask.posterior.in_blocks import block_cells
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior import infer as in_blocks
+from suffice.pipeline.ask.posterior.infer import block_cells, posterior_of
 from suffice.pipeline.ask.posterior.posterior import Posterior, summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.cell_blocks import CellBlocks

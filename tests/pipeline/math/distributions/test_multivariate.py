@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.chosen_priors import default_prior
+from suffice.pipeline.ask.inference.chosen_priors import default_prior
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES

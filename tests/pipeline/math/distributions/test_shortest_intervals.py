@@ -11,12 +11,12 @@ from scipy import stats
 from scipy.stats import binom
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.contrasts import require_interval
 from suffice.pipeline.math.distributions.beta import BetaDistribution
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import shortest_intervals, shortest_of_draws
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
+from suffice.pipeline.math.parameters.contrasts import require_interval
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import noise_aware_posterior
 

@@ -15,7 +15,7 @@ def test_a_density_does_not_fall_to_0_where_knots_meet() -> None:
     even, levels = np.linspace(0.0, 1.0, 65), law.ppf(np.linspace(0.0, 1.0, 257))
     knots = np.sort(np.concatenate([even, levels, np.nextafter(even[1:], 0.0)]))[None]
     nothing = np.full(len(knots), np.nan)
-    table = Tabulated(name="rate", knots=knots, below=law.cdf(knots), means=nothing, sds=nothing)
+    table = Tabulated(name="rate", knots=knots, below=law.cdf(knots), moments=lambda: (nothing, nothing))
     points = np.linspace(-0.1, 1.1, 4801)[None]
     inside = (points > 0.0) & (points < 1.0)
     density = table.density("rate", points)

@@ -12,8 +12,8 @@ from scipy.special import betaln, gammaln
 from scipy.stats import nbinom
 
 from suffice.errors import PriorError
+from suffice.pipeline.ask.inference.matching import log_evidence as exact_evidence
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior, posterior_of
-from suffice.pipeline.ask.posterior.matching import log_evidence as exact_evidence
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.rows.chunk.exact_sums import Table, wipe
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table, wipe
 
 if TYPE_CHECKING:
     from pathlib import Path

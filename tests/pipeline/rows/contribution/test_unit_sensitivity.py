@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.rows.contribution import bounding
-from suffice.pipeline.rows.contribution.records import RecordLayout
-from suffice.pipeline.rows.contribution.unit_key import UnitKey
+from suffice.pipeline.rows.contribution.records import RecordLayout, UnitKey
 from support.unit_engine import MAX_ROWS, OF_ROWS, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY
 

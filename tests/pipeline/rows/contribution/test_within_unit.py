@@ -21,7 +21,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.chunk.unit_accumulators import UnitAccumulator, UnitRows
 from suffice.pipeline.spec.plan import compile_plan, measures
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.statistics.unit_measures import UnitProducts
+from suffice.pipeline.terms.statistics.measure import UnitProducts
 from support.unit_engine import MAX_ROWS, WITHIN_UNITS, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 

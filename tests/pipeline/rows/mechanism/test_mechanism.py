@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.rows.chunk.exact_sums import Table
-from suffice.pipeline.rows.chunk.exact_totals import ExactTotals
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism import held_noise, noise
 from suffice.pipeline.rows.mechanism.held_noise import HeldNoise

@@ -87,8 +87,8 @@ def test_only_consumers_simulate(repository: Path) -> None:
         )
     }
     assert callers == {
-        "pipeline/ask/posterior/predictive.py",
-        "pipeline/ask/posterior/simulated_worlds.py",
+        "pipeline/ask/inference/predictive.py",
+        "pipeline/ask/judging/conflict.py",
         "pipeline/ask/calibration/simulated_release.py",
     }
 

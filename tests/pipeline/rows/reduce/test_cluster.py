@@ -17,9 +17,8 @@ from distributed.utils import get_ip
 
 from suffice.errors import ClusterError, StageFailedError, UsageError
 from suffice.pipeline.cluster import connection as clusters
-from suffice.pipeline.cluster.admission import Admission
 from suffice.pipeline.cluster.connection import DistributedCluster
-from suffice.pipeline.cluster.fitness import is_loopback
+from suffice.pipeline.cluster.fitness import Admission, is_loopback
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job
@@ -67,7 +66,7 @@ def test_workers_read_the_footers_of_many_files(
     def refuse(*_: object) -> None:
         pytest.fail("this process reads footers")
 
-    monkeypatch.setattr("suffice.pipeline.rows.sources.surveying._by_threads", refuse)
+    monkeypatch.setattr("suffice.pipeline.rows.sources.parquet_files._by_threads", refuse)
     with surveyed_on(local):
         pin = sources.pin(spec)
     assert sources.splits(pin) == expected

@@ -19,8 +19,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.rows.chunk.sql_columns import MOST_DIGITS
-from suffice.pipeline.rows.chunk.sql_sums import sum_queries
+from suffice.pipeline.rows.chunk.sql_sums import MOST_DIGITS, sum_queries
 from suffice.pipeline.rows.mechanism.mechanism import privatize
 from suffice.pipeline.rows.reduce.push_down import pushed_sums, require_threads
 from suffice.pipeline.rows.sources.duckdb_tables import querying

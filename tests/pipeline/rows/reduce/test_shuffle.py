@@ -16,7 +16,7 @@ from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.rows.chunk.exact_sums import Sums, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.rows.contribution import clustered_units
-from suffice.pipeline.rows.contribution.unit_key import UnitKey
+from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.rows.reduce import shuffle
 from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.shuffle import bounded_sums

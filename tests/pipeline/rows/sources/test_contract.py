@@ -43,7 +43,7 @@ SECRET = "SECRET-77c1"  # noqa: S105 - stands for one
 N_ROWS = 9871
 COLUMNS = ("amount", "city", "flag")
 PUSH_DOWN = (
-    "pipeline/rows/chunk/sql_columns.py",
+    "pipeline/rows/chunk/sql_sums.py",
     "pipeline/rows/reduce/push_down.py",
     "tests/leaks/test_pushed_down.py",
     "tests/pipeline/rows/reduce/test_push_down.py",

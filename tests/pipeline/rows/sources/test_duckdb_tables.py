@@ -12,7 +12,7 @@ import pytest
 
 from suffice.errors import SchemaError, StageFailedError, UsageError
 from suffice.pipeline.rows import sources
-from suffice.pipeline.rows.sources.duckdb_file import opened
+from suffice.pipeline.rows.sources.duckdb_tables import opened
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import load_spec
 from support.hostile import normal

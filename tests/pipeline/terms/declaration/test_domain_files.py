@@ -9,7 +9,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.terms.declaration import domain_files
+from suffice.pipeline.terms.declaration import domain_entries as domain_files
 
 if TYPE_CHECKING:
     from pathlib import Path

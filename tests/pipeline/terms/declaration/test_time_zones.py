@@ -17,8 +17,12 @@ from suffice.pipeline.terms.declaration.domains import (
     period_labels,
     period_start,
 )
-from suffice.pipeline.terms.declaration.time_zones import known_time_zone
-from suffice.pipeline.terms.declaration.zone_days import day_start, period_boundaries, read_grid
+from suffice.pipeline.terms.declaration.time_zones import (
+    day_start,
+    known_time_zone,
+    period_boundaries,
+    read_grid,
+)
 
 ZONES = [
     "UTC",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import UsageError
-from suffice.pipeline.terms.released.where import wanted_cells
+from suffice.pipeline.terms.released.noisy_statistic import wanted_cells
 
 GROUPS: dict[str, list[str | int]] = {
     "origin": ["EWR", "EWR", "JFK", "JFK", "LGA"],

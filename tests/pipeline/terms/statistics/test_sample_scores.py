@@ -19,11 +19,13 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.families.shared.sum_model import OneSum
 from suffice.pipeline.terms.statistics.block import Parameters
-from suffice.pipeline.terms.statistics.sample_plan import grid_points, grid_values, smallest_scale
-from suffice.pipeline.terms.statistics.sample_scores import (
+from suffice.pipeline.terms.statistics.sample_plan import (
     LOWEST_SCORE,
     ScoreTables,
+    grid_points,
+    grid_values,
     logarithm,
+    smallest_scale,
 )
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from support.samples import bernoulli_sample, log_law

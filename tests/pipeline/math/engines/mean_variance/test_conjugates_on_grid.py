@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.mean_variance.conjugates_on_grid import ConjugatesOnGrid
+from suffice.pipeline.math.engines.mean_variance.prior_on_grid import ConjugatesOnGrid
 from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
 
 MEANS = np.concatenate([np.linspace(-3.0, 3.0, 61), [-1e75, -1e30, 30.0, 1e75]])[None]

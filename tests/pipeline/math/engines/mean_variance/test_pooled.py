@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.inference.bounded_records import IGNORED
 from suffice.pipeline.ask.pooling.pool import MOST_BY_QUADRATURE, observed_again
 from suffice.pipeline.ask.pooling.roll_up import roll_up
-from suffice.pipeline.ask.posterior.bounded_records import IGNORED
 from suffice.pipeline.families.normal import noisy_moments
 from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
@@ -202,7 +202,7 @@ def test_what_lies_beyond_the_noise_that_is_covered_is_refused(
     n: int, epsilon: str, prior: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first is found in grids that cover 250 nats; the second has no likelihood to all digits."""
-    monkeypatch.setattr("suffice.pipeline.ask.posterior.any_joint_prior._DEPTHS", (28.0,))
+    monkeypatch.setattr("suffice.pipeline.ask.inference.any_joint_prior._DEPTHS", (28.0,))
     parts = [released(n, epsilon, public=True, mean=own) for own in (-2.0, 2.0)]
     with pytest.raises(UsageError, match="barely fit"):
         joint(parts, prior)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.posterior.bounded_records import IGNORED
+from suffice.pipeline.ask.inference.bounded_records import IGNORED
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from suffice.pipeline.math.engines.multinomial.count_grids import (
+from suffice.pipeline.math.engines.multinomial.convolution import (
     GRADED,
     log_mean_reciprocal,
     log_rising_on_grid,

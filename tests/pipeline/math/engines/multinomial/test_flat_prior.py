@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
-from suffice.pipeline.math.engines.multinomial.block_draws import guide_to, look_up
-from suffice.pipeline.math.engines.multinomial.flat_prior import Rule, TiltMixture, resolve
-from suffice.pipeline.math.engines.multinomial.flat_rows import truncated_geometric_moments
+from suffice.pipeline.math.engines.multinomial.flat_prior import (
+    Rule,
+    TiltMixture,
+    resolve,
+    truncated_geometric_moments,
+)
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts, log_factor_of_n
 from suffice.pipeline.math.engines.multinomial.posterior import count_posterior, piece_posterior
+from suffice.pipeline.math.engines.multinomial.sampling import guide_to, look_up
 from suffice.pipeline.math.priors.record_count import NPrior, Reciprocal, Uniform
 from support.latent_counts import (
     DRAWS,

@@ -11,7 +11,6 @@ import pytest
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.math.engines.multinomial import convolution, posterior, sampling
-from suffice.pipeline.math.engines.multinomial.block_draws import count_sampler
 from suffice.pipeline.math.engines.multinomial.noise_weights import (
     CountWeights,
     block_step,
@@ -19,6 +18,7 @@ from suffice.pipeline.math.engines.multinomial.noise_weights import (
     quadrature,
 )
 from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
+from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.latent_counts import (
     DRAWS,

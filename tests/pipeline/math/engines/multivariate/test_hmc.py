@@ -45,6 +45,7 @@ def test_chains_draw_from_a_density_with_kinks() -> None:
             assert np.mean(beyond) == pytest.approx(share, abs=room)
 
 
+@pytest.mark.slow
 def test_short_steps_lead_somewhere_else() -> None:
     """120 kinks allow short steps: 24 are worth 3,800 to 7,600 of 9,600 draws, 8 only 360 to 830.
 

@@ -14,9 +14,8 @@ from scipy.special import gammaln
 from suffice.pipeline.math.distributions.piecewise import Probabilities
 from suffice.pipeline.math.engines.network import decomposition, posterior
 from suffice.pipeline.math.engines.network.chains import Chains
-from suffice.pipeline.math.engines.network.connected import junction_tree, parts
-from suffice.pipeline.math.engines.network.log_posterior import Network
-from suffice.pipeline.math.engines.network.starts import first_tables
+from suffice.pipeline.math.engines.network.log_posterior import Network, junction_tree, parts
+from suffice.pipeline.math.engines.network.posterior import first_tables
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable, released_tables

@@ -1,0 +1,328 @@
+r"""Posteriors of one parameter under any prior, by quadrature: exact but for it, and free of draws.
+
+Under a conjugate prior :math:`\pi_k` the noise-aware posterior :math:`p_k(\theta \mid y)` is a mixture of
+conjugate distributions and has an evidence :math:`Z_k`, so that the likelihood of the noisy statistics is
+
+.. math::
+    p(y \mid \theta) = \frac{\sum_k c_k Z_k \, p_k(\theta \mid y)}{\sum_k c_k \pi_k(\theta)}
+
+for any :math:`c_k > 0`. Two conjugate priors are taken, the family's default and one as wide as the given
+prior and where that is, with :math:`c_k = 1 / Z_k`: where one posterior is resolved poorly, far out in its
+tails, the other counts. In cells where both are, more are taken on either side. Times the given
+prior this is integrated cell by cell, on panels about all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import PriorError
+from suffice.pipeline.ask.inference.chosen_priors import refused_prior
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.merged import Components
+from suffice.pipeline.math.distributions.normal import Normal
+from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.math.distributions.one_parameter import Coordinate, Line, coordinate_of
+from suffice.pipeline.math.distributions.quadrature import integral_rule
+from suffice.pipeline.math.engines.one_sum.nodes import MixtureRatio, batches, resolve
+from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.priors.mixtures import Mixture
+from suffice.pipeline.math.priors.record_count import Fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.on_grid import Cell
+    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.typing import Floats
+
+
+LINES: dict[type[Prior], Line] = {
+    Beta: Line.LOGIT,
+    Gamma: Line.LOGARITHM,
+    InverseGamma: Line.LOGARITHM,
+    Normal: Line.IDENTITY,
+}
+_FINENESS = 6.0
+NARROWEST, _WIDEST, _FARTHEST = 1e-6, 4.0, 200.0
+_MOST_STAGES = 9
+_PANELS = np.linspace(-11.0, 11.0, 12)
+_DEEP = 16.0
+"""Nats below its highest density at which a reference posterior no longer counts as resolved."""
+_TOLERABLE, _ROUGHLY = 1e-5, 1e-4
+"""Share of a posterior that may lie there, and that at the edges alone, a rough look."""
+_NATS = 45.0
+"""Panels lower than the highest by so much at both ends are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The posterior of one cell under a conjugate prior, as a mixture on the line.
+
+    Attributes
+    ----------
+    prior, posteriors : Coordinate
+        The prior's distribution, and those of the mixture.
+    ratio : MixtureRatio
+        Of the mixture and the prior.
+    log_weight : ndarray of shape (n_laws,), float64
+    log_evidence : float
+    """
+
+    prior: Coordinate
+    posteriors: Coordinate
+    ratio: MixtureRatio
+    log_weight: Floats
+    log_evidence: float
+
+    @property
+    def top(self) -> float:
+        """About the highest log posterior density."""
+        heaviest = self.posteriors.centre[int(np.argmax(self.log_weight))]
+        return float(np.max(self.log_density(np.array([self.middle, heaviest]))))
+
+    @property
+    def middle(self) -> float:
+        """Where the mixture is, on average."""
+        return float(np.sum(np.exp(self.log_weight) * self.posteriors.centre))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the mixture."""
+        square = self.posteriors.width**2 + (self.posteriors.centre - self.middle) ** 2
+        return math.sqrt(float(np.sum(np.exp(self.log_weight) * square)))
+
+    @property
+    def edges(self) -> Floats:
+        """Panels about the mixture, and about its heaviest distribution."""
+        heaviest = int(np.argmax(self.log_weight))
+        centre, width = self.posteriors.centre[heaviest], self.posteriors.width[heaviest]
+        return np.concatenate([self.middle + self.spread * _PANELS, centre + width * _PANELS])
+
+    def log_density(self, position: Floats) -> Floats:
+        """Log posterior density at positions (n,)."""
+        return self.ratio(position) + self.log_prior(position)
+
+    def log_prior(self, position: Floats) -> Floats:
+        """Log prior density at positions (n,)."""
+        return self.prior.log_density(position[:, None])[:, 0]
+
+
+def any_prior_posterior(
+    statistic: NoisyStatistic, density: Density, n_prior: NPrior | None
+) -> GriddedDistribution:
+    """Return the distribution of a family's one parameter; plug-in where there is no prior of N.
+
+    Raises
+    ------
+    PriorError
+        Where the family has several parameters, the prior is improper or leaves the parameter's domain, or
+        prior and released values disagree so much that the posterior cannot be resolved.
+    """
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
+    if family.latent is None:
+        raise refused_prior(plan, density)
+    default = conjugate_default(family, plan.parameters)
+    line = LINES[family.prior]
+    _, update = family.latent(statistic, default, Fixed(0))
+    none = update(np.zeros(1), np.zeros(1))
+    prior = on_line(density, family, plan.parameters)
+    (name,) = none.parameters
+    if n_prior is None:
+        return GriddedDistribution.of(name, line, _exact_cells(statistic, prior))
+    references: list[list[Reference]] = [[] for _ in statistic.values]
+    found: dict[int, Cell] = {}
+    pending = np.arange(len(references))
+    for more in _stages(family.prior, default, prior):
+        few = statistic.take(pending)
+        for reference in more:
+            own = references_of(family.latent(few, reference, n_prior))
+            for cell, one in zip(pending.tolist(), own, strict=True):
+                references[cell].append(one)
+        for cell in pending.tolist():
+            resolved = _cell(prior, references[cell])
+            if resolved is not None:
+                found[cell] = resolved
+        pending = np.array([cell for cell in pending.tolist() if cell not in found], dtype=np.int64)
+        if not pending.size:
+            cells = (found[cell] for cell in range(len(references)))
+            distribution = GriddedDistribution.of(name, line, cells)
+            of_prior = density_posterior(density, family, plan.parameters).log_mass
+            return dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
+    message = (
+        f"prior {density} and the released values of {plan.name} disagree so much, or its tails are so "
+        "heavy, that the posterior cannot be resolved: give a prior closer to what is possible, or a "
+        "narrower support"
+    )
+    raise PriorError(message)
+
+
+def density_posterior(density: Density, family: Family, parameters: Parameters) -> GriddedDistribution:
+    """Return the distribution of a prior itself."""
+    prior = on_line(density, family, parameters)
+    edges = prior.edges
+    return GriddedDistribution.of("parameter", prior.line, [(edges[:-1], edges[1:], prior.log_density)])
+
+
+def conjugate_alike(density: Density, family: Family, parameters: Parameters) -> Prior:
+    """Return the family's conjugate prior about where a density is and as wide."""
+    prior = on_line(density, family, parameters)
+    return alike(family.prior, prior.centre, max(prior.width, NARROWEST))
+
+
+def on_line(density: Density, family: Family, parameters: Parameters) -> DensityOnLine:
+    """The density on the line of the family's parameter, looked for about the default prior."""
+    default: Any = conjugate_default(family, parameters)
+    match default:
+        case Beta():
+            typical = math.log(default.concentration1 / default.concentration0)
+        case Gamma():
+            typical = math.log(default.concentration / default.rate)
+        case InverseGamma():
+            typical = math.log(default.scale / default.concentration)
+        case _:
+            typical = default.loc
+    return DensityOnLine.of(density, LINES[family.prior], typical)
+
+
+def conjugate_default(family: Family, parameters: Parameters) -> Prior:
+    """Return a family's default prior; of one that is spread over scales, its component of the largest."""
+    default = family.default_prior(parameters)
+    prior: Prior = default.components[-1] if isinstance(default, Mixture) else default
+    return prior
+
+
+def _stages(kind: type[Prior], default: Prior, prior: DensityOnLine) -> Iterator[list[Any]]:
+    """Conjugate priors to start with, then ones farther and farther out on both sides."""
+    width = max(prior.width, NARROWEST)
+    yield [default, alike(kind, prior.centre, width)]
+    for _ in range(_MOST_STAGES):
+        yield [alike(kind, prior.centre + side * 3.0 * width, width) for side in (-1.0, 1.0)]
+        width *= 4.0
+
+
+def alike(kind: type[Prior], centre: float, width: float) -> Prior:
+    """Return the conjugate prior with about this centre and width on the line."""
+    if kind is Normal:
+        return Normal(centre, width)
+    width = min(width, _WIDEST)
+    centre = float(np.clip(centre, -_FARTHEST, _FARTHEST))
+    if kind is Beta:
+        odds = math.exp(centre)
+        return Beta((1.0 + odds) / width**2, (1.0 + 1.0 / odds) / width**2)
+    if kind is Gamma:
+        return Gamma(width**-2.0, width**-2.0 * math.exp(-centre))
+    return InverseGamma(width**-2.0, width**-2.0 * math.exp(centre))
+
+
+def references_of(
+    latent: tuple[NoisySums, Callable[[Floats, Floats], Distribution]], fineness: float = _FINENESS
+) -> list[Reference]:
+    """Return the mixtures of every cell."""
+    sums, update = latent
+    prior = update(np.zeros(1), np.zeros(1))
+    found = []
+    for batch in batches(sums):
+        # Sums over counts have to be as accurate in the tails; integrals are so as they are.
+        nodes = resolve(sums.take(batch), evenly=sums.is_sum)
+        merged = Components.of(nodes, update, len(batch), fineness=fineness, negligible=0.0)
+        ends = np.searchsorted(merged.cell, np.arange(len(batch) + 1))
+        for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
+            distributions = update(merged.n[start:stop], merged.total[start:stop])
+            log_weight = np.log(merged.weight[start:stop])
+            found.append(_reference(prior, distributions, log_weight, float(nodes.log_evidence[cell])))
+    return found
+
+
+def likelihood(references: Sequence[Reference], position: Floats) -> tuple[Floats, Floats]:
+    """Log likelihood of one cell at positions (n,), and how far below its top the best reference is there."""
+    of_prior = np.stack([reference.log_prior(position) for reference in references])
+    ratio = np.stack([reference.ratio(position) for reference in references])
+    tops, evidences = np.array([[one.top, one.log_evidence] for one in references]).T[:, :, None]
+    depth = np.max(ratio + of_prior - tops, axis=0)
+    # Far out, logs of densities are so low that they swallow those of their ratios.
+    share = of_prior - np.max(of_prior, axis=0)
+    return np.logaddexp.reduce(ratio + share) - np.logaddexp.reduce(share - evidences), depth
+
+
+def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Cell]:
+    """Edges and densities of cells whose projected sums are taken for exact: one conjugate update each."""
+    family = FAMILIES[statistic.plan.family]
+    default = conjugate_default(family, statistic.plan.parameters)
+    references: list[Prior] = [default, alike(family.prior, prior.centre, max(prior.width, NARROWEST))]
+    latent: Any = family.latent
+    nothing = [
+        latent(statistic, reference, Fixed(0))[1](np.zeros(1), np.zeros(1)) for reference in references
+    ]
+    for cell in range(len(statistic.values)):
+        single = dataclasses.replace(statistic, values=statistic.values[cell : cell + 1])
+        found = [
+            _reference(none, family.plug_in(single, reference), np.zeros(1))
+            for reference, none in zip(references, nothing, strict=True)
+        ]
+        resolved = _cell(prior, found, exact=True)
+        if resolved is not None:
+            yield resolved
+
+
+def _reference(
+    prior: Distribution, distributions: Distribution, log_weight: Floats, log_evidence: float = 0.0
+) -> Reference:
+    return Reference(
+        prior=coordinate_of(prior),
+        posteriors=coordinate_of(distributions),
+        ratio=MixtureRatio.of(prior, distributions, log_weight),
+        log_weight=log_weight,
+        log_evidence=log_evidence,
+    )
+
+
+def _cell(prior: DensityOnLine, references: Sequence[Reference], *, exact: bool = False) -> Cell | None:
+    """Return panels between which nothing matters, but for the outermost, and the log density at their nodes.
+
+    None where the posterior is where no reference is resolved. Of exact references, which all have the same
+    likelihood, the first is enough.
+    """
+    known = references[:1] if exact else references
+
+    def product(position: Floats) -> tuple[Floats, Floats]:
+        log_likelihood, depth = likelihood(known, position)
+        return log_likelihood + prior.log_density(position), depth
+
+    # Conjugate distributions under noise may be a comb, which integrates to what it should on panels this
+    # dense alone.
+    edges = np.concatenate([prior.edges, *(reference.edges for reference in references)])
+    edges = np.unique(np.clip(edges, prior.first, prior.last))
+    log_value, depth = product(edges)
+    if not exact and _hidden(log_value, depth, np.gradient(edges)) > _ROUGHLY:
+        return None
+    kept = np.maximum(log_value[:-1], log_value[1:]) > np.max(log_value) - _NATS
+    kept[[0, -1]] = True
+    left, right = edges[:-1][kept], edges[1:][kept]
+    nodes, weights = integral_rule(left, right)
+    log_value, depth = product(nodes.ravel())
+    if not exact and _hidden(log_value, depth, weights.ravel()) > _TOLERABLE:
+        return None
+    return left, right, lambda _nodes: log_value
+
+
+def _hidden(log_value: Floats, depth: Floats, weights: Floats) -> float:
+    """Share of a posterior that is where no reference is resolved."""
+    share = np.exp(log_value - np.max(log_value)) * weights
+    return float(np.sum(share[depth < -_DEEP]) / np.sum(share))

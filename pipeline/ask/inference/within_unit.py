@@ -1,0 +1,230 @@
+r"""Posteriors where rows of one unit are alike: those of independent rows, widened by their design effect.
+
+The posterior of independent rows is one of conjugate distributions given the latent sums. Each of these is
+taken of the likelihood to the power 1 / d: n rows count as n / d. The latent sums stay as likely as they
+were, and so does the noise. Mean and variance are both widened by the design effect of the mean: rows whose
+units differ by a normal shift say more of the variance than that, so its intervals are wide, not narrow.
+
+The design effect, behind noise: a record has a value q in 0..1: 1 where it is true, or where it stands
+between its bounds. A unit u keeps :math:`k_u` of them in a cell, with total :math:`s_u`, and the cell has n
+of mean m and variance v. With
+
+.. math::
+    W = \sum_u k_u^2, \quad G = \sum_u k_u (s_u - m k_u), \quad R = \sum_u (s_u - m k_u)^2,
+    \qquad d = \frac{R}{n v} = 1 + \left(\frac W n - 1\right) \rho
+
+d is the design effect of the cell's mean, kept in 1..W/n, and :math:`\rho` in 0..1 the correlation of rows of
+one unit. The released sums of (f^2, 2 f s, s^2), f = k - s, are linear in (W, G, R):
+
+.. math:: (1-m)^2 W - 2(1-m) G + R, \quad 2 (m(1-m) W + (1 - 2m) G - R), \quad m^2 W + 2 m G + R .
+
+Given n, m and v, the posterior of d is summed over a grid of all three under a prior that rests on public
+numbers. With x and y uniform on 0..1, :math:`W = n + (K - 1) n (1 - x^2)`, since a bound on rows is there for
+units that reach it, and :math:`\rho = y^{5/3}`, which is mostly small and reaches 1: with 100 units and
+K = 3 these cover best, whatever the correlation. :math:`G / (W \sqrt v)` is 0 where how many rows a unit has
+says nothing of their values; it is Cauchy of scale 1/10 within -1..1.
+Approximate: n, m and v are those of the posterior's means, and units' products tell nothing of the rows.
+
+References
+----------
+`kish1965survey`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
+from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
+from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.within_unit import NoisyProducts
+    from suffice.typing import Floats
+
+LEVELS = 5
+"""Design effects of equal probability that stand for the posterior of one cell."""
+_SIZES, _CROSS, _ROOTS = 12, 16, 24
+_REACH = 6.0
+"""Standard deviations of noise within which sums are looked for."""
+_CROSS_SCALE = 0.1
+_POWER = 5.0 / 3.0
+"""Of a uniform number, which the correlation is."""
+_CELLS = 64
+_LEAST_VARIANCE = 1e-12
+
+
+def design_effects(products: NoisyProducts, n: Floats, mean: Floats, variance: Floats) -> Floats:
+    """Return ``LEVELS`` design effects of equal posterior probability, (n_cells, LEVELS), ascending.
+
+    Parameters
+    ----------
+    products : NoisyProducts
+    n, mean, variance : ndarray of shape (n_cells,), float64
+        Of rows, of their values in 0..1.
+    """
+    rows = np.maximum(n, 1.0)
+    centre = np.clip(mean, 0.0, 1.0)
+    spread = np.clip(variance, _LEAST_VARIANCE, 0.25)
+    found = [
+        _of_cells(
+            products.values[cells],
+            products.scale,
+            products.max_rows,
+            rows[cells],
+            centre[cells],
+            spread[cells],
+        )
+        for cells in (slice(start, start + _CELLS) for start in range(0, len(rows), _CELLS))
+    ]
+    return np.concatenate(found) if found else np.empty((0, LEVELS))
+
+
+def _of_cells(values: Floats, scale: float, most: int, n: Floats, m: Floats, v: Floats) -> Floats:
+    """Design effects of some cells; axes are cells, W, G and y."""
+    noise_sd = np.sqrt(2.0) * scale
+    size, log_size = _sizes(values, noise_sd, most, n)
+    cross, log_cross = _crosses(values, noise_sd, size, m, v)
+    root, log_root = _roots(values, noise_sd, size, n, m, v)
+    w, g, r = size[:, :, None, None], cross[:, :, :, None], root[:, :, None, :]
+    n, m, v = (column[:, None, None, None] for column in (n, m, v))
+    effect = 1.0 + (w / n - 1.0) * r**_POWER
+    squares = effect * n * v
+    expected = (
+        (1.0 - m) ** 2 * w - 2.0 * (1.0 - m) * g + squares,
+        2.0 * (m * (1.0 - m) * w + (1.0 - 2.0 * m) * g - squares),
+        m**2 * w + 2.0 * m * g + squares,
+    )
+    log_weight = log_size[:, None, None, None] + log_cross[:, :, None, None] + log_root[:, :, None, None]
+    for value, total in zip(values.T, expected, strict=True):
+        log_weight = log_weight - np.abs(value[:, None, None, None] - total) / scale
+    weight = np.exp(log_weight - np.max(log_weight, axis=(1, 2, 3), keepdims=True)).sum(axis=2)
+    return _levels(effect[:, :, 0, :].reshape(len(values), -1), weight.reshape(len(values), -1))
+
+
+def _sizes(values: Floats, noise_sd: float, most: int, n: Floats) -> tuple[Floats, Floats]:
+    """W, (n_cells, _SIZES), evenly in x where noise leaves it in n..K n; and the log of that part of x."""
+    estimate, reach = values.sum(axis=1), _REACH * noise_sd * np.sqrt(3.0)
+    low, high = _within(estimate - reach, estimate + reach, n, most * n)
+    room = (most - 1.0) * n
+    first, last = (np.sqrt(np.clip(1.0 - (end - n) / room, 0.0, 1.0)) for end in (high, low))
+    x = first[:, None] + (last - first)[:, None] * _middles(_SIZES)
+    return n[:, None] + room[:, None] * (1.0 - x**2), np.log(last - first)
+
+
+def _crosses(values: Floats, noise_sd: float, size: Floats, m: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """G, (n_cells, _SIZES, _CROSS), evenly in probability; and the log of its prior probability."""
+    weights = np.stack([-m, 0.5 - m, 1.0 - m], axis=1)
+    estimate, reach = (
+        np.sum(weights * values, axis=1),
+        _REACH * noise_sd * np.sqrt(np.sum(weights**2, axis=1)),
+    )
+    unit = size * np.sqrt(v)[:, None]
+    bound = np.arctan(1.0 / _CROSS_SCALE)
+
+    def share(cross: Floats) -> Floats:
+        found: Floats = np.arctan(np.clip(cross / unit, -1.0, 1.0) / _CROSS_SCALE) / bound
+        return found
+
+    low, high = _within(
+        share((estimate - reach)[:, None]), share((estimate + reach)[:, None]), -np.ones(1), np.ones(1)
+    )
+    at = low[..., None] + (high - low)[..., None] * _middles(_CROSS)
+    return unit[..., None] * _CROSS_SCALE * np.tan(at * bound), np.log(high - low)
+
+
+def _roots(
+    values: Floats, noise_sd: float, size: Floats, n: Floats, m: Floats, v: Floats
+) -> tuple[Floats, Floats]:
+    """y, (n_cells, _SIZES, _ROOTS), evenly where noise leaves it; and the log of that part of 0..1."""
+    weights = np.stack([m**2, -m * (1.0 - m), (1.0 - m) ** 2], axis=1)
+    estimate, reach = (
+        np.sum(weights * values, axis=1),
+        _REACH * noise_sd * np.sqrt(np.sum(weights**2, axis=1)),
+    )
+    room = np.maximum(size / n[:, None] - 1.0, 1e-9)
+
+    def root(squares: Floats) -> Floats:
+        effect = (squares / (n * v))[:, None]
+        found: Floats = np.clip((effect - 1.0) / room, 0.0, 1.0) ** (1.0 / _POWER)
+        return found
+
+    low, high = _within(root(estimate - reach), root(estimate + reach), np.zeros(1), np.ones(1))
+    return low[..., None] + (high - low)[..., None] * _middles(_ROOTS), np.log(high - low)
+
+
+def _within(low: Floats, high: Floats, least: Floats, most: Floats) -> tuple[Floats, Floats]:
+    """Cut low..high to least..most; where nothing is left, take what is nearest to it."""
+    narrow = 1e-3 * (most - least)
+    low = np.clip(low, least, most - narrow)
+    return low, np.clip(high, low + narrow, most)
+
+
+def _middles(number: int) -> Floats:
+    return (np.arange(number) + 0.5) / number
+
+
+def _levels(effect: Floats, weight: Floats) -> Floats:
+    """Means of the effects between quantiles of equal probability, (n_cells, LEVELS)."""
+    order = np.argsort(effect, axis=1)
+    effect, weight = (np.take_along_axis(column, order, axis=1) for column in (effect, weight))
+    share = weight / weight.sum(axis=1, keepdims=True)
+    ends = np.cumsum(share, axis=1)
+    edges = np.arange(LEVELS + 1) / LEVELS
+    found = np.empty((len(effect), LEVELS))
+    for level in range(LEVELS):
+        low, high = edges[level], edges[level + 1]
+        part = np.clip(np.minimum(ends, high) - np.maximum(ends - share, low), 0.0, None)
+        found[:, level] = np.sum(part * effect, axis=1) / np.maximum(part.sum(axis=1), 1e-300)
+    return found
+
+
+def widened(distribution: Distribution, products: NoisyProducts, name: str) -> tuple[Distribution, Floats]:
+    """Return a distribution of independent rows as one of rows of units, and mean design effects (n_cells,).
+
+    Raises
+    ------
+    UsageError
+        Where the distribution is not one given latent sums: under a density.
+    """
+    if isinstance(distribution, PosteriorMixture):
+        parts = [widened(part, products, name) for part in distribution.distributions]
+        mixed = dataclasses.replace(distribution, distributions=tuple(part for part, _ in parts))
+        return mixed, np.sum(distribution.share * np.stack([effects for _, effects in parts]), axis=0)
+    if isinstance(distribution, LatentSumPosterior):
+        n, total = distribution.latent_means
+        mean = (total + 0.5) / (n + 1.0)
+        levels = design_effects(products, n, mean, mean * (1.0 - mean))
+        return distribution.tempered(levels), levels.mean(axis=1)
+    if isinstance(distribution, MomentsDistribution):
+        posterior = distribution.posterior
+        mean, variance = (posterior.quantiles(parameter, [0.5])[:, 0] for parameter in (0, 1))
+        levels = design_effects(products, posterior.n, (1.0 + mean) / 2.0, variance / 4.0)
+        tempered = dataclasses.replace(posterior, levels=levels)
+        return dataclasses.replace(distribution, posterior=tempered), levels.mean(axis=1)
+    message = (
+        f"{name}: what rows of one unit have in common widens posteriors under conjugate priors and mixtures "
+        "of them only: give such a prior, or take rows for independent, as within_unit='ignored'"
+    )
+    raise UsageError(message)
+
+
+def refuse_within_unit(statistic: NoisyStatistic, what: str) -> None:
+    """Refuse a statistic that is released with products of its units, where they cannot be made use of.
+
+    Raises
+    ------
+    UsageError
+    """
+    if statistic.plan.within_unit is not None:
+        message = (
+            f"{statistic.plan.name} was released with within_unit: true; {what} would take rows of one unit "
+            "for independent, and its intervals would be too narrow: ask for its posterior"
+        )
+        raise UsageError(message)

@@ -1,0 +1,405 @@
+r"""Whether released quantities are where the priors expect them: tails of the prior predictive.
+
+The released n is judged by the prior of N: with E its noise,
+
+.. math:: P(n^* \ge \hat n) = \sum_N \pi(N) \, P(E \ge \hat n - N) .
+
+Any other quantity q is judged by the prior of the parameters, given the released n. With m and v the mean and
+the variance of one record's part under a parameter,
+
+.. math:: \hat q - m \hat n = \sum_{\text{records}} (t_i - m) + E_q - m E_n
+
+whatever N is, so that the right-hand side, a sum of independent numbers, is compared with the left, and the
+tail is averaged over the prior (``worlds``). Where N is known, its own value replaces the released n and
+E_n. Laplace noise is summed exactly, half a lattice step nearer, which makes tails of the discrete noise no
+smaller; records' sums are taken for gamma distributed with their variance and skewness, or normal. Where
+rows of one unit are known to be alike, that variance is times their design effect. How small a tail is does
+not matter: it is right to within a factor of two.
+
+A tail counts as a conflict where it is below ``THRESHOLD`` after it is multiplied by the number of quantities
+and cells: with the truth drawn from the priors, that happens in fewer than one of 10,000 posteriors.
+
+A prior that noise multiplies may move every interval by its width while no cell alone is that far out. Where
+the family's default prior is spread over scales, all cells together are judged by how many times as probable
+what was released is under it (``against_default``): a conflict from 1 / ``THRESHOLD`` on, which again happens
+in fewer than one of 10,000 posteriors whose cells' truths are drawn from the stated prior.
+
+With y the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the default, which is
+spread over scales,
+
+.. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)}, \qquad E(B \mid \pi) = 1 .
+
+So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The
+same holds of the product over cells whose parameters were drawn from the stated prior, each by itself.
+
+Of several columns and of networks no formula gives m and v: data sets are drawn from the family's own
+model. A world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell
+has: it varies more than it should, which errs towards no conflict. The generator is the same every time:
+what is said of a posterior must not change when it is asked again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.expected_records import PLAIN, Noise, n_quantity, tails_of_n
+from suffice.pipeline.ask.inference.matching import draw
+from suffice.pipeline.ask.judging.judged import log_evidence_of, noise_constant
+from suffice.pipeline.ask.judging.prior_worlds import names_of, worlds_of
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.laplace_sums import upper_tail
+from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
+from suffice.pipeline.math.priors.mixtures import SpreadScale
+from suffice.pipeline.math.priors.record_count import Fixed
+from suffice.pipeline.math.priors.worlds import Worlds
+from suffice.pipeline.terms.statistics.sensitivity import Design
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.pipeline.ask.judging.judged import Judged
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.typing import Cells, Floats, Mask
+
+MOST_RECORDS = 64
+WORLDS = 2048
+_SEED = 20170
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedWorlds:
+    """Worlds of a statistic's quantities, drawn once for each number of records."""
+
+    posterior: Judged
+    statistic: NoisyStatistic
+    _drawn: dict[tuple[int, bool], NoisyStatistic] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, posterior: Judged, statistic: NoisyStatistic) -> Self | None:
+        """Return nothing where no data of the family can be drawn."""
+        if posterior.model is None or FAMILIES[posterior.family].simulate is None:
+            return None
+        return cls(posterior=posterior, statistic=statistic)
+
+    def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
+        """Return cells (n_cells,) that share worlds, and these."""
+        power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
+        for own in np.unique(power).tolist():
+            exact = self._sums(4**own, is_clipped=is_clipped)
+            yield np.flatnonzero(power == own), Worlds.drawn(exact.estimates(quantity) / 4.0**own).merged()
+
+    def _sums(self, records: int, *, is_clipped: bool) -> NoisyStatistic:
+        """Exact sums of data sets of so many records, a world a cell."""
+        if (records, is_clipped) not in self._drawn:
+            plan, model = self.statistic.plan, self.posterior.model
+            family = FAMILIES[plan.family]
+            assert model is not None  # noqa: S101 - checked by ``of``
+            assert family.simulate is not None  # noqa: S101
+            rng = np.random.default_rng(_SEED)
+            truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
+            found = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
+            sums = found.clipped if is_clipped else found.unclipped
+            self._drawn[records, is_clipped] = dataclasses.replace(
+                self.statistic,
+                values=family.totals(model.entry, plan.design, sums),
+                groups={},
+                further=(),
+                public_n=records if plan.design is Design.MINIMAL else None,
+            )
+        return self._drawn[records, is_clipped]
+
+
+MOST = 1024
+"""Cells that are compared; of more, so many evenly spaced ones: some two seconds of one processor."""
+
+
+def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
+    """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
+
+    Empty where the family's default is not spread over scales, is the stated prior itself, or where the
+    posterior has no evidence.
+    """
+    family = FAMILIES.get(posterior.family)
+    if family is None or family.latent is None or len(posterior.observed) != 1:
+        return "", np.zeros(0)
+    (statistic,) = posterior.observed
+    default = family.default_prior(statistic.plan.parameters)
+    if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
+        return "", np.zeros(0)
+    try:
+        stated = log_evidence_of(posterior)
+    except UsageError:
+        return "", np.zeros(0)
+    cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
+    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
+    of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
+    return str(default), of_default + noise_constant(statistic) - stated[cells]
+
+
+THRESHOLD = 1e-4
+_NUMBERS = 1 << 20
+_FIRST, _NEGLIGIBLE = 16, 0.01
+"""Worlds worked out in any case, and the share of a tail that all others together may have."""
+_LONGEST_NAME = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """How far out in the prior predictive the released quantities are.
+
+    Attributes
+    ----------
+    quantities : tuple of str
+        What was judged, as ``n``, ``total`` or ``count[UA]``; of several releases, each one's in turn.
+    tails : ndarray of shape (n_cells, n_quantities), float64
+        Two-sided: twice the chance, under the priors, of a value as far out or farther, at most 1. Where it
+        is plainly above 0.01 a bound from below stands for it.
+    of_n : ndarray of shape (n_quantities,), bool
+        Whether the prior of N is what a quantity is judged by; else it is the prior of the parameters.
+    prior, n_prior : str
+        The priors as text; of N empty where it has none.
+    not_judged : tuple of str
+        Quantities whose prior predictive is not worked out.
+    of_cells : int or None
+        How many cells are judged in all, where these are a part of them.
+    default : str
+        The family's default prior, where the stated one is compared with it; else empty.
+    log_bayes_factors : ndarray of shape (n_compared,), float64
+        Log of how many times as probable what was released is under the default, of the cells compared: all,
+        or 1,024 of them, evenly spaced.
+    """
+
+    quantities: tuple[str, ...]
+    tails: Floats = field(repr=False)
+    of_n: Mask = field(repr=False)
+    prior: str
+    n_prior: str
+    not_judged: tuple[str, ...] = ()
+    of_cells: int | None = None
+    default: str = ""
+    log_bayes_factors: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    @property
+    def is_against_default(self) -> bool:
+        """Whether all cells together are so much more probable under the family's default prior."""
+        parts = 1.0 if self.of_cells is None else self.of_cells / max(len(self.tails), 1)
+        return bool(np.sum(self.log_bayes_factors) > np.log(max(parts, 1.0) / THRESHOLD))
+
+    @property
+    def adjusted(self) -> Floats:
+        """Tails times the number of all quantities and cells, at most 1: (n_cells, n_quantities)."""
+        n_tails = self.tails.size if self.of_cells is None else self.of_cells * self.tails.shape[1]
+        return np.minimum(self.tails * max(n_tails, 1), 1.0)
+
+    @property
+    def is_said(self) -> Mask:
+        """Which quantities are in conflict with their prior, (n_cells, n_quantities)."""
+        return np.asarray(self.adjusted < THRESHOLD)
+
+    def lines(self) -> list[str]:
+        """Return a sentence for each prior that is in conflict with what was released."""
+        lines = [line for of_n in (True, False) if (line := self._line(of_n=of_n))]
+        return [*lines, self._line_of_default()] if self.is_against_default else lines
+
+    def _line_of_default(self) -> str:
+        nats = float(np.sum(self.log_bayes_factors))
+        times = f"1e{nats / np.log(10.0):.0f}"
+        cells = len(self.log_bayes_factors)
+        return (
+            f"conflict: the prior of the parameters, {_shortened(self.prior)}, and {cells} cells together "
+            f"disagree: what was released is about {times} times as probable under the default prior, "
+            f"{self.default}, as under this one, which decides what noise hides"
+        )
+
+    def _line(self, *, of_n: bool) -> str:
+        said = self.is_said & (self.of_n == of_n)
+        cells = int(np.count_nonzero(np.any(said, axis=1)))
+        if not cells:
+            return ""
+        names = [name for name, some in zip(self.quantities, np.any(said, axis=0), strict=True) if some]
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        prior = (
+            f"the prior of N, {_shortened(self.n_prior)},"
+            if of_n
+            else f"the prior of the parameters, {_shortened(self.prior)},"
+        )
+        least = float(np.min(self.tails[said]))
+        chance = "below 1e-300" if least < 1e-300 else f"{least:.2g}"
+        return (
+            f"conflict: {prior} and the released {shown} disagree in {cells} of {len(self.tails)} cells: "
+            f"under that prior the chance of values as far out is {chance} where it is least; the "
+            "intervals rest on both, and one of the two is wrong"
+        )
+
+
+def _shortened(prior: str) -> str:
+    return f"{prior[:_LONGEST_NAME]}..." if len(prior) > _LONGEST_NAME else prior
+
+
+def conflict_of(posterior: Judged) -> Conflict:
+    """Judge all that a posterior rests on by its priors.
+
+    Raises
+    ------
+    UsageError
+        Where the posterior does not know what it is of.
+    """
+    if not posterior.observed:
+        message = f"{posterior.statistic}: what was released is not known to this posterior"
+        raise UsageError(message)
+    names: list[str] = []
+    not_judged: dict[str, None] = {}
+    tails: list[Floats] = []
+    of_n: list[bool] = []
+    observations = [one for part in posterior.observed for one in part.observations]
+    for number, one in enumerate(observations, start=1):
+        suffix = f", release {number}" if len(observations) > 1 else ""
+        for name, judges_n, found in _judged(posterior, one):
+            if found is None:
+                not_judged[name] = None
+                continue
+            names.append(name + suffix)
+            tails.append(found)
+            of_n.append(judges_n)
+    default, log_factors = log_bayes_factors(posterior)
+    return Conflict(
+        quantities=tuple(names),
+        tails=np.stack(tails, axis=1) if tails else np.ones((posterior.n_groups, 0)),
+        of_n=np.array(of_n, dtype=bool),
+        prior=str(posterior.prior),
+        n_prior="" if posterior.n_prior is None else str(posterior.n_prior),
+        not_judged=tuple(not_judged),
+        default=default,
+        log_bayes_factors=log_factors,
+    )
+
+
+def _judged(posterior: Judged, statistic: NoisyStatistic) -> Iterator[tuple[str, bool, Floats | None]]:
+    """Name, whether the prior of N is asked, and two-sided tails, quantity by quantity."""
+    plan = statistic.plan
+    n_prior = n_prior_of(posterior, statistic)
+    n_map = n_quantity(statistic)
+    is_private = plan.design is not Design.MINIMAL and n_map is not None
+    if is_private and n_prior is not None and n_map is not None:
+        yield "n", True, tails_of_n(statistic, n_map, n_prior)
+    known_n = float(n_prior.n) if isinstance(n_prior, Fixed) else None
+    quantities = [quantity for quantity in plan.quantities if quantity.name != "n"]
+    simulated = SimulatedWorlds.of(posterior, statistic)
+    for quantity, name in zip(quantities, names_of(quantities), strict=True):
+        if n_map is None and known_n is None:
+            yield name, False, None
+            continue
+        yield name, False, _tails_of(posterior, statistic, quantity, n_map, known_n, simulated)
+
+
+def n_prior_of(posterior: Judged, statistic: NoisyStatistic) -> NPrior | None:
+    """Return the prior of a statistic's own N; None where the posterior has none."""
+    if statistic.plan.design is Design.MINIMAL and statistic.public_n is not None:
+        return Fixed(statistic.public_n)
+    return posterior.n_prior
+
+
+def _tails_of(
+    posterior: Judged,
+    statistic: NoisyStatistic,
+    quantity: Quantity,
+    n_map: Quantity | None,
+    known_n: float | None,
+    simulated: SimulatedWorlds | None,
+) -> Floats | None:
+    """Two-sided tails of a quantity given n, (n_cells,); None where they are not worked out."""
+    cells = len(statistic.values)
+    clipped = posterior.models_clipping
+    clipped = np.zeros(cells, dtype=bool) if clipped is None else clipped
+    tails = np.ones(cells)
+    effect = np.ones(cells) if posterior.design_effect is None else posterior.design_effect
+    estimate = statistic.estimates(quantity)
+    noise = Noise.of(statistic, quantity, None if known_n is not None else n_map)
+    n = np.full(cells, known_n) if known_n is not None or n_map is None else statistic.estimates(n_map)
+    for way in (False, True):
+        rows = np.flatnonzero(clipped == way)
+        if not rows.size:
+            continue
+        worlds = worlds_of(statistic, posterior.prior, quantity, is_clipped=way)
+        if worlds is not None:
+            tails[rows] = _two_sided(worlds, noise, estimate[rows], n[rows], effect[rows])
+        elif simulated is None:
+            return None
+        else:
+            for group, own in simulated.worlds(quantity, n[rows], is_clipped=way):
+                some = rows[group]
+                tails[some] = _two_sided(own, noise, estimate[some], n[some], effect[some])
+    return tails
+
+
+def _two_sided(worlds: Worlds, noise: Noise, estimate: Floats, n: Floats, effect: Floats) -> Floats:
+    """Twice the smaller tail of a quantity in every cell, whose records vary by `effect` times more."""
+    tails = np.empty(len(estimate))
+    step = max(1, _NUMBERS // len(worlds.weight))
+    for start in range(0, len(estimate), step):
+        part = slice(start, start + step)
+        gap = estimate[part, None] - worlds.mean * n[part, None]
+        # Where a world expects as much as was released, its chance of that much is half or about that.
+        above, below = (gap <= 0.0) @ worlds.weight, (gap >= 0.0) @ worlds.weight
+        tails[part] = np.minimum(above, below) / 2.0
+        for sign, rows in ((1.0, above <= below), (-1.0, above > below)):
+            near = np.flatnonzero(rows & (tails[part] < PLAIN))
+            if near.size:
+                own = sign * gap[near]
+                tails[start + near] = _worked_out(worlds, noise, own, n[part][near], effect[part][near], sign)
+    return tails
+
+
+def _worked_out(worlds: Worlds, noise: Noise, gap: Floats, n: Floats, effect: Floats, sign: float) -> Floats:
+    """Twice the chances of values as far out on one side, (n_cells,), at most 1."""
+    scales = np.abs(noise.own - worlds.mean[:, None] * noise.of_n)
+    gap = gap - (scales @ noise.counts) / 2.0
+    scales = scales * noise.scale
+    records = ((np.maximum(n, 0.0) + noise.sd_of_n) * effect)[:, None]
+    variance = records * worlds.variance
+    # The exponential bound of a tail at a few places tells which worlds can matter.
+    noise_variance = 2.0 * (scales**2 @ noise.counts)
+    last = 0.95 / np.maximum(np.max(scales, axis=1), 1e-300)
+    with np.errstate(over="ignore", under="ignore"):
+        bounds = [
+            worlds.weight
+            * np.exp(np.minimum(_log_moments(scales, noise.counts, variance, at) - at * gap, 0.0))
+            for at in (
+                last / 2.0,
+                last,
+                np.clip(gap / (variance + noise_variance), 0.0, last),
+            )
+        ]
+    bound = np.minimum(np.minimum(bounds[0], bounds[1]), bounds[2])
+    found = np.zeros(len(gap))
+    few = min(_FIRST, len(worlds.weight))
+    first = np.argpartition(-bound, few - 1, axis=1)[:, :few]
+    matters = np.zeros(bound.shape, dtype=bool)
+    np.put_along_axis(matters, first, values=True, axis=1)
+    for _ in range(2):
+        row, world = np.nonzero(matters)
+        chance = upper_tail(
+            gap[row, world],
+            scales[world],
+            noise.counts,
+            variance[row, world],
+            (sign * records * worlds.third)[row, world],
+        )
+        found += np.bincount(row, chance * worlds.weight[world], len(gap))
+        bound[matters] = 0.0
+        matters = bound > _NEGLIGIBLE / bound.shape[1] * found[:, None]
+    tails: Floats = np.minimum(2.0 * found, 1.0)
+    return tails
+
+
+def _log_moments(scales: Floats, counts: Floats, variance: Floats, at: Floats) -> Floats:
+    """Log of the moments of noise and of a normal number, (n_cells, n_worlds), at these places."""
+    square = (scales * np.broadcast_to(at, variance.shape)[..., None]) ** 2
+    return variance * at**2 / 2.0 - np.log1p(-square) @ counts

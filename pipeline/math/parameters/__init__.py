@@ -1,0 +1,1 @@
+"""What is known of parameters, whatever they belong to: moments, intervals, draws, contrasts of cells."""

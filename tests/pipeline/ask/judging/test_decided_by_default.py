@@ -1,0 +1,133 @@
+"""Where a default prior and not the release decides intervals, and where neither is said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suffice.pipeline.ask.judging.decided_by_default import MOVES, _moved
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.notes import default_lines
+from support.noisy import noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+
+SHARES = {"family": "bernoulli"}
+NORMAL = {"family": "normal", "lower": 0, "upper": 100}
+EXPONENTIAL = {"family": "exponential", "upper": 100}
+
+
+def shares(epsilon: str, *released: tuple[int, int], **terms: Any) -> Posterior:
+    """Counts of false and true, as they were released."""
+    plan = statistic_plan(SHARES, epsilon=epsilon, public_n=False)
+    return posterior_of(noisy_statistic(plan, np.array(released)), **terms)
+
+
+def test_a_cell_that_noise_hides_is_told_from_one_that_it_does_not() -> None:
+    posterior = shares("0.1", (20, 10), (2000, 1000))
+    assert posterior.decided_by_default["probability"].tolist() == [True, False]
+    (line,) = default_lines(posterior)
+    assert line.startswith("the release says little of probability in 1 of 2 cells: the default prior")
+    assert line in posterior.notes
+    assert default_lines(shares("0.1", (2000, 1000))) == []
+
+
+def test_a_flat_prior_gives_an_interval_its_length() -> None:
+    """Under Beta(1, 1) the probability of an interval is its length."""
+    for released in [(90, 40), (45, 15), (30, 12), (25, 9), (20, 7), (14, 5), (9, 3)]:
+        posterior = shares("0.2", released)
+        lower, upper = posterior.credible_interval("probability", interval="central")[0]
+        if abs(upper - lower - 2 / 3) > 0.02:
+            assert posterior.decided_by_default["probability"][0] == (upper - lower > 2 / 3)
+
+
+def test_it_is_said_of_defaults_alone_and_never_of_plug_in() -> None:
+    for terms in ({"prior": "Beta(2, 1)"}, {"prior": stats.beta(1, 1)}, {"method": "plug-in"}):
+        assert shares("0.1", (20, 10), **terms).decided_by_default == {}
+    assert shares("0.1", (20, 10), prior="Beta(1, 1)").decided_by_default["probability"].all()
+
+
+@pytest.mark.parametrize(("epsilon", "decided"), [("0.1", True), ("10", False)])
+def test_means_of_thirty_records_near_a_bound(epsilon: str, *, decided: bool) -> None:
+    """Noise of epsilon .1 is many times these sums: without it the released ones are as likely as any."""
+    records = np.random.default_rng(1).uniform(5, 25, 30) / 50 - 1  # in half ranges about the middle
+    sums = np.array([[np.sum(f(records)) for f in (below, between, above)]])
+    plan = statistic_plan(NORMAL, epsilon=epsilon, public_n=False)
+    unit = float(1 << 2 * (plan.parameters.lattice_bits or 0))
+    assert plan.components == ("sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)")
+    posterior = posterior_of(noisy_statistic(plan, np.rint(sums * unit)))
+    assert posterior.decided_by_default["mean"].tolist() == [decided]
+
+
+def below(x: np.ndarray) -> np.ndarray:
+    return (1 - x) ** 2 / 4
+
+
+def between(x: np.ndarray) -> np.ndarray:
+    return (1 - x**2) / 2
+
+
+def above(x: np.ndarray) -> np.ndarray:
+    return (1 + x) ** 2 / 4
+
+
+def test_a_total_behind_noise_leaves_a_spread_scale_to_its_prior() -> None:
+    """The end that data set of a spread scale is not the prior's, of ten records at least."""
+    plan = statistic_plan(EXPONENTIAL, epsilon="0.1", public_n=False)
+    unit = 1 << (plan.parameters.lattice_bits or 0)
+    hidden, plain = (0, 300 * unit), (100 * unit, 200 * unit)
+    few = (0, 10 * unit)
+    posterior = posterior_of(noisy_statistic(plan, np.array([hidden, plain, few])))
+    assert posterior.decided_by_default["rate"].tolist() == [False, False, True]
+
+
+TABLE = {"family": "categorical", "categories": list("abcd")}
+
+
+def categories(epsilon: str, *released: tuple[int, ...], **terms: Any) -> Posterior:
+    plan = statistic_plan(TABLE, epsilon=epsilon, public_n=False)
+    return posterior_of(noisy_statistic(plan, np.array(released)), **terms)
+
+
+def test_a_share_of_almost_all_is_drawn_towards_others_that_noise_does_not_rule_out() -> None:
+    posterior = categories("0.1", (285, 5, 4, 6), (80, 70, 75, 75), (28500, 500, 400, 600))
+    moved = [[True, False, False, False], [False] * 4, [False] * 4]
+    assert posterior.moved_by_default["probability"].tolist() == moved
+    assert not posterior.decided_by_default["probability"].any()
+    (line,) = default_lines(posterior)
+    assert line.startswith("the default prior moves probability in 1 of 12 entries: half of it would change")
+    assert line in posterior.notes
+
+
+def test_what_half_the_prior_moves_is_what_it_is_said_to_move() -> None:
+    """To first order; the draws of both take part in the difference."""
+    halves = categories("0.1", (285, 5, 4, 6), prior="Dirichlet(0.5)")
+    posterior = categories("0.1", (285, 5, 4, 6))
+    sd = posterior.sd("probability")[0, 0]
+    change = (halves.mean("probability") - posterior.mean("probability"))[0, 0] / sd
+    assert MOVES < change < 3 * MOVES
+
+
+def test_a_category_without_records_is_no_news() -> None:
+    """Half the prior halves its mean, and its interval reaches 0 under either."""
+    assert not categories("10", (150, 150, 0, 0)).moved_by_default["probability"].any()
+
+
+def test_it_moves_nothing_that_a_person_states() -> None:
+    for terms in ({"prior": "Dirichlet(2)"}, {"method": "plug-in"}):
+        assert categories("0.1", (285, 5, 4, 6), **terms).moved_by_default == {}
+    assert shares("0.1", (20, 10)).moved_by_default == {}
+
+
+def test_shares_of_several_distributions_are_judged_by_their_own() -> None:
+    """Only categories of one distribution share what its prior gives: of two, one may be well known."""
+    rng = np.random.default_rng()
+    known, hidden = rng.dirichlet([3000, 4000], (1000, 1)), rng.dirichlet([30, 1, 1, 1, 1, 1], (1000, 1))
+    both = np.concatenate([known, hidden], axis=-1)
+    apart = _moved(both, np.full(8, 0.5), (0, 2))
+    assert not apart[0, :2].any()
+    assert apart[0, 2]
