@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping  # noqa: TC003 - schemas are made of the annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from suffice.documents import Count, CountOrNone, Epsilon, counts_by, document
 from suffice.errors import SpecError, SufficeError, UsageError
 from suffice.monitoring.counting import Counted, read_counts
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import pinned_profile, settings
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.storage.ledger.charge import ChargeState, is_held
@@ -26,8 +27,7 @@ from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Iterable
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.account import Account
@@ -94,19 +94,9 @@ class AccountStanding:
 
     dataset: str
     per_window: bool
-    granted: Fraction
-    spent: Fraction
-    remaining: Fraction
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents say of it."""
-        return {
-            "dataset": self.dataset,
-            "per_window": self.per_window,
-            "granted": format_epsilon(self.granted),
-            "spent": format_epsilon(self.spent),
-            "remaining": format_epsilon(self.remaining),
-        }
+    granted: Epsilon
+    spent: Epsilon
+    remaining: Epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,26 +126,12 @@ class SeriesStanding:
     spec: str
     dataset: str
     name: str
-    releases: int
-    windows: Mapping[str, int]
-    amendments: Mapping[str, int]
-    due: int
-    covered: int | None
+    releases: Count
+    windows: Annotated[Mapping[str, int], counts_by(WindowState)]
+    amendments: Annotated[Mapping[str, int], counts_by(AmendmentState)]
+    due: Count
+    covered: CountOrNone
     ok: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents say of it."""
-        return {
-            "spec": self.spec,
-            "dataset": self.dataset,
-            "name": self.name,
-            "releases": self.releases,
-            "windows": dict(self.windows),
-            "amendments": dict(self.amendments),
-            "due": self.due,
-            "covered": self.covered,
-            "ok": self.ok,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,16 +141,7 @@ class Unreadable:
     spec: str
     type: str
     message: str
-    exit_status: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents say of it."""
-        return {
-            "spec": self.spec,
-            "type": self.type,
-            "message": self.message,
-            "exit_status": self.exit_status,
-        }
+    exit_status: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,9 +180,9 @@ class Standing:
         return {
             "as_of": f"{self.as_of:%Y-%m-%dT%H:%MZ}",
             "ok": self.ok,
-            "accounts": [account.to_dict() for account in self.accounts],
-            "series": [series.to_dict() for series in self.series],
-            "unreadable": [spec.to_dict() for spec in self.unreadable],
+            "accounts": document(self.accounts),
+            "series": document(self.series),
+            "unreadable": document(self.unreadable),
             "in_spool": self.in_spool,
             "refusals": None if counted is None else counted.refusals,
             "audit": None if audit is None else {"ok": audit.ok, "hour": f"{audit.hour:%Y-%m-%dT%HZ}"},

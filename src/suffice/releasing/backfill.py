@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from suffice.documents import Count, document, one_of
 from suffice.errors import (
     BudgetExceededError,
     ChargeSpentError,
@@ -72,8 +73,8 @@ class BackfilledWindow:
     """
 
     window: str
-    amendment: int
-    status: str
+    amendment: Count
+    status: Annotated[str, one_of(PUBLISHED, ALREADY_PUBLISHED, STOPPED, FAILED, LEFT)]
     uri: str | None = None
 
     @property
@@ -116,15 +117,7 @@ class Backfill:
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice backfill --json`` prints."""
         return {
-            "windows": [
-                {
-                    "window": window.window,
-                    "amendment": window.amendment,
-                    "status": window.status,
-                    "uri": window.uri,
-                }
-                for window in self.windows
-            ],
+            "windows": document(self.windows),
             "epsilon": format_epsilon(self.epsilon),
             "stopped": None if self.stopped is None else str(self.stopped),
             "refusal": self.refusal,

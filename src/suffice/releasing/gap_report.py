@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from suffice.documents import Count, Instant, document  # in types, from which schemas are generated
 from suffice.errors import SpecError
 from suffice.pipeline.spec.calendar import (
     amendment_due,
@@ -80,21 +81,10 @@ class WindowStatus:
 
     window: str
     state: WindowState
-    ends: datetime
-    complete: datetime
+    ends: Instant
+    complete: Instant
     charge: str | None
-    amendment: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice status --json`` prints."""
-        return {
-            "window": self.window,
-            "state": str(self.state),
-            "ends": _written(self.ends),
-            "complete": _written(self.complete),
-            "charge": self.charge,
-            "amendment": self.amendment,
-        }
+    amendment: Count
 
 
 class AmendmentState(StrEnum):
@@ -120,20 +110,10 @@ class AmendmentStatus:
     """
 
     window: str
-    amendment: int
+    amendment: Count
     state: AmendmentState
-    due: datetime
+    due: Instant
     charge: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice status --json`` prints."""
-        return {
-            "window": self.window,
-            "amendment": self.amendment,
-            "state": str(self.state),
-            "due": _written(self.due),
-            "charge": self.charge,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +171,11 @@ class GapReport:
         return {
             "name": self.name,
             "dataset": self.dataset,
-            "as_of": _written(self.as_of),
+            "as_of": document(self.as_of),
             "first_from": self.first_from,
             "ok": self.ok,
-            "windows": [window.to_dict() for window in self.windows],
-            "amendments": [amendment.to_dict() for amendment in self.amendments],
+            "windows": document(self.windows),
+            "amendments": document(self.amendments),
             "epsilon": format_epsilon(self.epsilon),
             "expect_epsilon": None if self.expect_epsilon is None else format_epsilon(self.expect_epsilon),
             "remaining_epsilon": format_epsilon(self.remaining),
@@ -387,7 +367,3 @@ def _stands(editions: Sequence[ChargeSummary], amendment: int) -> str | None:
     if charge is None:
         return None
     return "spent" if charge.state is ChargeState.ABANDONED and charge.drew else str(charge.state)
-
-
-def _written(instant: datetime) -> str:
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
