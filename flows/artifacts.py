@@ -73,14 +73,14 @@ def publication_text(publication: Publication, *, ending: str) -> str:
         "publication": f"[{publication.uri}]({_link(publication.uri)})",
         "publication id": f"`{publication.publication_id}`",
         "kind": request["kind"].replace("_", " "),
-        "releases": ", ".join(one["label"] for one in request["releases"]),
+        "releases": ", ".join(release["label"] for release in request["releases"]),
         "epsilon": f"{', '.join(stated['epsilon'].values())} was spent on these; the publication costs 0",
         "method": request["method"],
         "draws": f"{request['draws']} a cell, seed {request['seed']}",
     }
     priors = [
-        f"| {_cell(one['statistic'])} | {_cell('; '.join(prior['prior'] for prior in one['priors']))} |"
-        for one in request["statistics"]
+        f"| {_cell(entry['statistic'])} | {_cell('; '.join(prior['prior'] for prior in entry['priors']))} |"
+        for entry in request["statistics"]
     ]
     files = [
         f"| {_cell(file['role'])} | [{_cell(file['name'])}]({_link(publication.uri)}/{file['path']}) | "

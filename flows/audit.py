@@ -51,16 +51,16 @@ def _audited(asked: AuditParameters) -> Verdict:
         ledger = settings(ledger=asked.ledger).ledger
         place = None if asked.store is None else setting("store", asked.store, profile=pinned_profile()).value
         with open_ledger(ledger, reading_only=True) as opened:
-            found = opened.examine(full=asked.full)
+            examination = opened.examine(full=asked.full)
             places = [place] if place else [known.uri for known in opened.stores() if not known.retired]
-            problems = [{"where": "ledger", "problem": text} for text in found.problems]
+            problems = [{"where": "ledger", "problem": text} for text in examination.problems]
             for uri in places:
                 problems += [{"where": uri, "problem": text} for text in _store_problems(opened, uri)]
     except SufficeError as error:
         return Verdict(ending=endings.NOT_DONE, message=endings.error_text(error), subject=_LEDGER)
     note_audit(ok=not problems)
     message = (
-        f"entries up to {found.head.sequence} and {counted(len(places), 'store')} examined: "
+        f"entries up to {examination.head.sequence} and {counted(len(places), 'store')} examined: "
         f"{counted(len(problems), 'problem') if problems else 'all is well'}"
     )
 
@@ -72,7 +72,7 @@ def _audited(asked: AuditParameters) -> Verdict:
         ending=endings.NOT_VERIFIED if problems else endings.VERIFIED,
         message=message,
         subject=_LEDGER,
-        facts={"problems": str(len(problems)), "sequence": str(found.head.sequence)},
+        facts={"problems": str(len(problems)), "sequence": str(examination.head.sequence)},
         show=show,
         result=message,
     )

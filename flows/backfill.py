@@ -96,9 +96,9 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Verdict:
         )
     except (SufficeError, KeyboardInterrupt) as error:
         ending = endings.backfill_ending(error, None)
-        told = endings.error_text(error)
+        text = endings.error_text(error)
         show = lambda reporter: show_account(reporter, places.ledger, spec.dataset)  # noqa: E731
-        return Verdict(ending=ending, message=told, subject=subject, show=show)
+        return Verdict(ending=ending, message=text, subject=subject, show=show)
     return _verdict(done, subject, places.ledger, spec.dataset)
 
 
@@ -107,28 +107,28 @@ def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Ver
     counts = {status: len(done.named(status)) for status in statuses}
     each = f"epsilon {format_epsilon(done.epsilon)} each"
     words = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
-    told = [f"{counted(len(done.windows), 'release')} for {each}: {words}"]
+    lines = [f"{counted(len(done.windows), 'release')} for {each}: {words}"]
     ending = endings.BACKFILLED
     if done.failure is not None:
         charge = None
-        for one in done.windows:
-            if one.status == FAILED:
+        for window in done.windows:
+            if window.status == FAILED:
                 name = subject.names["name"]
-                charge = newest_charge(ledger, dataset, name, one.window, one.amendment)
+                charge = newest_charge(ledger, dataset, name, window.window, window.amendment)
         ending = endings.backfill_ending(done.failure, charge)
-        told += [*(f"{window} failed" for window in done.named(FAILED)), endings.error_text(done.failure)]
+        lines += [*(f"{window} failed" for window in done.named(FAILED)), endings.error_text(done.failure)]
     elif done.needed is not None:
         ending = endings.BACKFILL_REFUSED_BUDGET
         grant = format_epsilon(done.needed)
-        told += [str(done.refusal), f"a grant of {grant} in all covers what is left"]
+        lines += [str(done.refusal), f"a grant of {grant} in all covers what is left"]
     elif done.stopped is not None:
         ending = endings.BACKFILL_STOPPED
-        told += [f"{window} stopped" for window in done.named(STOPPED)]
-        told.append(endings.error_text(done.stopped))
-    message = "; ".join(told)
+        lines += [f"{window} stopped" for window in done.named(STOPPED)]
+        lines.append(endings.error_text(done.stopped))
+    message = "; ".join(lines)
     rows = [
-        {"window": one.edition, "status": one.status.replace("_", " "), "release": one.uri or ""}
-        for one in done.windows
+        {"window": window.edition, "status": window.status.replace("_", " "), "release": window.uri or ""}
+        for window in done.windows
     ]
 
     def show(reporter: Reporter) -> None:

@@ -55,11 +55,11 @@ def say_again(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> Non
 def _restore(run_id: UUID) -> None:
     end = time.monotonic() + PATIENCE_S
     with get_client(sync_client=True) as client:
-        own = _own_state(client, run_id)
-        while own is not None and time.monotonic() < end:
+        ended = _own_state(client, run_id)
+        while ended is not None and time.monotonic() < end:
             current = client.read_flow_run(run_id).state
             if current is not None and current.name == "Cancelled":
-                again: State[Any] = State(type=StateType.CANCELLED, name=own.name, message=own.message)
+                again: State[Any] = State(type=StateType.CANCELLED, name=ended.name, message=ended.message)
                 client.set_flow_run_state(run_id, again, force=True)
                 return
             time.sleep(0.5)

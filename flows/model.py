@@ -85,44 +85,44 @@ def _fitted(
     try:
         asked = [release] if isinstance(release, str) else release
         refuse_passwords({"store": store})
-        for one in asked:
-            refuse_passwords({"release": one})
+        for reference in asked:
+            refuse_passwords({"release": reference})
         profile = pinned_profile()
         place = setting("store", store, profile=profile).value
-        references = [released_reference(one, profile=profile) for one in asked]
+        references = [released_reference(reference, profile=profile) for reference in asked]
         keys = public_keys(None, profile=profile)
         opened = [open_release(reference, store=place, public_keys=keys) for reference in references]
-        labels = [one.label for one in opened]
+        labels = [each.label for each in opened]
         title = labels[0] if len(labels) == 1 else f"{labels[0]}..{labels[-1].rpartition('@')[2]}"
         numbers = [states] if isinstance(states, int) else states
         folder = output_folder(out, profile=profile) / f"{title}-{'-'.join(map(str, numbers))}-states"
         check_folder(folder)
-        found = hidden_markov(opened, statistics, chain=chain, time=time, states=states)
-        write_model(found, folder, title, fit_source("hidden Markov model", opened, found, seed=None))
+        fit = hidden_markov(opened, statistics, chain=chain, time=time, states=states)
+        write_model(fit, folder, title, fit_source("hidden Markov model", opened, fit, seed=None))
     except SufficeError as error:
         return Verdict(ending=endings.NOT_FITTED, message=endings.error_text(error), subject=_UNREAD)
     run.reporter.name_run(f"hidden states of {title}", [opened[0].dataset, opened[0].name])
     names = {"dataset": opened[0].dataset, "name": opened[0].name}
     subject = Subject(kind="model", names=names, title=f"hidden states of {title}")
-    return _verdict(found, subject, folder)
+    return _verdict(fit, subject, folder)
 
 
-def _verdict(found: HiddenMarkovFit | StateComparison, subject: Subject, folder: Path) -> Verdict:
+def _verdict(fit: HiddenMarkovFit | StateComparison, subject: Subject, folder: Path) -> Verdict:
     """Say what was found; everything follows from what was released."""
-    if isinstance(found, HiddenMarkovFit):
-        said = [*found.diagnostics.lines, *found.settings.lines]
-        share, stays = found.state_share.mean(axis=0), found.transitions.mean(axis=0)
+    if isinstance(fit, HiddenMarkovFit):
+        said = [*fit.diagnostics.lines, *fit.settings.lines]
+        share, stays = fit.state_share.mean(axis=0), fit.transitions.mean(axis=0)
         rows = [
             {"state": str(state + 1), "cells": f"{share[state]:.3f}", "stays": f"{stays[state, state]:.3f}"}
-            for state in range(found.n_states)
+            for state in range(fit.n_states)
         ]
-        result = f"{found.n_states} states"
+        result = f"{fit.n_states} states"
     else:
-        said = found.settings[0].lines
+        said = fit.settings[0].lines
         rows = [
-            {name: f"{row[name]:.6g}" for name in ("states", "score", "difference")} for row in found.rows()
+            {name: f"{row[name]:.6g}" for name in ("states", "score", "difference")} for row in fit.rows()
         ]
-        result = f"best of {len(rows)} numbers of states: {found.best}"
+        result = f"best of {len(rows)} numbers of states: {fit.best}"
 
     def show(reporter: Reporter) -> None:
         reporter.show_table(f"hidden-states-{subject.names['name']}", rows, description=subject.title)

@@ -127,10 +127,10 @@ def _released(
     charge = newest_charge(places.ledger, spec.dataset, spec.name, subject.names["window"])
     ending = endings.release_ending(failure, charge)
     said = endings.error_text(failure)
-    told = [said, endings.charge_text(ending, charge, unless_in=said)]
+    lines = [said, endings.charge_text(ending, charge, unless_in=said)]
     return Verdict(
         ending=ending,
-        message="; ".join(filter(None, told)),
+        message="; ".join(filter(None, lines)),
         subject=subject,
         facts={"epsilon": format_epsilon(compile_plan(spec).epsilon)},
         show=lambda reporter: show_account(reporter, places.ledger, spec.dataset),

@@ -210,15 +210,15 @@ def carried_out(work: Callable[[Run], Verdict], *, unread: Subject, failed: Endi
         Of Prefect, which ends the run in it, and gives the flow's caller the result in it.
     """
     run = Run()
-    told = ""
+    failure = ""
     verdict = None
     with _signals_as_interrupts():
         try:
             verdict = work(run)
         except BaseException as error:  # noqa: BLE001 - Prefect would store its text and its frames
-            told = error_text(error)
+            failure = error_text(error)
     if verdict is None:
-        verdict = Verdict(ending=failed, message=told, subject=unread)
+        verdict = Verdict(ending=failed, message=failure, subject=unread)
     if (kind := refused_kind(verdict.ending)) is not None:
         count_kind(kind)
     if run.log is not None:

@@ -74,12 +74,12 @@ def deployments(
         message = "--time-zone: this is no time zone: write Europe/Berlin, or UTC"
         raise UsageError(message)
     asked = _asked(specs)
-    own = dict(own_times or {})
-    if unknown := own.keys() - asked.keys():
+    schedules = dict(own_times or {})
+    if unknown := schedules.keys() - asked.keys():
         message = f"--times: no spec here is called {min(unknown)}"
         raise UsageError(message)
     releases = [
-        _deployment(flow, name, _schedule(own.get(name, times), time_zone), parameters)
+        _deployment(flow, name, _schedule(schedules.get(name, times), time_zone), parameters)
         for name, (flow, parameters) in asked.items()
     ]
     recover = _deployment(recover_charges, "recover", Interval(RECOVER_EVERY), {})
@@ -143,14 +143,14 @@ def _asked(specs: Sequence[str]) -> dict[str, tuple[Flow[..., Any], dict[str, An
 
 def _own_times(given: Sequence[str]) -> dict[str, str]:
     """Read ``NAME=TIMES``, as often as it is given."""
-    own: dict[str, str] = {}
+    schedules: dict[str, str] = {}
     for each in given:
         name, equals, times = each.partition("=")
-        if not equals or not name or name in own:
+        if not equals or not name or name in schedules:
             message = '--times: write NAME=TIMES, once for a name, as --times flights="0 4 * * *"'
             raise UsageError(message)
-        own[name] = times
-    return own
+        schedules[name] = times
+    return schedules
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,7 +19,8 @@ from suffice.cli.app import command
 from suffice.pipeline.families import FAMILIES
 from support.entries import privacy_of
 from support.manifest_mutants import DELETED, changed, paths
-from support.printed import check, leaves, named
+from support.page_blocks import read_page
+from support.printed import check, leaves, named, validator_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ MANIFESTS = sorted((VECTORS / "valid").glob("*/release/manifest.json"))
 
 
 def validator(name: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text()))
+    return validator_of(json.loads((SCHEMAS / f"{name}.json").read_text()))
 
 
 def test_schemas_are_written_anew_after_the_code_changed() -> None:
@@ -102,6 +103,21 @@ def test_a_plan_that_is_changed_is_refused() -> None:
                 assert not schema.is_valid(changed(plan, path, DELETED)), path
             refused += 1
     assert refused > 60
+
+
+def test_the_page_of_the_schemas_makes_a_validator(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = [block for block in read_page(SCHEMAS / "README.md").blocks if block.language == "python"]
+    monkeypatch.chdir(repository)
+    names: dict[str, Any] = {}
+    exec(compile(block.text, "schemas/README.md", "exec"), names)  # noqa: S102 - our own text
+    content = json.loads(MANIFESTS[0].read_text())
+    names["validator"].validate(content)
+    assert not names["validator"].is_valid({**content, "plan": {}})
+
+
+def test_a_new_family_changes_no_schema_of_a_command() -> None:
+    for path in (SCHEMAS / "cli").glob("*.json"):
+        assert "bayesian_network" not in path.read_text(), path.name
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.parent.parent.name)

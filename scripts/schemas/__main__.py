@@ -22,6 +22,7 @@ SCHEMAS = Path(__file__).parent.parent.parent / "schemas"
 MAKERS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "spec-1": ("A spec, in YAML or JSON", spec_schema),
     "plan-1": ("The canonical plan that a manifest holds", documents.plan),
+    "family-1": ("The name of a family of distributions, which other schemas refer to", documents.family),
     "release-manifest-1": ("The manifest of a release", documents.release_manifest),
     "publication-manifest-1": ("The manifest of a publication", documents.publication_manifest),
     "withdrawal-1": ("withdrawn.json beside a manifest", documents.withdrawal),

@@ -44,8 +44,10 @@ from scripts.schemas.shapes import (
 from suffice.cataloguing.catalogue import Catalogue
 from suffice.doctor.contract import State
 from suffice.monitoring.counting import KINDS
+from suffice.monitoring.standing import AccountStanding, SeriesStanding, Unreadable
 from suffice.pipeline.terms.declaration.data_contract import DataContract
-from suffice.releasing.gap_report import AmendmentState, WindowState
+from suffice.releasing.backfill import BackfilledWindow
+from suffice.releasing.gap_report import AmendmentStatus, WindowStatus
 from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE
 
@@ -238,22 +240,9 @@ STANDING: Schema = closed(
     {
         "as_of": TEXT,
         "ok": BOOLEAN,
-        "accounts": listed(
-            closed({"dataset": TEXT, "per_window": BOOLEAN, **each(EXACT, "granted spent remaining")})
-        ),
-        "series": listed(
-            closed(
-                {
-                    **each(TEXT, "spec dataset name"),
-                    **each(COUNT, "releases due"),
-                    "windows": closed({str(state): COUNT for state in WindowState}),
-                    "amendments": closed({str(state): COUNT for state in AmendmentState}),
-                    "covered": COUNT_OR_NULL,
-                    "ok": BOOLEAN,
-                }
-            )
-        ),
-        "unreadable": listed(closed({**each(TEXT, "spec type message"), "exit_status": COUNT})),
+        "accounts": listed(of_dataclass(AccountStanding)),
+        "series": listed(of_dataclass(SeriesStanding)),
+        "unreadable": listed(of_dataclass(Unreadable)),
         "in_spool": COUNT,
         "refusals": or_null(closed(dict.fromkeys(KINDS, COUNT))),
         "audit": or_null(closed({"ok": BOOLEAN, "hour": HOUR})),
@@ -309,15 +298,7 @@ COMMANDS: dict[str, Schema] = {
     ),
     "backfill": closed(
         {
-            "windows": listed(
-                closed(
-                    {
-                        **EDITION,
-                        "status": {"enum": ["published", "already_published", "stopped", "failed", "left"]},
-                        "uri": TEXT_OR_NULL,
-                    }
-                )
-            ),
+            "windows": listed(of_dataclass(BackfilledWindow)),
             "epsilon": EXACT,
             "stopped": TEXT_OR_NULL,
             "refusal": TEXT_OR_NULL,
@@ -332,26 +313,8 @@ COMMANDS: dict[str, Schema] = {
                 **each(TEXT, "name dataset as_of"),
                 "first_from": {"enum": ["parameter", "spec", "ledger", "calendar"]},
                 "ok": BOOLEAN,
-                "windows": listed(
-                    closed(
-                        {
-                            **EDITION,
-                            "state": {"enum": list(map(str, WindowState))},
-                            **each(TEXT, "ends complete"),
-                            "charge": TEXT_OR_NULL,
-                        }
-                    )
-                ),
-                "amendments": listed(
-                    closed(
-                        {
-                            **EDITION,
-                            "state": {"enum": list(map(str, AmendmentState))},
-                            "due": TEXT,
-                            "charge": TEXT_OR_NULL,
-                        }
-                    )
-                ),
+                "windows": listed(of_dataclass(WindowStatus)),
+                "amendments": listed(of_dataclass(AmendmentStatus)),
                 **each(EXACT, "epsilon remaining_epsilon"),
                 "expect_epsilon": EXACT_OR_NULL,
                 "per_window": BOOLEAN,

@@ -7,8 +7,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from suffice.pipeline.families import FAMILIES
-
 Schema = dict[str, Any]
 
 DEFINITIONS: dict[str, Schema] = {}
@@ -28,7 +26,8 @@ BOOLEAN: Schema = {"type": "boolean"}
 HOUR: Schema = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$"}
 KEY: Schema = {"type": ["string", "number", "boolean", "null"]}
 """Of a row: a group's key or a label, whose name is the release's, or a further number."""
-FAMILY: Schema = {"enum": list(FAMILIES)}
+FAMILY: Schema = {"$ref": "urn:suffice:schema:family-1"}
+"""The name of a family: one file has them all, so a new family changes no other document."""
 METHOD: Schema = {"enum": ["noise-aware", "plug-in"]}
 NEIGHBORING: Schema = {"enum": ["add_or_remove_one", "replace_one"]}
 UNIT_NULLS: Schema = {"enum": ["drop", "own_unit"]}

@@ -13,7 +13,7 @@ import pytest
 
 from suffice import models
 from suffice.cli import app
-from suffice.cli.data_file import read_data
+from suffice.cli.predict import read_data
 from suffice.storage.releases.release_store import open_release
 from support.table_releases import ROWS_CSV, publish_tables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.cli import cluster
+from suffice.cli import keys
 from suffice.pipeline.cluster.certificates import DAYS, MOST_DAYS
 
 if TYPE_CHECKING:
@@ -26,5 +26,5 @@ def test_made_then_shown_then_renewed(suffice: Runner, tmp_path: Path) -> None:
 
 
 def test_the_defaults_that_help_states() -> None:
-    assert cluster._DAYS == MOST_DAYS
-    assert f"[default: {DAYS}]" in str(cluster.certificates.__annotations__["days"])
+    assert keys._DAYS == MOST_DAYS
+    assert f"[default: {DAYS}]" in str(keys.certificates.__annotations__["days"])

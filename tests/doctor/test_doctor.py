@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.cli.doctor import UNWELL
+from suffice.cli.monitor import UNWELL
 from suffice.doctor import clock, configuration, examination, pins, versions
 from suffice.errors import MissingExtraError
 from suffice.storage.ledger.opening import create_ledger
@@ -195,7 +195,7 @@ def test_a_source_of_randomness_that_is_not_ready_is_a_problem(
 def test_versions_outside_of_their_bounds_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = ["numpy<1", "scipy>=1", 'fastapi<0.1; extra == "pipeline"', 'ruff<0.1; extra == "dev"']
     monkeypatch.setattr(pins, "requires", lambda _: wanted)
-    found = [fact.found for fact in pins.check(None)]  # type: ignore[arg-type]
+    found = [fact.observed for fact in pins.check(None)]  # type: ignore[arg-type]
     assert [one.split(" ")[0] for one in found] == ["numpy", "fastapi"]
     absent = ['no-such-package; extra == "pipeline"', 'fastapi<0.1; extra == "pipeline"']
     monkeypatch.setattr(pins, "requires", lambda _: absent)

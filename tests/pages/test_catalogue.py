@@ -22,7 +22,7 @@ from suffice.cataloguing.publications import LONGEST_WORDS, _words
 from suffice.errors import LedgerCorruptError, UsageError
 from suffice.pages.budget import Budget, Charged
 from suffice.pages.charges import budgets_of, read_charges
-from suffice.pages.numbers import number
+from suffice.pages.pictures import number
 from suffice.pages.publication_page import _heading, _statistic, _what_is
 from suffice.pages.site_pages import Entry
 from suffice.pipeline.ask.publication.request import Request

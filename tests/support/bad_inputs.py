@@ -23,7 +23,7 @@ import pyarrow as pa
 from typer.core import TyperGroup, TyperOption
 
 from suffice.cli import app
-from suffice.cli.doctor import UNWELL
+from suffice.cli.monitor import UNWELL
 from suffice.errors import LONGEST_MESSAGE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.wording import escaped

@@ -75,12 +75,23 @@ def check(command: str, text: str) -> None:
 @functools.cache
 def validator(command: str) -> jsonschema.Draft202012Validator:
     """Return what holds documents against the schema of a command."""
-    import jsonschema
-
     from scripts.schemas.cli_documents import PRINTED
     from scripts.schemas.shapes import whole
 
-    return jsonschema.Draft202012Validator(whole(PRINTED[command]))
+    return validator_of(whole(PRINTED[command]))
+
+
+def validator_of(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:
+    """Return what holds documents against a schema, which may refer to the files of other schemas."""
+    import jsonschema
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
+
+    from scripts.schemas.__main__ import SCHEMAS
+
+    contents = [json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob("*.json")]
+    resources = [(content["$id"], DRAFT202012.create_resource(content)) for content in contents]
+    return jsonschema.Draft202012Validator(schema, registry=Registry().with_resources(resources))
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -101,16 +101,18 @@ def try_pairs(
     before: tuple[DataSet, Observed] | None = None
     for what, first, second in pairs(maker, n_random):
         known = before[1] if before is not None and before[0] is first else None
-        one = known or runner.release(first)
-        two = runner.release(second)
-        before = second, two
+        first_release = known or runner.release(first)
+        second_release = runner.release(second)
+        before = second, second_release
         tried += 1
-        findings += compared(what, one, two)
-        if tried == 1 and one.status != "0":
-            said = one.text.strip().splitlines()
+        findings += compared(what, first_release, second_release)
+        if tried == 1 and first_release.status != "0":
+            said = first_release.text.strip().splitlines()
             text = said[-1] if said else ""
-            findings.append(Finding(level=APPEARANCE, check="a release", what=f"exit {one.status}: {text}"))
-        seen += [each for each in (one, two) if each.status == "0"]
+            findings.append(
+                Finding(level=APPEARANCE, check="a release", what=f"exit {first_release.status}: {text}")
+            )
+        seen += [each for each in (first_release, second_release) if each.status == "0"]
         if findings and first_only:
             break
     return tried, findings, seen

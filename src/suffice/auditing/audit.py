@@ -159,23 +159,23 @@ def audit(
         mutants=mutants,
         contract=None if assumed is None else assumed[1],
     )
-    found = _in_a_child(request)
+    result = _in_a_child(request)
     return Audit(
         name=plan.name,
         dataset=plan.dataset,
         plan_hash=plan.plan_hash,
-        window=found["window"],
-        source=found["source"],
+        window=result["window"],
+        source=result["source"],
         cluster=cluster,
         contract=None if assumed is None else AssumedContract(of=assumed[0], sha256=assumed[1].sha256),
-        levels=tuple(Level(**each) for each in found["levels"]),
-        findings=tuple(Finding(**each) for each in found["findings"]),
-        mutants=tuple(MutantResult(**each) for each in found["mutants"]),
+        levels=tuple(Level(**each) for each in result["levels"]),
+        findings=tuple(Finding(**each) for each in result["findings"]),
+        mutants=tuple(MutantResult(**each) for each in result["mutants"]),
         false_alarm=FALSE_ALARM,
-        not_tried=tuple(found["not_tried"]),
+        not_tried=tuple(result["not_tried"]),
         versions=software_versions(PACKAGES),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:00:00Z"),
-        seconds=found["seconds"],
+        seconds=result["seconds"],
     )
 
 
@@ -210,5 +210,5 @@ def _in_a_child(request: Any) -> dict[str, Any]:
             last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
             message = f"the audit's process ended with status {ended.returncode}: {' '.join(last)}"
             raise StageFailedError("auditing", message)
-        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return found
+        document: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    return document

@@ -78,8 +78,12 @@ def _scores(drawn: Totals, first: Totals, second: Totals, plan: Plan, runs: int)
             scores += np.array([float(Fraction(int(each)) / Fraction(statistic.scale)) for each in change])
             continue
         for cell in range(len(s)):
-            one, two = (each[cell].astype(float) / statistic.sample.scale for each in (s, t))
-            ratios = (one - special.logsumexp(one)) - (two - special.logsumexp(two))
+            first_logits, second_logits = (
+                each[cell].astype(float) / statistic.sample.scale for each in (s, t)
+            )
+            ratios = (first_logits - special.logsumexp(first_logits)) - (
+                second_logits - special.logsumexp(second_logits)
+            )
             scores += ratios[values[:, cell].astype(int)].sum(axis=1)
     return scores
 
@@ -98,7 +102,9 @@ def _ratio(first: NDArray[np.float64], second: NDArray[np.float64], least: float
     """Clopper and Pearson's bounds, the chance to err divided among both and two directions."""
     alarm = FALSE_ALARM / 4
     n = len(first)
-    one, two = int((first >= least).sum()), int((second >= least).sum())
-    low = float(special.betaincinv(one, n - one + 1, alarm)) if one else 0.0
-    high = float(special.betaincinv(two + 1, n - two, 1 - alarm)) if two < n else 1.0
+    above_first, above_second = int((first >= least).sum()), int((second >= least).sum())
+    low = float(special.betaincinv(above_first, n - above_first + 1, alarm)) if above_first else 0.0
+    high = (
+        float(special.betaincinv(above_second + 1, n - above_second, 1 - alarm)) if above_second < n else 1.0
+    )
     return math.log(low / high) if low > 0 else -math.inf

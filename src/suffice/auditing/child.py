@@ -134,8 +134,8 @@ class Auditor:
         ]
         findings = list(exact.findings)
         self.strongest = exact.strongest
-        tried, found, released = try_pairs(runner, self._maker(), _ALL_PAIRS, first_only=False)
-        findings += found
+        tried, violations, released = try_pairs(runner, self._maker(), _ALL_PAIRS, first_only=False)
+        findings += violations
         findings += self._account()
         levels.append(Level(name=APPEARANCE, trials=tried, of="pairs of whole releases"))
         if "noise" in self._tried:
@@ -145,9 +145,9 @@ class Auditor:
         else:
             levels.append(Level(name=NOISE, trials=0, of="draws", said="not asked for"))
         if "black-box" in self._tried:
-            level, found = try_black_box(runner, exact.strongest, runs=RUNS)
+            level, violations = try_black_box(runner, exact.strongest, runs=RUNS)
             levels.append(level)
-            findings += found
+            findings += violations
         else:
             levels.append(Level(name=BLACK_BOX, trials=0, of="runs", said="not asked for"))
         return levels, list(dict.fromkeys(findings))

@@ -134,9 +134,9 @@ def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen
     for statistic in plan.statistics:
         if statistic.sample is not None or plan.n_is_public:
             continue
-        found: Any = totals[statistic.name]
-        for cell in range(len(found)):
-            if cell not in expected.cells and any(found[cell]):
+        sums: Any = totals[statistic.name]
+        for cell in range(len(sums)):
+            if cell not in expected.cells and any(sums[cell]):
                 what = f"{statistic.name} has records in a cell without any"
                 seen.findings.append(Finding(level=EXACT, check="cells read a second time", what=what))
                 return
@@ -144,11 +144,11 @@ def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen
         if total is None or not _counts_rows(statistic):
             continue
         for cell, most in expected.cells.items():
-            if int(found[cell].sum()) > total * most:
+            if int(sums[cell].sum()) > total * most:
                 what = f"{statistic.name} has more than the {most} records that may enter a cell"
                 seen.findings.append(Finding(level=EXACT, check="cells read a second time", what=what))
                 return
-        if int(found.sum()) > total * expected.whole:
+        if int(sums.sum()) > total * expected.whole:
             what = f"{statistic.name} has more than the {expected.whole} records that units may keep"
             seen.findings.append(Finding(level=EXACT, check="units read a second time", what=what))
             return

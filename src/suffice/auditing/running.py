@@ -316,16 +316,16 @@ class _NoRelease:
 def added_to(sums: Sums, spec: Spec, plan: Plan) -> Totals:
     """Return what noise is added to, by statistic, in Python integers; of samples, what is drawn by."""
     exact = to_python(sums)
-    found: Totals = {}
+    totals: Totals = {}
     for statistic in plan.statistics:
         entry = spec.statistics[statistic.name]
         if statistic.sample is not None:
             scores = CellSampler.of(statistic, entry).scores(exact[statistic.name])
-            found[statistic.name] = scores.astype(object)
+            totals[statistic.name] = scores.astype(object)
         else:
             family = FAMILIES[statistic.family]
-            found[statistic.name] = totals_of(family, entry, statistic, exact[statistic.name])
-    return found
+            totals[statistic.name] = totals_of(family, entry, statistic, exact[statistic.name])
+    return totals
 
 
 def _as_asked(**asked: Any) -> Settings:
@@ -384,7 +384,7 @@ _OF_PLACE = frozenset({"source", "store_uri", "spool_host", "spool_id", "holder_
 
 def _blanked(text: str) -> str:
     """Take hashes, ids and times out of a text, but not their lengths."""
-    return _TIME.sub(lambda found: "T" * len(found[0]), _HEX.sub(lambda found: "h" * len(found[0]), text))
+    return _TIME.sub(lambda match: "T" * len(match[0]), _HEX.sub(lambda match: "h" * len(match[0]), text))
 
 
 def _shape(place: Path, manifest: bytes) -> tuple[str, Totals]:

@@ -17,12 +17,13 @@ from suffice.cataloguing.publications import PublicationPages, links_by_release,
 from suffice.cataloguing.releases import ReleasePages
 from suffice.errors import SufficeError, UsageError
 from suffice.pages.charges import budgets_of, read_charges
-from suffice.pages.feeds import atom_feed, json_feed
 from suffice.pages.release_page import Link, Site
 from suffice.pages.site_pages import (
     Entry,
+    atom_feed,
     dataset_page,
     dataset_path,
+    json_feed,
     reading_page,
     search_page,
     series_page,
@@ -173,7 +174,7 @@ def _pages_of_all(
                 run.leave_out(f"publication {publication.publication_id}", error)
         if len(links) == len(published):
             return entries, list(links.values())
-        published = [one for one in published if one.publication_id in links]
+        published = [publication for publication in published if publication.publication_id in links]
 
 
 def _checked_title(title: str | None) -> str:

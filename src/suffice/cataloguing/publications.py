@@ -42,15 +42,19 @@ def read_publications(
 ) -> list[Publication]:
     """Return the publications of a store, the newest first; what cannot be read is left out, and noted."""
     store = PublicationStore.open(store_uri, publication_keys=publication_keys)
-    found: list[Publication] = []
+    publications: list[Publication] = []
     for publication_id in store.ids():
         try:
             publication = store.find(publication_id)
         except SufficeError as error:
             run.leave_out(f"publication {publication_id}", error)
         else:
-            found += filter(None, [publication])
-    return sorted(found, key=lambda one: (one.stated.created, one.publication_id), reverse=True)
+            publications += filter(None, [publication])
+    return sorted(
+        publications,
+        key=lambda publication: (publication.stated.created, publication.publication_id),
+        reverse=True,
+    )
 
 
 def links_by_release(published: Sequence[Publication]) -> dict[str, list[Link]]:
@@ -181,5 +185,5 @@ def _words(request: Request) -> str:
         words += filter(None, [asked.statistic, *priors, asked.n_prior, asked.predictor_prior])
     words += [text for cell in request.where.items() for text in cell]
     words += [*request.over, "" if request.model is None else model_text(request.model)]
-    found = " ".join(dict.fromkeys(fitted(word, _LONGEST_WORD) for word in words))
-    return fitted(found, LONGEST_WORDS)
+    joined = " ".join(dict.fromkeys(fitted(word, _LONGEST_WORD) for word in words))
+    return fitted(joined, LONGEST_WORDS)

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ReleaseCorruptError, SufficeError
-from suffice.pages.keyed_table import keyed_files
-from suffice.pages.release_facts import release_facts
+from suffice.pages.release_facts import keyed_files, release_facts
 from suffice.pages.release_page import Banner, Link, release_page
-from suffice.pages.sample_view import sample_view
 from suffice.pages.site_pages import Entry, series_path
-from suffice.pages.statistic_view import statistic_view
+from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import open_release
@@ -62,32 +60,33 @@ class ReleasePages:
         listed = list(self.store.releases())
         while True:
             entries, broken = [], set()
-            newest = {(one.name, one.window): one for one in listed}  # of amendments the last one stays
+            # of amendments the last one stays
+            newest = {(release.name, release.window): release for release in listed}
             series: defaultdict[str, list[ListedRelease]] = defaultdict(list)
-            for one in newest.values():
-                series[one.name].append(one)
-            for done, one in enumerate(listed, start=1):
-                last = newest[one.name, one.window]
-                around = _neighbours(last, series[one.name])
+            for release in newest.values():
+                series[release.name].append(release)
+            for done, release in enumerate(listed, start=1):
+                last = newest[release.name, release.window]
+                around = _neighbours(last, series[release.name])
                 try:
-                    entries.append(self._entry(one, None if last is one else last, around))
+                    entries.append(self._entry(release, None if last is release else last, around))
                 except SufficeError as error:
-                    broken.add(one)
-                    self.run.leave_out(f"{one.name}@{one.edition}, {one.release_id}", error)
+                    broken.add(release)
+                    self.run.leave_out(f"{release.name}@{release.edition}, {release.release_id}", error)
                 if progress is not None:
                     progress(done, len(listed))
             if not broken:
                 return entries
             # No page leads to one that is not there: those which would are made again.
-            listed = [one for one in listed if one not in broken]
+            listed = [release for release in listed if release not in broken]
 
     def _entry(
         self,
-        one: ListedRelease,
+        listed: ListedRelease,
         amended: ListedRelease | None,
         around: Sequence[tuple[str, ListedRelease]],
     ) -> Entry:
-        place, stored = _place(one), f"{one.name}/{one.edition}/{one.release_id}"
+        place, stored = _place(listed), f"{listed.name}/{listed.edition}/{listed.release_id}"
         beside = {
             name: data
             for name in (MANIFEST, WITHDRAWN, *DESCRIPTIONS)
@@ -102,25 +101,25 @@ class ReleasePages:
             os.environ.get("SUFFICE_PUBLIC_KEYS"),
         )
         facts = self.run.keep_or_make(
-            place, made_of, f"{place}/{_FACTS}", lambda: self._page(one, beside, amended, around)
+            place, made_of, f"{place}/{_FACTS}", lambda: self._page(listed, beside, amended, around)
         )
         mark = "withdrawn" if facts["withdrawn"] else "amended" if amended else ""
         return Entry(facts=facts, path=f"{place}/index.html", mark=mark, words=" ".join(facts["words"]))
 
     def _page(
         self,
-        one: ListedRelease,
+        listed: ListedRelease,
         beside: Mapping[str, bytes],
         amended: ListedRelease | None,
         around: Sequence[tuple[str, ListedRelease]],
     ) -> dict[str, Any]:
         """Write the page of a release, with its files beside it; return its facts."""
-        place = _place(one)
-        release = open_release(one.uri, public_keys=self.public_keys, allow_withdrawn=True)
+        place = _place(listed)
+        release = open_release(listed.uri, public_keys=self.public_keys, allow_withdrawn=True)
         manifest = beside[MANIFEST]
         files = {MANIFEST: manifest}
         for file in release.manifest["files"]:
-            key = f"{one.name}/{one.edition}/{one.release_id}/{file['path']}"
+            key = f"{listed.name}/{listed.edition}/{listed.release_id}/{file['path']}"
             files[file["path"]] = _checked_file(self.store, key, file)
         seed = int(hashlib.sha256(manifest).hexdigest()[:12], 16)
         names = [file["statistic"] for file in release.files]
@@ -141,7 +140,7 @@ class ReleasePages:
             views,
             site=self.run.site,
             root="../" * 4,
-            uri=one.uri if "://" in one.uri else f"./{place}",
+            uri=listed.uri if "://" in listed.uri else f"./{place}",
             path=f"{place}/index.html",
             files=files,
             extra_files=extra,
@@ -151,7 +150,7 @@ class ReleasePages:
                 for kind, other in around
             ],
             publications=self._resting(beside),
-            series=Link(path=series_path(one.name), label=one.name),
+            series=Link(path=series_path(listed.name), label=listed.name),
             signature_note="checked" if self.public_keys else "not checked by this catalogue",
         )
         folder = self.run.folder
@@ -193,9 +192,9 @@ def _checked_file(store: ReleaseStore, key: str, file: Mapping[str, Any]) -> byt
     return data
 
 
-def _neighbours(one: ListedRelease, series: Sequence[ListedRelease]) -> list[tuple[str, ListedRelease]]:
+def _neighbours(release: ListedRelease, series: Sequence[ListedRelease]) -> list[tuple[str, ListedRelease]]:
     """Return the releases of the windows before and after; all are the newest of their windows."""
-    place = series.index(one)
+    place = series.index(release)
     around = []
     if place > 0:
         around.append(("Before", series[place - 1]))
@@ -204,6 +203,6 @@ def _neighbours(one: ListedRelease, series: Sequence[ListedRelease]) -> list[tup
     return around
 
 
-def _place(one: ListedRelease) -> str:
+def _place(listed: ListedRelease) -> str:
     """Return the folder of a release's page, below the site's."""
-    return f"releases/{one.name}/{one.edition}/{one.release_id}"
+    return f"releases/{listed.name}/{listed.edition}/{listed.release_id}"

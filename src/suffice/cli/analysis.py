@@ -1,4 +1,4 @@
-"""What the command line asks of posteriors beyond intervals: comparisons and probabilities."""
+"""Comparisons and probabilities: of releases, of cells and, by Bayes factors, of priors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from suffice.cli.options import (
     PriorOfNOption,
     PriorOption,
     PublicKeyOption,
+    ReleaseArgument,
     SeedOption,
+    StatisticArgument,
     StoreOption,
     WhereOption,
     check_draws,
@@ -32,16 +34,6 @@ from suffice.cli.options import (
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-
-    from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.posterior import Posterior
-
-    Statement: TypeAlias = tuple[str, str, float | None, float | None]
 
 
 def other_method(
@@ -191,13 +183,13 @@ def compare(
     output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.ask.pooling.comparison import compare as compare_releases
 
-    one, other = (
+    first_release, second_release = (
         open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
         for reference in (first, second)
     )
-    found = compare_releases(
-        one,
-        other,
+    comparison = compare_releases(
+        first_release,
+        second_release,
         statistic,
         prior=prior,
         n_prior=parse_prior_of_n(n_prior),
@@ -208,37 +200,46 @@ def compare(
         draws=draws,
         rng=seed,
     )
-    kind = found.before.interval_kind(interval)
-    rows = found.rows(mass, interval=kind)
-    both = {"first": found.before, "second": found.after}
+    kind = comparison.before.interval_kind(interval)
+    rows = comparison.rows(mass, interval=kind)
+    both = {"first": comparison.before, "second": comparison.after}
     if plot is not None:
         from suffice.data_files.source import SUMMARIES, posterior_source
         from suffice.plots.comparisons import plot_comparison
         from suffice.plots.style import footer_of
 
-        footer = footer_of(posterior_source(SUMMARIES, [one, other], found.before), [one, other])
-        title = f"{statistic}: from {found.first} to {found.second}"
+        footer = footer_of(
+            posterior_source(SUMMARIES, [first_release, second_release], comparison.before),
+            [first_release, second_release],
+        )
+        title = f"{statistic}: from {comparison.first} to {comparison.second}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_comparison(found, written, title=title, footer=footer, mass=mass, interval=kind)
+            plot_comparison(comparison, written, title=title, footer=footer, mass=mass, interval=kind)
     if as_json:
         from suffice.data_files.source import posterior_source  # pydantic is slow to import
 
         what = "posterior summaries of a comparison"
         source = posterior_source(
-            what, [one, other], found.before, mass=mass, interval=kind, draws=draws, seed=seed
+            what,
+            [first_release, second_release],
+            comparison.before,
+            mass=mass,
+            interval=kind,
+            draws=draws,
+            seed=seed,
         )
         diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
         document = {
             "source": source.document(),
             "statistic": statistic,
-            "first": found.first,
-            "second": found.second,
-            "rows_of": found.before.rows_of,
+            "first": comparison.first,
+            "second": comparison.second,
+            "rows_of": comparison.before.rows_of,
             "estimand": {which: posterior.estimand or None for which, posterior in both.items()},
-            "method": found.before.method,
-            "prior": str(found.before.prior),
-            "n_prior": str(found.before.n_prior),
-            "predictor_prior": found.before.predictor_prior,
+            "method": comparison.before.method,
+            "prior": str(comparison.before.prior),
+            "n_prior": str(comparison.before.n_prior),
+            "predictor_prior": comparison.before.predictor_prior,
             "mass": mass,
             "interval": kind,
             "draws": draws,
@@ -254,29 +255,97 @@ def compare(
         }
         output.print_json(document)
         return
-    say(f"{statistic}: from {found.first} to {found.second}\n")
-    output.print_estimand(found.before)
-    if found.after.estimand != found.before.estimand:
-        say(f"and {found.second} {found.after.estimand}\n")
+    say(f"{statistic}: from {comparison.first} to {comparison.second}\n")
+    output.print_estimand(comparison.before)
+    if comparison.after.estimand != comparison.before.estimand:
+        say(f"and {comparison.second} {comparison.after.estimand}\n")
     output.print_rows(rows)
     say(
         "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
         "noise_probability: how often noise alone moves them as far"
     )
-    for name, posterior in ((found.first, found.before), (found.second, found.after)):
+    for name, posterior in ((comparison.first, comparison.before), (comparison.second, comparison.after)):
         for line in model_lines(posterior):
             say(f"\n{name}: {line}")
         output.print_conflicts(posterior, name)
         output.print_default(posterior, name)
         output.print_diagnostics(posterior, name)
     n_priors = dict.fromkeys(str(posterior.n_prior) for posterior in both.values())
-    say(f"\nmethod: {found.before.method}")
-    output.print_rows_of(found.before.rows_of)
-    say(f"prior: {found.before.prior}")
+    say(f"\nmethod: {comparison.before.method}")
+    output.print_rows_of(comparison.before.rows_of)
+    say(f"prior: {comparison.before.prior}")
     say(f"prior of N: {', '.join(n_priors)}")
-    if found.before.predictor_prior is not None:
-        say(f"prior of predictors: {found.before.predictor_prior}")
+    if comparison.before.predictor_prior is not None:
+        say(f"prior of predictors: {comparison.before.predictor_prior}")
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)
+
+
+def compare_priors(
+    release: ReleaseArgument,
+    statistic: StatisticArgument,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option("--prior", help='As "Beta(1, 9)"; twice or more, the first is what others are held to.'),
+    ] = None,
+    n_prior: PriorOfNOption = None,
+    clipping: ClippingOption = "by-evidence",
+    where: WhereOption = None,
+    plot: PlotOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    public_keys: PublicKeyOption = None,
+    *,
+    allow_withdrawn: AllowWithdrawnOption = False,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print which of several priors the released values speak for: Bayes factors. Costs no privacy."""
+    if prior is None or len(prior) < 2:
+        message = '--prior: give two or more to compare, as --prior "Beta(1, 1)" --prior "Beta(1, 9)"'
+        raise UsageError(message)
+    output.check_picture(plot, overwrite=overwrite)
+    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    from suffice.pipeline.ask.pooling.prior_comparison import compare_priors as compared
+
+    comparison = compared(
+        opened,
+        statistic,
+        prior,
+        n_prior=parse_prior_of_n(n_prior),
+        clipping=clipping,
+        where=parse_pairs("--where", where),
+    )
+    from suffice.data_files.source import comparison_source  # pydantic is slow to import
+
+    source = comparison_source(opened, comparison)
+    if plot is not None:
+        from suffice.plots.prior_comparisons import plot_prior_comparison
+        from suffice.plots.style import footer_of
+
+        title = f"{statistic}: which of {len(comparison.priors)} priors {opened.label} speaks for"
+        with new_file("--plot", plot, overwrite=overwrite) as written:
+            plot_prior_comparison(comparison, written, title=title, footer=footer_of(source, [opened]))
+    if as_json:
+        output.print_json({"source": source.document(), "release": opened.label, **comparison.to_dict()})
+        return
+    if len(comparison.log_evidence) > 1:
+        output.print_rows(comparison.rows())
+        say("\nall cells together\n")
+    output.print_rows(comparison.totals())
+    say(f"\nrelease: {opened.label}")
+    say(f"prior of N: {comparison.n_prior}")
+    say("log_bayes_factor: log of the evidence over that of the first prior")
+    output.print_written(plot)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+
+    Statement: TypeAlias = tuple[str, str, float | None, float | None]

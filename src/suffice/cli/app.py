@@ -18,27 +18,25 @@ from suffice.cli import (
     audit,
     calibration,
     catalogue,
-    cluster,
     config,
-    doctor,
+    hidden_markov,
     inspect,
     keys,
     ledger,
     messages,
-    model,
     monitor,
     output,
     plan,
     pool,
     posterior,
-    prior_comparison,
+    predict,
     publications,
     publish,
-    rehearsal,
+    query,
     release,
-    skeleton,
     store,
     table,
+    transitions,
     trust,
     windows,
     withdrawal,
@@ -63,12 +61,22 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
 )
+models = typer.Typer(
+    help="Models over a release: predict, query, follow over time. Costs no privacy.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+models.command()(predict.classify)
+models.command()(predict.predict)
+models.command()(query.query)
+models.command()(transitions.transitions)
+models.command("hidden-markov")(hidden_markov.hidden_markov)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")
-app.add_typer(cluster.app, name="cluster")
+app.add_typer(keys.cluster_app, name="cluster")
 app.add_typer(store.app, name="store")
-app.add_typer(model.app, name="model")
+app.add_typer(models, name="model")
 app.add_typer(publications.app, name="publications")
 
 
@@ -107,20 +115,20 @@ def demo(
         output.print_json(summary)
 
 
-app.command()(skeleton.init)
+app.command()(inspect.init)
 app.command()(plan.plan)
 app.command()(inspect.inspect)
 app.command()(release.release)
-app.command()(rehearsal.rehearse)
+app.command()(release.rehearse)
 app.command()(audit.audit)
 app.command()(windows.backfill)
 app.command()(windows.status)
 app.command()(monitor.metrics)
-app.command("doctor")(doctor.doctor)
+app.command("doctor")(monitor.doctor)
 app.command()(release.show)
 app.command()(analysis.compare)
 app.command()(pool.pool)
-app.command()(prior_comparison.compare_priors)
+app.command()(analysis.compare_priors)
 app.command()(trust.verify)
 app.command()(trust.disclose)
 app.command()(withdrawal.withdraw)

@@ -43,14 +43,14 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show which deployment profile holds, each value, and where it came from; never a secret."""
-    found = find_profile()
+    in_force = find_profile()
     asked = {"ledger": ledger_url, "store": store_uri, "cluster": cluster_address}
-    rows = {name: _row(name, asked.get(name), found) for name in VARIABLES}
-    rows["spool"] = _spool_row(rows["spool"], rows["ledger"], asked["ledger"], found)
-    settings = [*rows.values(), _keys_row(found), *_other_rows(found)]
+    rows = {name: _row(name, asked.get(name), in_force) for name in VARIABLES}
+    rows["spool"] = _spool_row(rows["spool"], rows["ledger"], asked["ledger"], in_force)
+    settings = [*rows.values(), _keys_row(in_force), *_other_rows(in_force)]
     document = {
-        "profile": None if found is None else {"path": found.path, "origin": found.origin},
-        "ignored": _ignored(found),
+        "profile": None if in_force is None else {"path": in_force.path, "origin": in_force.origin},
+        "ignored": _ignored(in_force),
         "settings": settings,
     }
     if as_json:
@@ -61,9 +61,9 @@ def show(
         raise typer.Exit(UsageError.exit_status)
 
 
-def _row(name: str, given: str | None, found: Found | None) -> dict[str, Any]:
+def _row(name: str, given: str | None, in_force: Found | None) -> dict[str, Any]:
     """Describe one value; one that the profile refuses is shown as that, for whoever has to mend it."""
-    profile = found.profile if found else None
+    profile = in_force.profile if in_force else None
     value, origin, refused = given, "option", False
     try:
         chosen = setting(name, given, profile=profile, option=f"--{name}")
@@ -79,12 +79,12 @@ def _row(name: str, given: str | None, found: Found | None) -> dict[str, Any]:
 
 
 def _spool_row(
-    row: dict[str, Any], ledger: dict[str, Any], given: str | None, found: Found | None
+    row: dict[str, Any], ledger: dict[str, Any], given: str | None, in_force: Found | None
 ) -> dict[str, Any]:
     """Describe where drawn files wait: beside an SQLite ledger, unless a place is named."""
     if row["value"] is not None or row["refused"] or ledger["refused"]:
         return row
-    chosen = setting("ledger", given, profile=found.profile if found else None, option="--ledger")
+    chosen = setting("ledger", given, profile=in_force.profile if in_force else None, option="--ledger")
     from suffice.storage.releases.spool import spool_path  # it reads Parquet
 
     beside = spool_path(chosen.value or "", None)
@@ -93,8 +93,8 @@ def _spool_row(
     return {**row, "value": str(beside), "origin": "beside the ledger"}
 
 
-def _keys_row(found: Found | None) -> dict[str, Any]:
-    profile = found.profile if found else None
+def _keys_row(in_force: Found | None) -> dict[str, Any]:
+    profile = in_force.profile if in_force else None
     pinned = list(profile.public_keys or ()) if profile else []
     named = os.environ.get(PUBLIC_KEYS) or None
     try:
@@ -107,8 +107,8 @@ def _keys_row(found: Found | None) -> dict[str, Any]:
     return _described("public_keys", value, origin, pinned, refused=refused)
 
 
-def _other_rows(found: Found | None) -> list[dict[str, Any]]:
-    profile = found.profile if found else None
+def _other_rows(in_force: Found | None) -> list[dict[str, Any]]:
+    profile = in_force.profile if in_force else None
     rows = []
     for name in ("spec_folders", "publications", "output_folders"):
         allowed = list(getattr(profile, name, None) or ())
@@ -126,15 +126,17 @@ def _described(
         "name": name,
         "value": None if value is None else redacted(value),
         "origin": origin,
-        "allowed": [redacted(one) for one in allowed],
+        "allowed": [redacted(place) for place in allowed],
         "refused": refused,
     }
 
 
-def _ignored(found: Found | None) -> list[str]:
+def _ignored(in_force: Found | None) -> list[str]:
     """Name the variable that names another profile than the one that holds."""
     named = os.environ.get(CONFIG)
-    is_ignored = found is not None and found.origin != "environment" and bool(named) and named != found.path
+    is_ignored = (
+        in_force is not None and in_force.origin != "environment" and bool(named) and named != in_force.path
+    )
     return [CONFIG] if is_ignored else []
 
 

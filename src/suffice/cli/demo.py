@@ -220,8 +220,8 @@ def _close(say: Say, directory: Path, spec: Spec, release: Release, account: Acc
 def _command() -> str:
     """Return how the command line is called from here: by name where that finds this installation."""
     here = Path(sys.executable).with_name("suffice")
-    found = shutil.which("suffice")
-    if found is not None and Path(found).resolve() == here.resolve():
+    on_path = shutil.which("suffice")
+    if on_path is not None and Path(on_path).resolve() == here.resolve():
         return "suffice"
     return os.path.relpath(here) if here.exists() else f"{sys.executable} -m suffice"
 

@@ -1,22 +1,26 @@
-"""``suffice inspect``: for the owner of the data, what a source holds, and the contract that fits it."""
+"""``suffice init`` and ``inspect``: the skeleton of a spec from a source, and the contract that fits it."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path  # noqa: TC003 - Typer reads it
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import messages, output
 from suffice.cli.files import check_file
-from suffice.cli.options import JsonOption, SpecArgument  # noqa: TC001 - Typer reads them
+from suffice.cli.options import (
+    JsonOption,  # noqa: TC001 - Typer reads them
+    SpecArgument,  # noqa: TC001 - Typer reads them
+)
 from suffice.cli.terminal import say, shows_output
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from suffice.pipeline.rows.sources.inspecting import Inspection
+
 
 _EXACT = (
     "these numbers are exact and no release: they are for the owner of the data, and for nobody else's eyes, "
@@ -57,37 +61,39 @@ def inspect(
     from suffice.pipeline.terms.declaration.data_contract import read_contract  # as everywhere
 
     loaded = load_spec(spec)
-    found = look(loaded, None if contract is None else read_contract(str(contract)))
+    inspection = look(loaded, None if contract is None else read_contract(str(contract)))
     problem = None
     try:
-        check_contract(loaded, found.contract)
+        check_contract(loaded, inspection.contract)
     except SchemaError as error:
         problem = str(error)
     if out is not None:
-        _write(out, found)
+        _write(out, f"{json.dumps(inspection.contract.document(), indent=2, ensure_ascii=False)}\n")
     if problem is not None:
         messages.show_warning(f"the spec does not fit the contract: {problem}")
-    document = _document(found, tells=tells, out=out, problem=problem)
+    document = _document(inspection, tells=tells, out=out, problem=problem)
     if as_json:
         output.print_json(document)
     else:
         _print(document)
 
 
-def _document(found: Inspection, *, tells: bool, out: Path | None, problem: str | None) -> dict[str, Any]:
+def _document(
+    inspection: Inspection, *, tells: bool, out: Path | None, problem: str | None
+) -> dict[str, Any]:
     counts = {
-        "folders": found.folders,
-        "files": found.files,
-        "read": found.read,
-        "rows": found.rows,
+        "folders": inspection.folders,
+        "files": inspection.files,
+        "read": inspection.read,
+        "rows": inspection.rows,
         "columns": [
             {"column": name, "values": fit.values, "fit": fit.fit, "types": dict(sorted(fit.types.items()))}
-            for name, fit in found.columns.items()
+            for name, fit in inspection.columns.items()
         ],
     }
     return {
-        "contract": found.contract.document(),
-        "sha256": found.contract.sha256,
+        "contract": inspection.contract.document(),
+        "sha256": inspection.contract.sha256,
         "out": None if out is None else str(out),
         "problem": problem,
         "exact_counts": counts if tells else None,
@@ -119,14 +125,42 @@ def _print(document: dict[str, Any]) -> None:
     output.print_rows(rows, limit=len(rows))
 
 
-def _write(out: Path, found: Inspection) -> None:
-    text = json.dumps(found.contract.document(), indent=2, ensure_ascii=False)
+def _write(out: Path, text: str) -> None:
     try:
         with out.open("x", encoding="utf-8") as file:
-            file.write(f"{text}\n")
+            file.write(text)
     except FileExistsError:
         message = f"--out {out}: the file exists, and is not overwritten"
         raise UsageError(message) from None
     except OSError:
         message = f"--out {out}: the file cannot be written"
         raise UsageError(message) from None
+
+
+def init(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A Parquet file, directory or glob; or a source as specs have it: '{delta: flights}'.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
+    from suffice.pipeline.rows.sources.template import skeleton
+
+    check_file("--out", out, overwrite=None)
+    text = skeleton(data, relative_to=out.parent if out else Path())
+    if out is not None:
+        _write(out, text)
+    if as_json:
+        output.print_json({"spec": text, "out": str(out) if out else None})
+    elif out is None:
+        say(text, end="")
+    else:
+        say(f"wrote {out}: state the epsilon, the bounds and the categories, then run: suffice plan {out}")

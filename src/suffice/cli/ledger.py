@@ -300,11 +300,11 @@ def abandon_command(
         message = "a charge is abandoned only where its drawn files are lost: say so with --spool-lost"
         raise UsageError(message)
     with open_ledger(ledger) as opened:
-        found = _find_charge(opened, charge)
+        lost = _find_charge(opened, charge)
         ended = abandon_lost(
             opened,
-            open_store(store or found.store_uri, ledger_id=opened.ledger_id),
-            found,
+            open_store(store or lost.store_uri, ledger_id=opened.ledger_id),
+            lost,
             spool=_spool(ledger),
         )
     document = {
@@ -313,7 +313,7 @@ def abandon_command(
         "name": ended.name,
         "window": ended.window,
         "amendment": ended.amendment,
-        "before": str(found.state),
+        "before": str(lost.state),
         "after": str(ended.state),
         "spent": format_epsilon(ended.epsilon),
     }
@@ -321,7 +321,7 @@ def abandon_command(
         output.print_json(document)
     else:
         say(
-            f"{ended.dataset}: {ended.label}: {found.state}, now {ended.state}; "
+            f"{ended.dataset}: {ended.label}: {lost.state}, now {ended.state}; "
             f"epsilon {document['spent']} is spent"
         )
 
@@ -341,11 +341,11 @@ def _find_charge(ledger: Ledger, text: str) -> Charge:
     dataset, slash, key = text.partition("/")
     name, _, wanted = key.partition("@")
     window, amendment = read_edition(wanted or "all") or (wanted, None)
-    found = ledger.find(dataset, name, window, amendment=amendment or 0) if slash else ledger.charge(text)
-    if found is None:
+    match = ledger.find(dataset, name, window, amendment=amendment or 0) if slash else ledger.charge(text)
+    if match is None:
         message = "the ledger has no such charge: `suffice ledger show --json` lists them"
         raise UsageError(message)
-    return found
+    return match
 
 
 def source_prefix(text: str) -> str:

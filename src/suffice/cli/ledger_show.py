@@ -166,7 +166,7 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
             earlier = counted(count - last, "earlier charge")
             say(f"  and {earlier}: --last {count} shows all, and --json")
         charges = _charges(ledger, account, last)
-        rows = [{key: value for key, value in one.items() if key not in _JSON_ONLY} for one in charges]
+        rows = [{key: value for key, value in row.items() if key not in _JSON_ONLY} for row in charges]
         if rows:
             output.print_rows(rows, limit=len(rows))
 
@@ -178,17 +178,22 @@ def _one_line(document: dict[str, Any]) -> str:
 def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
     windows = list(ledger.windows(account.dataset))
     returned = ledger.returned(account.dataset)
-    own = sum(
+    returned_to_grant = sum(
         (epsilon for window, epsilon in returned.items() if not counts_by_window(account.per_window, window)),
         Fraction(0),
     )
     return {
         **account_document(account),
-        "returned": format_epsilon(own),
+        "returned": format_epsilon(returned_to_grant),
         "person": person_view(ledger, account).to_dict(),
         "failed_readings": [
-            {"name": one.name, "window": one.window, "amendment": one.amendment, "count": one.count}
-            for one in ledger.failed_readings(account.dataset)
+            {
+                "name": failed.name,
+                "window": failed.window,
+                "amendment": failed.amendment,
+                "count": failed.count,
+            }
+            for failed in ledger.failed_readings(account.dataset)
         ],
         "windows": [
             {

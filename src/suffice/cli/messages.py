@@ -89,14 +89,14 @@ def note_backfill(spec: Spec, done: Backfill, *, ledger: str) -> None:
         return
     from suffice.monitoring.counting import charge_fields, newest_charge
 
-    for one in done.windows:
-        charge = newest_charge(ledger, spec.dataset, spec.name, one.window, one.amendment)
-        told: dict[str, str | int] = {
-            "window": one.window,
-            "amendment": one.amendment,
+    for window in done.windows:
+        charge = newest_charge(ledger, spec.dataset, spec.name, window.window, window.amendment)
+        fields: dict[str, str | int] = {
+            "window": window.window,
+            "amendment": window.amendment,
             **charge_fields(charge),
         }
-        log.write("notice", message=one.status.replace("_", " "), **told)
+        log.write("notice", message=window.status.replace("_", " "), **fields)
 
 
 def show_warning(text: str) -> None:

@@ -1,4 +1,4 @@
-"""``suffice status --all`` and ``suffice metrics``: how an installation stands."""
+"""``suffice status --all``, ``metrics`` and ``doctor``: how an installation stands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
     AsOfOption,
+    ClusterOption,
     JsonOption,
     LedgerOption,
     StoreOption,
+    WitnessOption,
 )
 from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
+from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from suffice.monitoring.standing import Standing
@@ -62,72 +65,102 @@ def metrics(
             message = f"--out {out}: the file's name must end in {SUFFIX}"
             raise UsageError(message)
         is_new = hour_of(out) != hour(now)
-    found = standing(pinned_specs() if every else specs or (), store=store, ledger=ledger, as_of=as_of)
-    text = rendered(found, now=now)
+    current = standing(pinned_specs() if every else specs or (), store=store, ledger=ledger, as_of=as_of)
+    text = rendered(current, now=now)
     if out is not None and is_new:
         write_textfile(out, text)
     if as_json:
         document = {"out": None if out is None else str(out), "written": out is not None and is_new}
-        output.print_json({**document, "standing": found.to_dict()})
+        output.print_json({**document, "standing": current.to_dict()})
     elif out is None:
         say(text, end="")
     else:
         say(f"wrote {out}" if is_new else f"{out} was written in this hour already: it is left as it is")
-    _end(found, overdue=0)
+    _end(current, overdue=0)
 
 
 def show_standing(*, store: str, ledger: str, as_of: str | None, as_json: bool) -> None:
     """Print how the installation stands whose specs the profile names."""
     from suffice.monitoring.standing import pinned_specs, standing
 
-    found = standing(pinned_specs(), store=store, ledger=ledger, as_of=as_of)
+    current = standing(pinned_specs(), store=store, ledger=ledger, as_of=as_of)
     if as_json:
-        output.print_json(found.to_dict())
+        output.print_json(current.to_dict())
     else:
-        _print(found)
-    _end(found, overdue=OVERDUE)
+        _print(current)
+    _end(current, overdue=OVERDUE)
 
 
-def _end(found: Standing, *, overdue: int) -> None:
+def _end(current: Standing, *, overdue: int) -> None:
     """Exit as monitors expect: first for what is overdue, then for the first spec that cannot be judged."""
-    status = overdue if not all(one.ok for one in found.series) else 0
-    if not status and found.unreadable:
-        status = found.unreadable[0].exit_status
+    status = overdue if not all(series.ok for series in current.series) else 0
+    if not status and current.unreadable:
+        status = current.unreadable[0].exit_status
     if status:
         raise typer.Exit(status)
 
 
-def _print(found: Standing) -> None:
-    document = found.to_dict()
+def _print(current: Standing) -> None:
+    document = current.to_dict()
     rows = [
         {
-            "dataset": one["dataset"],
-            "name": one["name"],
-            "releases": one["releases"],
-            **one["windows"],
-            "due amendments": sum(one["amendments"].values()),
-            "covered": "all" if one["covered"] is None else one["covered"],
+            "dataset": series["dataset"],
+            "name": series["name"],
+            "releases": series["releases"],
+            **series["windows"],
+            "due amendments": sum(series["amendments"].values()),
+            "covered": "all" if series["covered"] is None else series["covered"],
         }
-        for one in document["series"]
+        for series in document["series"]
     ]
     if rows:
         output.print_rows(rows, limit=len(rows))
     else:
-        say("no spec could be judged" if found.unreadable else "spec_folders hold no spec")
-    for one in found.unreadable:
-        place = "" if one.message.startswith(one.spec) else f"{in_line(one.spec)}: "
-        say(f"\n{place}{one.message}")
+        say("no spec could be judged" if current.unreadable else "spec_folders hold no spec")
+    for unreadable in current.unreadable:
+        place = "" if unreadable.message.startswith(unreadable.spec) else f"{in_line(unreadable.spec)}: "
+        say(f"\n{place}{unreadable.message}")
     if document["accounts"]:
         say("")
         accounts = [
-            {**one, "per_window": "yes" if one["per_window"] else "no"} for one in document["accounts"]
+            {**account, "per_window": "yes" if account["per_window"] else "no"}
+            for account in document["accounts"]
         ]
         output.print_rows(accounts, limit=len(accounts))
-        if any(one["per_window"] == "yes" for one in accounts):
+        if any(account["per_window"] == "yes" for account in accounts):
             say("\nof a grant for each window: granted, spent and remaining in one that was never charged")
-    say(f"\ncharges in a spool: {found.in_spool}")
+    say(f"\ncharges in a spool: {current.in_spool}")
     if document["refusals"] is not None:
         said = ", ".join(f"{kind} {number}" for kind, number in document["refusals"].items())
         audit = document["audit"]
         last = "none yet" if audit is None else f"{'ok' if audit['ok'] else 'problems'}, {audit['hour']}"
         say(f"refusals: {said}; last audit: {last}")
+
+
+UNWELL = 7
+"""The exit status of ``suffice doctor`` where a check found a problem."""
+
+
+def doctor(
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    cluster: ClusterOption = "threads",
+    witness: WitnessOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check versions, pins, configuration, ledger, stores, cluster, clock, permissions and entropy."""
+    place = settings(store=store, ledger=ledger, cluster=cluster, witness=witness)
+    from suffice.doctor.examination import examine
+
+    examination = examine(place)
+    document = examination.to_dict()
+    if as_json:
+        output.print_json(document)
+    else:
+        for finding in document["findings"]:
+            say(f"{finding['state']:<8} {finding['check']:<14} {finding['found']}")
+            if finding["remedy"]:
+                say(f"{'':<8} {'':<14} -> {finding['remedy']}")
+    if not examination.ok:
+        raise typer.Exit(UNWELL)

@@ -103,20 +103,20 @@ def print_default(posterior: Posterior, name: str = "") -> None:
 
 def print_diagnostics(posterior: Posterior, name: str = "") -> None:
     """Say what a sampled posterior rests on, after the name of its release if one is given."""
-    told = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
-    for line in filter(None, [told, unsettled_warning(posterior)]):
+    text = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
+    for line in filter(None, [text, unsettled_warning(posterior)]):
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 
 def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
     """Return clipping cell by cell as JSON states it; None where nothing is clipped or it is not known."""
-    found = posterior.clipping
-    if found is None:
+    clipping = posterior.clipping
+    if clipping is None:
         return None
-    columns = (found.share, found.bias, found.is_modelled, found.is_warned)
+    columns = (clipping.share, clipping.bias, clipping.is_modelled, clipping.is_warned)
     cells = zip(*(column.tolist() for column in columns), strict=True)
     return {
-        "is_warned": bool(found.is_warned.any()),
+        "is_warned": bool(clipping.is_warned.any()),
         "cells": [
             {
                 **{column: keys[cell] for column, keys in posterior.groups.items()},

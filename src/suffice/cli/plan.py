@@ -1,11 +1,12 @@
-"""``suffice plan``: what would be released, how noisy it would be, and what another choice would be worth."""
+"""``suffice plan``: what would be released, how noisy it would be, and what another choice is worth."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,10 +14,12 @@ from suffice.cli import output
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.terminal import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
+
 
 SAMPLE = "sample"
 _MOST_RECORDS = 10**12
@@ -93,7 +96,6 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
-    from suffice.cli.plan_person import year_of
     from suffice.pipeline.spec.expected import ExpectPlan
     from suffice.pipeline.spec.plan import compile_plan
     from suffice.pipeline.spec.spec import load_spec
@@ -233,7 +235,7 @@ def _compare(
 ) -> None:
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
 
-    found = beside_sample(
+    comparisons = beside_sample(
         read,
         n=n,
         truth=truth,
@@ -244,10 +246,10 @@ def _compare(
         progress=None if as_json else output.Progress("comparing", "sizes"),
     )
     if as_json:
-        document = [comparison.to_dict() for comparison in found]
+        document = [comparison.to_dict() for comparison in comparisons]
         output.print_json({**compiled.to_dict(), "beside": {"seed": seed, "statistics": document}})
     else:
-        say("\n\n".join(map(str, (compiled, *found))))
+        say("\n\n".join(map(str, (compiled, *comparisons))))
 
 
 def _check_combination(
@@ -333,3 +335,95 @@ def _warn_of_units(spec: Spec) -> None:
         texts = ("no schema: the source is not in sight, so the types of its unit column were not compared",)
     for text in texts:
         warnings.warn(text, SufficeWarning, stacklevel=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearOfPerson:
+    """What one unit loses in twelve months of a series, and which epsilon would keep it to a number.
+
+    Attributes
+    ----------
+    windows_in_a_year : int
+        The most windows of the grid that share a day with twelve months.
+    in_a_window : Fraction, nats
+        With every amendment of the calendar, and the count before the first release.
+    max_windows : int or None
+        In how many windows of twelve months a unit has rows, as somebody assumes.
+    per_year, epsilon : Fraction or None, nats
+        What a unit may lose in twelve months, and the epsilon of a release for it, where that is asked.
+    """
+
+    windows_in_a_year: int
+    in_a_window: Fraction
+    max_windows: int | None
+    per_year: Fraction | None
+    epsilon: Fraction | None
+
+    @property
+    def windows(self) -> int:
+        """In how many windows of twelve months a unit is taken to have rows."""
+        return self.max_windows or self.windows_in_a_year
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --json`` prints."""
+        return {
+            "in_a_window": format_epsilon(self.in_a_window),
+            "in_a_year": format_epsilon(self.in_a_window * self.windows),
+            "windows_in_a_year": self.windows_in_a_year,
+            "max_windows": self.max_windows,
+            "per_year": None if self.per_year is None else format_epsilon(self.per_year),
+            "epsilon": None if self.epsilon is None else format_epsilon(self.epsilon),
+        }
+
+    def __str__(self) -> str:
+        year = format_epsilon(self.in_a_window * self.windows)
+        window = f"{format_epsilon(self.in_a_window)} in a window, with all that the calendar charges"
+        lines = [f"one unit: {window}; {year} in twelve months with rows in {self.windows} windows"]
+        if self.epsilon is not None and self.per_year is not None:
+            lines.append(
+                f"epsilon {format_epsilon(self.epsilon)} for each release leaves it at most "
+                f"{format_epsilon(self.per_year)} in twelve months"
+            )
+        if self.max_windows is not None:
+            lines.append(
+                f"assumed, and enforced by nothing: no unit has rows in over {self.max_windows} windows of "
+                "twelve months"
+            )
+        return "\n".join(lines)
+
+
+def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | None) -> YearOfPerson | None:
+    """Return what a plan says of a year; None of a spec without windows.
+
+    Raises
+    ------
+    UsageError
+        Where it is asked of a spec without windows, or nothing is left for a release.
+    """
+    from suffice.pipeline.spec.person import epsilon_for_a_year, windows_in_a_year  # it imports numpy
+
+    if spec.window is None:
+        if per_year is not None or max_windows is not None:
+            message = "--per-year and --max-windows: the spec has no windows, so its one release is all"
+            raise UsageError(message)
+        return None
+    if max_windows is not None and per_year is None:
+        message = "--max-windows is of use with --per-year alone: give that too"
+        raise UsageError(message)
+    before = spec.expect.epsilon if spec.expect else Fraction(0)
+    asked = epsilon = None
+    if per_year is not None:
+        try:
+            asked = parse_epsilon(per_year)
+        except ValueError as error:
+            message = f"--per-year: {error}"
+            raise UsageError(message) from None
+        n = 1 + len(plan.amend)
+        epsilon = epsilon_for_a_year(asked, spec.window.every, max_windows=max_windows, before=before, n=n)
+    return YearOfPerson(
+        windows_in_a_year=windows_in_a_year(spec.window.every),
+        in_a_window=plan.window_epsilon + before,
+        max_windows=max_windows,
+        per_year=asked,
+        epsilon=epsilon,
+    )

@@ -46,16 +46,16 @@ def list_publications(
 
     publications = PublicationStore.open(store, publication_keys=publication_keys)
     check_is_there(publications)
-    found: list[Publication] = []
+    published: list[Publication] = []
     problems = []
     for publication_id in publications.ids():
         try:
-            found += filter(None, [publications.find(publication_id)])
+            published += filter(None, [publications.find(publication_id)])
         except StoreError as error:
             problems.append(f"{publication_id}: {error}")
-    resting = resting_releases(found, [])
+    resting = resting_releases(published, [])
     note_resting(resting.values())
-    rows = [_row(publication, resting) for publication in found]
+    rows = [_row(publication, resting) for publication in published]
     if as_json:
         output.print_json({"uri": publications.uri, "publications": rows, "problems": problems})
     else:
@@ -80,12 +80,12 @@ def show(
     """Show a publication: what was asked, what it rests on and whether that was withdrawn, its files."""
     from suffice.storage.operations.withdrawing import resting_releases
 
-    found = _opened(publication, store, publication_keys)
-    resting = resting_releases([found], [store])
+    shown = _opened(publication, store, publication_keys)
+    resting = resting_releases([shown], [store])
     note_resting(resting.values())
-    document = publication_document(found)
+    document = publication_document(shown)
     if as_json:
-        output.print_json({**document, "releases": [one.to_dict() for one in resting.values()]})
+        output.print_json({**document, "releases": [release.to_dict() for release in resting.values()]})
     else:
         print_publication(document)
         print_resting(resting.values())
@@ -122,11 +122,11 @@ def fetch(
         message = f"--out {out}: it exists, and is not replaced: name another place"
         raise UsageError(message)
     check_file("--out", out / "manifest.json", overwrite=False)
-    found = _opened(publication, store, publication_keys)
-    _copy(found, out)
-    written = [str(out / path) for path in (*(file.path for file in found.files), "manifest.json")]
+    fetched = _opened(publication, store, publication_keys)
+    _copy(fetched, out)
+    written = [str(out / path) for path in (*(file.path for file in fetched.files), "manifest.json")]
     if as_json:
-        output.print_json({"publication_id": found.publication_id, "files": written})
+        output.print_json({"publication_id": fetched.publication_id, "files": written})
     else:
         for path in written:
             say(f"wrote {path}")
@@ -147,7 +147,7 @@ def _row(publication: Publication, resting: Mapping[str, RestingRelease]) -> dic
     }
 
 
-def _copy(found: Publication, out: Path) -> None:
+def _copy(publication: Publication, out: Path) -> None:
     """Write a publication's files, one in memory at a time, and the manifest last; nothing stays of a half.
 
     Raises
@@ -163,9 +163,9 @@ def _copy(found: Publication, out: Path) -> None:
     except (OSError, ValueError):
         raise UsageError(message) from None
     try:
-        for file in found.files:
-            (out / file.path).write_bytes(found.read(file.name))
-        (out / "manifest.json").write_bytes(found.data)
+        for file in publication.files:
+            (out / file.path).write_bytes(publication.read(file.name))
+        (out / "manifest.json").write_bytes(publication.data)
     except BaseException as error:
         shutil.rmtree(out, ignore_errors=True)
         if isinstance(error, OSError) and not isinstance(error, StorageError):

@@ -90,7 +90,7 @@ def query(
         return
     from suffice.pipeline.ask.models.network import network
 
-    found = network(
+    fit = network(
         opened,
         statistic,
         prior=prior,
@@ -100,13 +100,13 @@ def query(
         draws=draws,
         rng=seed,
     )
-    answer = found.query(target, observed, chosen, mass)
+    answer = fit.query(target, observed, chosen, mass)
     undefined = float(answer.probability.undefined_share.max())
     if out is not None:
-        source = model_output.source("draws of a query", [opened], found.posterior, draws=draws, seed=seed)
+        source = model_output.source("draws of a query", [opened], fit.posterior, draws=draws, seed=seed)
         output.write_table(answer.draw_columns(), out, source, overwrite=overwrite)
     if as_json:
-        basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
+        basis = model_output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
         asked = {"target": target, "given": observed, "do": chosen}
         output.print_json({**basis, **asked, "rows": answer.rows(), "undefined_share": undefined})
         return
@@ -116,11 +116,14 @@ def query(
         say("")
     for name, stated in (("given", observed), ("do", chosen)):
         if stated:
-            say(f"{name}: " + in_line(", ".join(f"{one}={category}" for one, category in stated.items())))
+            say(
+                f"{name}: "
+                + in_line(", ".join(f"{column}={category}" for column, category in stated.items()))
+            )
     if chosen:
         say("do: holds in the world only where the declared graph does")
     if undefined > 0.0:
         share = f"{100 * undefined:.3g} %"
         say(f"what is given has no chance in up to {share} of draws: numbers are of the others")
-    model_output.print_basis(opened, found.posterior, draws=draws)
+    model_output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out)

@@ -1,4 +1,4 @@
-"""``suffice release`` and ``suffice show``: make a release, and say what one is."""
+"""``suffice release``, ``show`` and ``rehearse``: make a release, show one, try one on generated rows."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
+
 
 _UNIT_BOUND = ("max_rows", "unit_nulls")
 
@@ -180,3 +181,54 @@ def _print_release(document: dict[str, Any]) -> None:
         of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
         of += "; draws of a posterior sample" if file["mechanism"] == "exponential" else ""
         say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...{of}")
+
+
+def rehearse(
+    spec: SpecArgument,
+    window: Annotated[
+        str, typer.Option("--window", metavar="W", help="A window label, as 2013-01, or latest-complete.")
+    ] = "all",
+    store: StoreOption = DEFAULT_STORE,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    cluster: ClusterOption = "threads",
+    witness: WitnessOption = None,
+    as_of: AsOfOption = None,
+    *,
+    allow_open: AllowOpenOption = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave in the store what it drew; it is no release.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Try every stage of a release on generated rows; reads no row, charges nothing."""
+    settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
+    from suffice.pipeline.spec.spec import load_spec
+    from suffice.releasing.rehearsal import rehearse as run
+
+    done = run(
+        load_spec(spec),
+        store=store,
+        ledger=ledger,
+        cluster=cluster,
+        window=window,
+        as_of=as_of,
+        allow_open=allow_open,
+        witness=witness,
+        keep=keep,
+    )
+    if as_json:
+        output.print_json(done.to_dict())
+    else:
+        output.print_rows(
+            [
+                {"stage": stage.name, "seconds": f"{stage.seconds:.1f}", "tried": stage.tried or "failed"}
+                for stage in done.stages
+            ]
+        )
+    if done.failure is None:
+        if not as_json:
+            say("\nrehearsed: every stage works; no row was read, nothing was charged")
+        return
+    status = done.failure.exit_status
+    messages.show_error(type(done.failure).__name__, str(done.failure), status, as_text=not as_json)
+    raise typer.Exit(status)

@@ -48,41 +48,41 @@ def verify(
 
     opened_store = open_store(place)
     if ledger is None:
-        found = verify_store(opened_store, public_keys=public_keys, publication_keys=publication_keys)
+        checked = verify_store(opened_store, public_keys=public_keys, publication_keys=publication_keys)
     else:
         from suffice.storage.ledger.opening import open_ledger
 
         with open_ledger(ledger) as opened:
-            found = verify_store(
+            checked = verify_store(
                 opened_store, ledger=opened, public_keys=public_keys, publication_keys=publication_keys
             )
-    compared = "checked" if found.ledger_checked else "not_checked"
+    compared = "checked" if checked.ledger_checked else "not_checked"
     if as_json:
         output.print_json(
             {
-                "ok": found.ok,
-                "problems": list(found.problems),
-                "releases": found.releases,
-                "files": found.files,
-                "tombstones": found.tombstones,
-                "markers": found.markers,
-                "withdrawn": found.withdrawn,
-                "publications": found.publications,
-                "left_files": found.left_files,
+                "ok": checked.ok,
+                "problems": list(checked.problems),
+                "releases": checked.releases,
+                "files": checked.files,
+                "tombstones": checked.tombstones,
+                "markers": checked.markers,
+                "withdrawn": checked.withdrawn,
+                "publications": checked.publications,
+                "left_files": checked.left_files,
                 "ledger": compared,
             }
         )
     else:
-        for problem in found.problems:
+        for problem in checked.problems:
             say(problem)
         say(
-            f"{'ok' if found.ok else 'not ok'} - {counted(found.releases, 'release')} with "
-            f"{counted(found.files, 'file')}, {counted(found.tombstones, 'tombstone')}, "
-            f"{counted(found.markers, 'marker')}, {counted(found.publications, 'publication')}; "
-            f"{found.withdrawn} withdrawn, {counted(found.left_files, 'file')} left over; "
+            f"{'ok' if checked.ok else 'not ok'} - {counted(checked.releases, 'release')} with "
+            f"{counted(checked.files, 'file')}, {counted(checked.tombstones, 'tombstone')}, "
+            f"{counted(checked.markers, 'marker')}, {counted(checked.publications, 'publication')}; "
+            f"{checked.withdrawn} withdrawn, {counted(checked.left_files, 'file')} left over; "
             f"ledger {compared.replace('_', ' ')}"
         )
-    if not found.ok:
+    if not checked.ok:
         raise typer.Exit(StorageError.exit_status)
 
 
@@ -146,7 +146,9 @@ def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = 
     if as_json:
         output.print_json({"stores": documents})
     elif documents:
-        output.print_rows([{**one, "retired": "yes" if one["retired"] else "no"} for one in documents])
+        output.print_rows(
+            [{**document, "retired": "yes" if document["retired"] else "no"} for document in documents]
+        )
     else:
         say("no stores: nothing was ever charged")
 
@@ -154,15 +156,15 @@ def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = 
 def _choose(stores: Sequence[KnownStore], named: str) -> KnownStore:
     from suffice.storage.objects.address import read_address
 
-    found = [known for known in stores if known.store_id.startswith(named.lower())]
-    if not found:
+    matches = [known for known in stores if known.store_id.startswith(named.lower())]
+    if not matches:
         place = read_address(named).uri
-        found = [known for known in stores if known.uri == place]
-    if len(found) != 1:
-        problem = "several stores of this ledger go" if found else "no store of this ledger goes"
+        matches = [known for known in stores if known.uri == place]
+    if len(matches) != 1:
+        problem = "several stores of this ledger go" if matches else "no store of this ledger goes"
         message = f"{problem} by that name: `suffice store list` gives their ids"
         raise UsageError(message)
-    return found[0]
+    return matches[0]
 
 
 def _document(known: KnownStore) -> dict[str, object]:

@@ -73,8 +73,8 @@ def make_strict(app: typer.Typer) -> None:
 def own_words(error: TyperException) -> str:
     """Return what is wrong with a command's words, without the words of the library that found it."""
     text = str(getattr(error, "format_message", error.__str__)()) or "see --help"
-    place, found, rest = text.partition(": Input should be ")
-    if not found:
+    place, is_of_input, rest = text.partition(": Input should be ")
+    if not is_of_input:
         return text
     kind, is_kind, _ = rest.removeprefix("a valid ").partition(",")
     if rest.startswith("a valid "):
@@ -92,9 +92,9 @@ def _check_words(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) 
             message = f"{place} is given more than once: give it once"
             raise UsageError(message)
         value = values.get(str(param.name))
-        for one in _each(value):
-            if isinstance(one, str):
-                check_text(place, one)
+        for text in _each(value):
+            if isinstance(text, str):
+                check_text(place, text)
 
 
 def _each(value: Any) -> list[Any]:

@@ -52,7 +52,7 @@ def table(
     output.check_picture(plot, overwrite=overwrite)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     cells = parse_pairs("--where", where)
-    found = (
+    statistic_table = (
         _sample(opened, opened.samples(statistic, cells))
         if statistic in opened.sampled
         else _estimates(opened, opened.statistic(statistic).where(cells))
@@ -60,29 +60,29 @@ def table(
     if out is not None:
         from suffice.data_files.tables import columns_of
 
-        output.write_table(columns_of(found.rows), out, found.source, overwrite=overwrite)
+        output.write_table(columns_of(statistic_table.rows), out, statistic_table.source, overwrite=overwrite)
     if plot is not None:
         from suffice.plots.style import footer_of
 
-        footer = footer_of(found.source, [opened])
+        footer = footer_of(statistic_table.source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            found.draw(written, title=f"{opened.label}: {statistic}", footer=footer)
+            statistic_table.draw(written, title=f"{opened.label}: {statistic}", footer=footer)
     if as_json:
         output.print_json(
             {
-                "source": found.source.document(),
+                "source": statistic_table.source.document(),
                 "statistic": statistic,
-                "family": found.plan.family,
-                "rows_of": found.plan.rows_of,
-                **found.stated,
-                "rows": found.rows,
+                "family": statistic_table.plan.family,
+                "rows_of": statistic_table.plan.rows_of,
+                **statistic_table.stated,
+                "rows": statistic_table.rows,
             }
         )
         return
     if out is None:
-        output.print_rows(found.rows)
-        found.say_more()
-        output.print_rows_of(found.plan.rows_of, found.what)
+        output.print_rows(statistic_table.rows)
+        statistic_table.say_more()
+        output.print_rows_of(statistic_table.plan.rows_of, statistic_table.what)
     output.print_written(out, plot)
 
 

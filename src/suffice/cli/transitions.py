@@ -95,7 +95,7 @@ def transitions(
         return
     from suffice.pipeline.ask.models.chain import chain
 
-    found = chain(
+    fit = chain(
         opened,
         statistic,
         prior=prior,
@@ -105,11 +105,11 @@ def transitions(
         draws=draws,
         rng=seed,
     )
-    rows = found.rows(mass, steps=steps or (), to=to, start=start)
-    undefined = float(found.undefined_share.max())
-    source = model_output.source("draws of a chain", [opened], found.posterior, draws=draws, seed=seed)
+    rows = fit.rows(mass, steps=steps or (), to=to, start=start)
+    undefined = float(fit.undefined_share.max())
+    source = model_output.source("draws of a chain", [opened], fit.posterior, draws=draws, seed=seed)
     if out is not None:
-        columns = found.draw_columns(steps=steps or (), to=to, start=start)
+        columns = fit.draw_columns(steps=steps or (), to=to, start=start)
         output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
         from suffice.plots.chains import plot_chain
@@ -117,19 +117,19 @@ def transitions(
 
         title, footer = f"{opened.label}: {statistic}", footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_chain(found, written, title=title, footer=footer, mass=mass)
+            plot_chain(fit, written, title=title, footer=footer, mass=mass)
     if as_json:
-        basis = model_output.basis_document(opened, found.posterior, mass=mass, draws=draws, seed=seed)
-        output.print_json({**basis, "states": list(found.states), "rows": rows, "undefined_share": undefined})
+        basis = model_output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
+        output.print_json({**basis, "states": list(fit.states), "rows": rows, "undefined_share": undefined})
         return
-    model_output.print_cells(rows, found.posterior.groups)
+    model_output.print_cells(rows, fit.posterior.groups)
     say("\nexpected_steps have medians and intervals: their means need not exist")
     if undefined > 0.0:
         say(
             f"the stationary law is not defined in up to {100 * undefined:.3g} % of draws, and is of the "
             "others: several parts of the chain cannot be left there, and the long run depends on the start"
         )
-    model_output.print_basis(opened, found.posterior, draws=draws)
+    model_output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out, plot)
 
 

@@ -105,28 +105,30 @@ def verify_publication_of(
     from suffice.storage.publications.publication_store import PublicationStore
 
     store = PublicationStore.open(store_uri, publication_keys=publication_keys)
-    found = verify_publication(store, publication_id)
-    resting = list(resting_releases(filter(None, [found.publication]), [releases]).values())
+    verification = verify_publication(store, publication_id)
+    resting = list(resting_releases(filter(None, [verification.publication]), [releases]).values())
     note_resting(resting)
     if as_json:
         output.print_json(
             {
-                "ok": found.ok,
-                "problems": list(found.problems),
+                "ok": verification.ok,
+                "problems": list(verification.problems),
                 "ledger": "not_checked",
-                "signature": found.signature,
-                "files": found.files,
-                "left_files": found.left,
+                "signature": verification.signature,
+                "files": verification.files,
+                "left_files": verification.left,
                 "releases": [release.to_dict() for release in resting],
             }
         )
     else:
-        for problem in found.problems:
+        for problem in verification.problems:
             say(problem)
         print_resting(resting)
-        looked = f"{counted(found.files, 'file')}, signature {found.signature}".replace("_", " ")
-        say("ok" if found.ok else "not ok", "-", looked)
-    if not found.ok:
+        looked = f"{counted(verification.files, 'file')}, signature {verification.signature}".replace(
+            "_", " "
+        )
+        say("ok" if verification.ok else "not ok", "-", looked)
+    if not verification.ok:
         raise typer.Exit(StorageError.exit_status)
 
 
@@ -277,8 +279,10 @@ def ledger_document(
         document = ledger_document(ledger, store, witness, full=full)
         if not document["ok"]:
             return document
-    found = ledger.add_checkpoint(full=full) if checkpoint else ledger.examine(full=full)
-    document = _verification_document(ledger, found.problems, found.head, found.since, store)
+    examination = ledger.add_checkpoint(full=full) if checkpoint else ledger.examine(full=full)
+    document = _verification_document(
+        ledger, examination.problems, examination.head, examination.since, store
+    )
     if not witness:
         return document
     problems = [*document["problems"], *_witness_problems(ledger, witness)]
@@ -297,10 +301,10 @@ def _verification_document(
     from suffice.storage.releases.release_store import open_store
 
     comparison = compare_with_store(chain, open_store(store)) if store and not problems else None
-    found = [*problems, *(comparison.problems if comparison else ())]
+    every_problem = [*problems, *(comparison.problems if comparison else ())]
     return {
-        "ok": not found,
-        "problems": found,
+        "ok": not every_problem,
+        "problems": every_problem,
         "sequence": head.sequence,
         "hash": head.hash if head.sequence else None,
         "since": since,

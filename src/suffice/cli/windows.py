@@ -159,7 +159,7 @@ def window_fields(release: Release) -> dict[str, Any]:
 
 def _print_backfill(done: Backfill) -> None:
     document = done.to_dict()
-    output.print_rows([{"window": one.edition, "status": one.status} for one in done.windows])
+    output.print_rows([{"window": window.edition, "status": window.status} for window in done.windows])
     counted = {status: len(done.named(status)) for status in _STATUSES}
     counts = [
         f"{status.replace('_', ' ')} {count}"
@@ -182,7 +182,7 @@ def _print_status(report: GapReport) -> None:
         say("no window has ended yet that is expected")
         return
     output.print_rows(document["windows"])
-    counts = {state: sum(one["state"] == state for one in document["windows"]) for state in _STATES}
+    counts = {state: sum(window["state"] == state for window in document["windows"]) for state in _STATES}
     said = {state: count for state, count in counts.items() if count or state != "stopped"}
     say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in said.items()))
     if report.amendments:

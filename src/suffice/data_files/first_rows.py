@@ -66,12 +66,12 @@ def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list
             ):
                 raise _refused("its columns are compressed, or use a dictionary")
         batch = next(file.iter_batches(batch_size=most, row_groups=[0], use_threads=False), None)
-        found = [] if batch is None else batch.to_pylist()
+        first = [] if batch is None else batch.to_pylist()
     except PublicationCorruptError:
         raise
     except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
         raise _refused("it is no readable Parquet file") from None
-    return found, int(stated.num_rows)
+    return first, int(stated.num_rows)
 
 
 def _is_as_it_is(data: bytes, position: int, size: int) -> bool:

@@ -135,12 +135,12 @@ class Source:
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON has it; what is not stated is left out."""
-        found = dataclasses.asdict(self)
+        values = dataclasses.asdict(self)
         releases = [
             {name: value for name, value in release.items() if value is not None}
-            for release in found.pop("releases")
+            for release in values.pop("releases")
         ]
-        stated = {name: value for name, value in found.items() if value not in (None, ())}
+        stated = {name: value for name, value in values.items() if value not in (None, ())}
         stated["notes"] = list(self.notes)
         return {
             "written_by": f"suffice {importlib.metadata.version('suffice')}",
@@ -170,8 +170,10 @@ class Source:
         }
 
     def _withdrawn(self) -> dict[str, str]:
-        told = [f"{release.label}: {release.withdrawn}" for release in self.releases if release.withdrawn]
-        return {"withdrawn": "; ".join(told)} if told else {}
+        withdrawals = [
+            f"{release.label}: {release.withdrawn}" for release in self.releases if release.withdrawn
+        ]
+        return {"withdrawn": "; ".join(withdrawals)} if withdrawals else {}
 
 
 def posterior_source(
@@ -206,22 +208,22 @@ def posterior_source(
 def fit_source(
     what: str,
     releases: Iterable[Release],
-    found: HiddenMarkovFit | StateComparison,
+    fit: HiddenMarkovFit | StateComparison,
     *,
     seed: int | None,
 ) -> Source:
     """Return the source of numbers of a hidden Markov model, or of a comparison of numbers of states."""
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit  # numpy is slow to import
 
-    if isinstance(found, HiddenMarkovFit):
-        settings, lines = found.settings, found.diagnostics.lines
+    if isinstance(fit, HiddenMarkovFit):
+        settings, lines = fit.settings, fit.diagnostics.lines
     else:
-        settings, lines = found.settings[0], []
+        settings, lines = fit.settings[0], []
     priors = settings.priors
     return Source(
         what=what,
         releases=tuple(map(ReleaseSource.of, releases)),
-        statistic=", ".join(feature.name for feature in found.table.features),
+        statistic=", ".join(feature.name for feature in fit.table.features),
         method=method_text(settings.method),
         prior=f"transitions Dirichlet({priors.transitions:g}), emissions Dirichlet({priors.emissions:g})",
         draws=settings.n_draws,
@@ -230,27 +232,29 @@ def fit_source(
     )
 
 
-def comparison_source(release: Release, found: PriorComparison) -> Source:
+def comparison_source(release: Release, comparison: PriorComparison) -> Source:
     """Return the source of a comparison of priors."""
     return Source(
         what="log evidence of priors",
         releases=(ReleaseSource.of(release),),
-        statistic=found.statistic,
+        statistic=comparison.statistic,
         method="noise-aware",
-        prior="; ".join(found.priors),
-        n_prior=found.n_prior,
+        prior="; ".join(comparison.priors),
+        n_prior=comparison.n_prior,
     )
 
 
-def calibration_source(release: Release, statistic: str, found: Calibration, *, seed: int | None) -> Source:
+def calibration_source(
+    release: Release, statistic: str, calibration: Calibration, *, seed: int | None
+) -> Source:
     """Return the source of a calibration, which simulates one release's statistic."""
     return Source(
         what="calibration by simulated releases",
         releases=(ReleaseSource.of(release),),
         statistic=statistic,
-        method=method_text(found.method),
-        prior=str(found.prior),
-        n_prior=str(found.n_prior),
+        method=method_text(calibration.method),
+        prior=str(calibration.prior),
+        n_prior=str(calibration.n_prior),
         seed=seed,
     )
 

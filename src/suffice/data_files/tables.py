@@ -92,10 +92,10 @@ def parquet_metadata(data: bytes) -> tuple[dict[str, str], int]:
 
     try:
         read = pq.read_metadata(io.BytesIO(data))
-        found = {key.decode(): text.decode() for key, text in (read.metadata or {}).items()}
+        metadata = {key.decode(): text.decode() for key, text in (read.metadata or {}).items()}
     except (pa.ArrowException, OSError, ValueError):
         return {}, 0
-    return found, int(read.num_rows)
+    return metadata, int(read.num_rows)
 
 
 def csv_bytes(table: pa.Table) -> bytes:

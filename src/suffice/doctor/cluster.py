@@ -25,6 +25,6 @@ def check(place: Settings) -> Iterator[Fact]:
     if place.cluster == LOCAL:
         yield ok("processes of this machine, which each run starts for itself; none was started now")
     else:
-        found = check_workers(place.cluster, certificates=place.cluster_certificates)
-        workers = counted(found, "worker")
+        n_workers = check_workers(place.cluster, certificates=place.cluster_certificates)
+        workers = counted(n_workers, "worker")
         yield ok(f"the cluster answers: {workers}, none of which may spill, and each of this version")

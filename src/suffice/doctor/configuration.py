@@ -38,16 +38,16 @@ KNOWN = frozenset(
 
 def check(place: Settings) -> Iterator[Fact]:
     """Look at the profile and the variables; values that may hold a secret are never shown."""
-    found = find_profile()
-    if found is None:
+    in_force = find_profile()
+    if in_force is None:
         yield warning(
             "there is no deployment profile: whoever submits a run chooses its ledger and its store",
             'pin a deployment: the documentation\'s page "How to pin a deployment"',
         )
     else:
-        yield ok(f"the deployment profile is {found.path} ({found.origin})")
+        yield ok(f"the deployment profile is {in_force.path} ({in_force.origin})")
         named = os.environ.get(CONFIG)
-        if found.origin != "environment" and named and named != found.path:
+        if in_force.origin != "environment" and named and named != in_force.path:
             yield warning(f"{CONFIG} is set and ignored: it names another profile", "unset it")
     yield ok(f"ledger {redacted(place.ledger)}, store {redacted(place.store)}, cluster {place.cluster}")
     yield ok(f"log lines are {log_setting().value}")

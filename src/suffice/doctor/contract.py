@@ -32,7 +32,7 @@ class Finding:
     check : str
         The check's name.
     state : State
-    found : str
+    observed : str
         What is there, in one line.
     remedy : str
         What to do; empty where nothing is.
@@ -40,7 +40,7 @@ class Finding:
 
     check: str
     state: State
-    found: str
+    observed: str
     remedy: str = ""
 
     def to_dict(self) -> dict[str, str]:
@@ -48,7 +48,7 @@ class Finding:
         return {
             "check": self.check,
             "state": str(self.state),
-            "found": _line(self.found),
+            "found": _line(self.observed),
             "remedy": _line(self.remedy),
         }
 
@@ -58,28 +58,28 @@ class Fact:
     """What a check found, before it is known whose finding it is."""
 
     state: State
-    found: str
+    observed: str
     remedy: str = ""
 
 
-def ok(found: str) -> Fact:
+def ok(observed: str) -> Fact:
     """Return what is as it should be."""
-    return Fact(state=State.OK, found=found)
+    return Fact(state=State.OK, observed=observed)
 
 
-def warning(found: str, remedy: str) -> Fact:
+def warning(observed: str, remedy: str) -> Fact:
     """Return what works, and should not stay so."""
-    return Fact(state=State.WARNING, found=found, remedy=remedy)
+    return Fact(state=State.WARNING, observed=observed, remedy=remedy)
 
 
-def problem(found: str, remedy: str) -> Fact:
+def problem(observed: str, remedy: str) -> Fact:
     """Return what keeps an installation from its work, or breaks a promise."""
-    return Fact(state=State.PROBLEM, found=found, remedy=remedy)
+    return Fact(state=State.PROBLEM, observed=observed, remedy=remedy)
 
 
-def skipped(found: str) -> Fact:
+def skipped(observed: str) -> Fact:
     """Return that there was nothing to look at."""
-    return Fact(state=State.SKIPPED, found=found)
+    return Fact(state=State.SKIPPED, observed=observed)
 
 
 Check = Callable[["Settings"], Iterator[Fact]]

@@ -51,11 +51,11 @@ class Examination:
     @property
     def ok(self) -> bool:
         """Whether there is no problem; warnings are none."""
-        return all(one.state is not State.PROBLEM for one in self.findings)
+        return all(finding.state is not State.PROBLEM for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice doctor --json`` prints."""
-        return {"ok": self.ok, "findings": [one.to_dict() for one in self.findings]}
+        return {"ok": self.ok, "findings": [finding.to_dict() for finding in self.findings]}
 
 
 def examine(place: Settings) -> Examination:
@@ -71,12 +71,12 @@ def examine(place: Settings) -> Examination:
     read_address(place.store)
     if place.witness is not None:
         read_address(place.witness)
-    return Examination(findings=tuple(one for name in CHECKS for one in _findings(name, place)))
+    return Examination(findings=tuple(finding for name in CHECKS for finding in _findings(name, place)))
 
 
 def _findings(name: str, place: Settings) -> list[Finding]:
     return [
-        Finding(check=name, state=fact.state, found=fact.found, remedy=fact.remedy)
+        Finding(check=name, state=fact.state, observed=fact.observed, remedy=fact.remedy)
         for fact in _facts(CHECKS[name], place)
     ]
 

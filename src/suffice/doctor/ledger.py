@@ -49,8 +49,8 @@ def readable(place: Settings) -> Ledger | None:
 def _left(ledger: Ledger) -> int:
     """Count charges that have not ended and that no run holds."""
     count = 0
-    for one in ledger.unsettled():
-        if one.state in LIVE:
-            charge = ledger.charge(one.charge_id)
+    for summary in ledger.unsettled():
+        if summary.state in LIVE:
+            charge = ledger.charge(summary.charge_id)
             count += charge is not None and not is_held(charge, ledger.now())
     return count

@@ -38,12 +38,13 @@ def check(_: Settings) -> Iterator[Fact]:
     broken = 0
     for extra in whole:
         for requirement in by_extra[extra]:
-            found = installed_version(requirement.name)
-            if found is None or not requirement.specifier.contains(found, prereleases=True):
+            version = installed_version(requirement.name)
+            if version is None or not requirement.specifier.contains(version, prereleases=True):
                 broken += 1
                 wanted = f"suffice[{extra}]" if extra else "suffice"
                 yield problem(
-                    f"{requirement.name} is {found or 'missing'}, and {wanted} needs {requirement.specifier}",
+                    f"{requirement.name} is {version or 'missing'}, and {wanted} needs "
+                    f"{requirement.specifier}",
                     f"pip install '{wanted}'",
                 )
     if not broken:

@@ -31,7 +31,7 @@ def check(_: Settings) -> Iterator[Fact]:
     yield ok(f"{here}, {platform.system()} {platform.machine()}")
     if not _is_supported(supported):
         yield problem(f"Python is outside of {supported}", "install suffice on a Python that it supports")
-    yield ok(", ".join(f"{name} {found}" for name in _SHOWN if (found := installed_version(name))))
+    yield ok(", ".join(f"{name} {installed}" for name in _SHOWN if (installed := installed_version(name))))
     try:
         require_engine()
     except MissingExtraError as error:

@@ -25,8 +25,6 @@ from suffice.errors import (
     SufficeError,
     UsageError,
 )
-from suffice.pipeline.spec.calendar import moment, resolve_window
-from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.object_store import of_system_error
 
 if TYPE_CHECKING:
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
 
 def newest_charge(ledger: str, dataset: str, name: str, window: str, amendment: int = 0) -> Charge | None:
     """Return the newest charge of a key, where the ledger can be asked and has one."""
+    from suffice.storage.ledger.opening import open_ledger  # the command line shows its help without
+
     try:
         with open_ledger(ledger, reading_only=True) as opened:
             return opened.find(dataset, name, window, amendment=amendment)
@@ -47,6 +47,8 @@ def newest_charge(ledger: str, dataset: str, name: str, window: str, amendment: 
 
 def window_of(spec: Spec, window: str, *, as_of: str | None, allow_open: bool) -> str | None:
     """Return the label of the window that a run is about; None where it is about none."""
+    from suffice.pipeline.spec.calendar import moment, resolve_window  # it imports numpy
+
     try:
         instant = moment(as_of, datetime.now(UTC))
         return resolve_window(spec, window, as_of=instant, allow_open=allow_open)
@@ -206,7 +208,7 @@ def _size(path: Path) -> int:
 def _audit(path: Path) -> Audit | None:
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(_LARGEST_AUDIT))
+            document = json.loads(file.read(_LARGEST_AUDIT))
     except FileNotFoundError:
         return None
-    return Audit(ok=found["ok"] is True, hour=datetime.fromtimestamp(int(found["hour"]) * 3600, UTC))
+    return Audit(ok=document["ok"] is True, hour=datetime.fromtimestamp(int(document["hour"]) * 3600, UTC))

@@ -87,8 +87,8 @@ class RunLog:
             raise ValueError(message)
         self._lines += 1
         head = {"event": event, "run": self._run, "line": self._lines, "started": self._started}
-        told = {name: _bounded(value) for name, value in (self._subject | fields).items()}
-        text = escaped(json.dumps({**head, "command": self._command, **told})) + "\n"
+        shown = {name: _bounded(value) for name, value in (self._subject | fields).items()}
+        text = escaped(json.dumps({**head, "command": self._command, **shown})) + "\n"
         if self._held is not None and event != "ended":
             self._held.append(text)
             return

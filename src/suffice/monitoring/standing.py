@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping  # noqa: TC003 - schemas are made of the annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from suffice.documents import Count, CountOrNone, Epsilon, counts_by, document
 from suffice.errors import SpecError, SufficeError, UsageError
 from suffice.monitoring.counting import Counted, read_counts
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import pinned_profile, settings
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.storage.ledger.charge import ChargeState, is_held
@@ -26,8 +27,7 @@ from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Iterable
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.account import Account
@@ -55,10 +55,10 @@ def pinned_specs() -> tuple[Path, ...]:
             '(the documentation\'s page "How to pin a deployment")'
         )
         raise UsageError(message)
-    found: set[Path] = set()
+    specs: set[Path] = set()
     for folder in profile.spec_folders:
-        found |= _files(folder)
-    return tuple(sorted(found))
+        specs |= _files(folder)
+    return tuple(sorted(specs))
 
 
 def _files(folder: str) -> set[Path]:
@@ -66,16 +66,16 @@ def _files(folder: str) -> set[Path]:
         message = f"--all: a folder below {folder}, which spec_folders names, cannot be read"
         raise UsageError(message) from None
 
-    found: set[Path] = set()
+    files: set[Path] = set()
     for place, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found |= {
+        files |= {
             Path(place, name) for name in names if not name.startswith(".") and Path(name).suffix in SUFFIXES
         }
-        if len(found) > MOST_SPECS:
+        if len(files) > MOST_SPECS:
             message = f"--all: {folder} holds more than {MOST_SPECS} files: pin the folder of the specs alone"
             raise UsageError(message)
-    return found
+    return files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,19 +94,9 @@ class AccountStanding:
 
     dataset: str
     per_window: bool
-    granted: Fraction
-    spent: Fraction
-    remaining: Fraction
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents say of it."""
-        return {
-            "dataset": self.dataset,
-            "per_window": self.per_window,
-            "granted": format_epsilon(self.granted),
-            "spent": format_epsilon(self.spent),
-            "remaining": format_epsilon(self.remaining),
-        }
+    granted: Epsilon
+    spent: Epsilon
+    remaining: Epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,26 +126,12 @@ class SeriesStanding:
     spec: str
     dataset: str
     name: str
-    releases: int
-    windows: Mapping[str, int]
-    amendments: Mapping[str, int]
-    due: int
-    covered: int | None
+    releases: Count
+    windows: Annotated[Mapping[str, int], counts_by(WindowState)]
+    amendments: Annotated[Mapping[str, int], counts_by(AmendmentState)]
+    due: Count
+    covered: CountOrNone
     ok: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents say of it."""
-        return {
-            "spec": self.spec,
-            "dataset": self.dataset,
-            "name": self.name,
-            "releases": self.releases,
-            "windows": dict(self.windows),
-            "amendments": dict(self.amendments),
-            "due": self.due,
-            "covered": self.covered,
-            "ok": self.ok,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,16 +141,7 @@ class Unreadable:
     spec: str
     type: str
     message: str
-    exit_status: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents say of it."""
-        return {
-            "spec": self.spec,
-            "type": self.type,
-            "message": self.message,
-            "exit_status": self.exit_status,
-        }
+    exit_status: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +171,7 @@ class Standing:
     @property
     def ok(self) -> bool:
         """Whether every series could be judged, and is well."""
-        return not self.unreadable and all(one.ok for one in self.series)
+        return not self.unreadable and all(series.ok for series in self.series)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice status --all --json`` prints."""
@@ -213,9 +180,9 @@ class Standing:
         return {
             "as_of": f"{self.as_of:%Y-%m-%dT%H:%MZ}",
             "ok": self.ok,
-            "accounts": [one.to_dict() for one in self.accounts],
-            "series": [one.to_dict() for one in self.series],
-            "unreadable": [one.to_dict() for one in self.unreadable],
+            "accounts": document(self.accounts),
+            "series": document(self.series),
+            "unreadable": document(self.unreadable),
             "in_spool": self.in_spool,
             "refusals": None if counted is None else counted.refusals,
             "audit": None if audit is None else {"ok": audit.ok, "hour": f"{audit.hour:%Y-%m-%dT%HZ}"},
@@ -288,11 +255,11 @@ def _account(account: Account) -> AccountStanding:
 def _in_spool(ledger: Ledger) -> int:
     """Count charges that are staged, or that a run left in ``drawing`` when it died."""
     count = 0
-    for one in ledger.unsettled():
-        if one.state is ChargeState.STAGED:
+    for summary in ledger.unsettled():
+        if summary.state is ChargeState.STAGED:
             count += 1
-        elif one.state is ChargeState.DRAWING:
-            charge = ledger.charge(one.charge_id)
+        elif summary.state is ChargeState.DRAWING:
+            charge = ledger.charge(summary.charge_id)
             count += charge is not None and not is_held(charge, ledger.now())
     return count
 
@@ -307,7 +274,7 @@ def _series(
         return _without_windows(path, spec, opened, releases=releases, store=store, ledger=ledger)
     report = status(spec, store=store, ledger=ledger, as_of=as_of)
     windows = Counter(window.state for window in report.windows)
-    amendments = Counter(one.state for one in report.amendments)
+    amendments = Counter(amendment.state for amendment in report.amendments)
     due = sum(windows[state] for state in GAPS) + amendments.total()
     further = report.further
     if further is None and report.covered < due:  # later windows have a budget of their own; these have not
@@ -343,8 +310,8 @@ def _without_windows(
         dataset=spec.dataset,
         name=spec.name,
         releases=releases,
-        windows={str(one): int(one is state) for one in WindowState},
-        amendments={str(one): 0 for one in AmendmentState},
+        windows={str(each): int(each is state) for each in WindowState},
+        amendments={str(each): 0 for each in AmendmentState},
         due=int(state is WindowState.MISSING),
         covered=int(remaining >= spec.privacy.epsilon) if state is WindowState.MISSING else None,
         ok=state is not WindowState.NOT_IN_STORE,

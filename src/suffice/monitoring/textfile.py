@@ -133,30 +133,30 @@ Sample = tuple[str, tuple[str, ...], str]
 
 def rendered(standing: Standing, *, now: datetime) -> str:
     """Return a standing in Prometheus' text format."""
-    found: dict[str, list[str]] = {metric.name: [] for metric in METRICS}
+    lines: dict[str, list[str]] = {metric.name: [] for metric in METRICS}
     known = {metric.name: metric for metric in METRICS}
     for name, values, number in _samples(standing, now):
         labels = dict(zip(known[name].labels, values, strict=True))
-        found[name].append(f"{name}{_labelled(labels)} {number}\n")
+        lines[name].append(f"{name}{_labelled(labels)} {number}\n")
     text = [_HEAD]
     for metric in METRICS:
-        if found[metric.name]:
+        if lines[metric.name]:
             text += [f"# HELP {metric.name} {metric.says}\n", f"# TYPE {metric.name} {metric.kind}\n"]
-            text += found[metric.name]
+            text += lines[metric.name]
     return "".join(text)
 
 
 def _samples(standing: Standing, now: datetime) -> Iterator[Sample]:
     yield "suffice_metrics_hour_seconds", (), str(_hour(now))
-    for one in standing.series:
-        key = (one.dataset, one.name)
-        yield "suffice_releases_total", key, str(one.releases)
-        for state, number in one.windows.items():
+    for series in standing.series:
+        key = (series.dataset, series.name)
+        yield "suffice_releases_total", key, str(series.releases)
+        for state, number in series.windows.items():
             yield "suffice_windows", (*key, state), str(number)
-        for state, number in one.amendments.items():
+        for state, number in series.amendments.items():
             yield "suffice_amendments", (*key, state), str(number)
-        yield "suffice_releases_due", key, str(one.due)
-        yield "suffice_releases_covered", key, "+Inf" if one.covered is None else str(one.covered)
+        yield "suffice_releases_due", key, str(series.due)
+        yield "suffice_releases_covered", key, "+Inf" if series.covered is None else str(series.covered)
     for account in standing.accounts:
         labels = (account.dataset, "window" if account.per_window else "account")
         yield "suffice_epsilon_granted", labels, format_epsilon(account.granted)

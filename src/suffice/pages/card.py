@@ -66,13 +66,13 @@ def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
                 "Plug-in: each row or unit is taken for drawn by itself. These intervals are not of the "
                 "shares of these data."
             )
-    told = [
+    notes = [
         *clipping_warnings(posterior),
         *conflict_lines(posterior),
         *default_lines(posterior),
         unsettled_warning(posterior),
     ]
-    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in told if warning]
+    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in notes if warning]
     if statistic.n_saturated:
         warnings.append(
             f"{statistic.n_saturated} released values are saturated: there were more records than "
@@ -83,8 +83,8 @@ def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
 
 def _rests_on(posterior: Posterior) -> dict[str, object]:
     """What a sampled posterior rests on; its draws are over all chains, not those that are stated above."""
-    told = diagnostics_text(posterior)
-    return {"sampler's draws" if name == "draws" else name: value for name, value in told.items()}
+    diagnostics = diagnostics_text(posterior)
+    return {"sampler's draws" if name == "draws" else name: value for name, value in diagnostics.items()}
 
 
 def release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, object]:

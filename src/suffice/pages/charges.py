@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def budgets_of(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -> dict[str, Budget]:
     """Return what each dataset spent: by an export where there is one, else by its published releases."""
-    found: dict[str, Budget] = {}
+    budgets: dict[str, Budget] = {}
     for name in sorted({entry.facts["dataset"] for entry in entries} | set(charges or {})):
         of = sorted(
             (entry for entry in entries if entry.facts["dataset"] == name),
@@ -30,10 +30,10 @@ def budgets_of(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -
         if charges is not None and name in charges:
             listed = {charge.release_id for charge in charges[name].charges}
             uncounted = [entry.facts["label"] for entry in of if entry.facts["release_id"] not in listed]
-            found[name] = dataclasses.replace(charges[name], uncounted=tuple(uncounted))
+            budgets[name] = dataclasses.replace(charges[name], uncounted=tuple(uncounted))
             continue
         first = of[0].facts
-        found[name] = Budget(
+        budgets[name] = Budget(
             guarantee=guarantee(
                 first["neighboring"],
                 first["unit"],
@@ -52,7 +52,7 @@ def budgets_of(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -
             unit=first["unit"],
             export_is_of_others=charges is not None,
         )
-    return found
+    return budgets
 
 
 def read_charges(path: Path) -> dict[str, Budget]:

@@ -44,7 +44,9 @@ def common_scale(intervals: Sequence[Interval | None], most: float = 5.0) -> Sca
     shown = [interval for interval in intervals if interval is not None and interval.is_finite]
     if not shown:
         return Scale.enclosing(0.0, 1.0, about=most)
-    return Scale.enclosing(min(one.low for one in shown), max(one.high for one in shown), about=most)
+    return Scale.enclosing(
+        min(interval.low for interval in shown), max(interval.high for interval in shown), about=most
+    )
 
 
 def series(
@@ -81,19 +83,21 @@ def series(
         return _LEFT + (place + 0.5) / max(len(labels), 1) * (_RIGHT - _LEFT)
 
     parts = _levels(y, up)
-    places = [place for place, one in enumerate(intervals) if one is not None and one.is_finite]
+    places = [
+        place for place, interval in enumerate(intervals) if interval is not None and interval.is_finite
+    ]
     for before, after in pairwise(places):
         if after == before + 1:
             ends = (intervals[before], intervals[after])
-            first, last = (one.middle if one is not None else math.nan for one in ends)
+            first, last = (interval.middle if interval is not None else math.nan for interval in ends)
             parts.append(_line("connection", across(before), up(first), across(after), up(last)))
     for place in places:
-        one = intervals[place]
-        if one is not None:
+        interval = intervals[place]
+        if interval is not None:
             x = across(place)
-            parts.append(_line("interval", x, up(one.low), x, up(one.high)))
-            parts.append(_line("interval-half", x, up(one.lower_half), x, up(one.upper_half)))
-            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(one.middle):.1f}" r="2.4"/>')
+            parts.append(_line("interval", x, up(interval.low), x, up(interval.high)))
+            parts.append(_line("interval-half", x, up(interval.lower_half), x, up(interval.upper_half)))
+            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(interval.middle):.1f}" r="2.4"/>')
     parts += [
         f'<text x="{across(place):.2f}%" y="{height - 3}" text-anchor="middle">{escape(labels[place])}</text>'
         for place in _labelled(labels)
@@ -159,16 +163,20 @@ def ranked(intervals: Sequence[Interval], *, title: str, description: str, heigh
         return 6.0 + (1.0 - y.at(value)) * (bottom - 6.0)
 
     parts = _levels(y, up, _LEFT_OF_WIDE)
-    ordered = sorted((one for one in intervals if one.is_finite), key=lambda one: one.middle)
+    ordered = sorted(
+        (interval for interval in intervals if interval.is_finite), key=lambda interval: interval.middle
+    )
     step = (_RIGHT - 7.0) / max(len(ordered), 1)
-    for place, one in enumerate(ordered):
+    for place, interval in enumerate(ordered):
         x = 7.0 + place * step
-        top, base = up(one.high), up(one.low)
+        top, base = up(interval.high), up(interval.low)
         parts.append(
             f'<rect class="bar" x="{x:.2f}%" width="{step * 0.8:.2f}%" y="{top:.1f}" '
             f'height="{base - top:.1f}"/>'
         )
-        parts.append(_line("interval-half", x, up(one.middle), x + step * 0.8, up(one.middle), width=2))
+        parts.append(
+            _line("interval-half", x, up(interval.middle), x + step * 0.8, up(interval.middle), width=2)
+        )
     parts.append(f'<text x="7%" y="{height - 3}">lowest</text>')
     parts.append(f'<text x="{_RIGHT}%" y="{height - 3}" text-anchor="end">highest</text>')
     return _chart(parts, height, title, description)
@@ -257,8 +265,8 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float, *, width: int |
 
 
 def _chart(parts: Sequence[str], height: int, title: str, description: str) -> Markup:
-    told = f"{escape(title)}. {escape(description)}"
+    label = f"{escape(title)}. {escape(description)}"
     return markup(
-        f'<svg class="chart" role="img" height="{height}" aria-label="{told}">'
+        f'<svg class="chart" role="img" height="{height}" aria-label="{label}">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(parts)}</svg>"
     )

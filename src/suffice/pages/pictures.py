@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.charts import common_scale, points, ranked, row, row_axis, series
 from suffice.pages.drawing import Scale
-from suffice.pages.numbers import number
 from suffice.pages.rendering import markup
 from suffice.pages.statistic_view import POSTERIOR, SAMPLE
 
@@ -132,22 +132,24 @@ def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
 
 def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | None:
     places = list(dict.fromkeys(keys[axis] for keys in view.keys))
-    found: dict[str, dict[Any, Interval]] = {}
+    by_label: dict[str, dict[Any, Interval]] = {}
     for position, entry in enumerate(view.entries):
         for cell, keys in enumerate(view.keys):
             others = ", ".join(str(key) for column, key in keys.items() if column != axis)
             label = ", ".join(filter(None, (others, entry))) or view.shown_of
-            found.setdefault(label, {})[keys[axis]] = view.intervals[cell][position]
-    if len(found) > MOST_PANELS:
+            by_label.setdefault(label, {})[keys[axis]] = view.intervals[cell][position]
+    if len(by_label) > MOST_PANELS:
         return None
     labels = [str(place) for place in places]
     return panels_of(
-        {label: [one.get(place) for place in places] for label, one in found.items()}, labels, axis
+        {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()},
+        labels,
+        axis,
     )
 
 
 def panels_of(
-    found: Mapping[str, Sequence[Interval | None]], places: Sequence[str], axis: str
+    by_label: Mapping[str, Sequence[Interval | None]], places: Sequence[str], axis: str
 ) -> tuple[tuple[str, Markup], ...]:
     """Return small panels that share their axes, one for each label.
 
@@ -159,7 +161,7 @@ def panels_of(
     axis : str
         What the places are of.
     """
-    y = common_scale([one for intervals in found.values() for one in intervals], 3.0)
+    y = common_scale([interval for intervals in by_label.values() for interval in intervals], 3.0)
     return tuple(
         (
             label,
@@ -167,23 +169,24 @@ def panels_of(
                 places,
                 intervals,
                 title=f"{label} along {axis}",
-                description=_span([one for one in intervals if one is not None]),
+                description=_span([interval for interval in intervals if interval is not None]),
                 y=y,
             ),
         )
-        for label, intervals in found.items()
+        for label, intervals in by_label.items()
     )
 
 
 def _span(intervals: Sequence[Interval]) -> str:
     """Say in words what a chart shows; the numbers stand in the table beside it."""
-    shown = [one for one in intervals if one.is_finite]
+    shown = [interval for interval in intervals if interval.is_finite]
     if not shown:
         return "There is no finite interval."
-    middles = [one.middle for one in shown]
+    middles = [interval.middle for interval in shown]
+    low, high = min(interval.low for interval in shown), max(interval.high for interval in shown)
     return (
         f"{len(shown)} intervals; middles from {number(min(middles))} to {number(max(middles))}, ends from "
-        f"{number(min(one.low for one in shown))} to {number(max(one.high for one in shown))}."
+        f"{number(low)} to {number(high)}."
     )
 
 
@@ -208,3 +211,24 @@ def _caption(view: StatisticView, along: str) -> str:
     shown = f" Shown: {view.selection}." if view.selection else ""
     of = view.shown_of.replace("_", " ")
     return f"{of[0].upper()}{of[1:]} of {view.name}{along}. {what}{shown}"
+
+
+_MINUS = "\u2212"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number as people read it: so many significant digits, thousands set apart.
+
+    Examples
+    --------
+    >>> number(0.0123456), number(1234567.0), number(1000.5, 6), number(3.2e-9)
+    ('0.01235', '1,235,000', '1,000.5', '3.2e-09')
+    """
+    if not math.isfinite(value):
+        return "none"
+    text = f"{value:.{digits}g}"
+    size = abs(value)
+    if size >= 1000 and size < 1e15:
+        decimals = 0 if "e" in text else len(text.partition(".")[2])
+        text = f"{float(text):,.{decimals}f}"
+    return text.replace("-", _MINUS, 1) if text.startswith("-") else text

@@ -73,9 +73,9 @@ def extent(values: Sequence[float]) -> tuple[float, float]:
     return (min(known), max(known)) if known else (0.0, 1.0)
 
 
-def many(number: int, one: str, more: str) -> str:
+def many(number: int, singular: str, plural: str) -> str:
     """Return a number with its noun."""
-    return f"{number} {one if number == 1 else more}"
+    return f"{number} {singular if number == 1 else plural}"
 
 
 NOISE_AWARE, PLUG_IN, PRIOR = "noise-aware", "plug-in", "prior"
@@ -330,13 +330,13 @@ def parameter_figure(
     most_intervals : int
     """
     axis = in_words(posterior, parameter)
-    found = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng)
-    flat = found.reshape(-1, 5)
+    marks = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng)
+    flat = marks.reshape(-1, 5)
     labels = entry_labels(posterior, parameter)
     kind = NOISE_AWARE if posterior.method == NOISE_AWARE else PLUG_IN
     heading = ", ".join(posterior.groups)
     about = f"{axis[0].upper()}{axis[1:]}"
-    told = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
+    ends_text = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
     if len(labels) > most_intervals:
         svg = ranked(
             flat[:, 0], flat[:, 2], flat[:, 4], title=about, axis=axis, mass=mass, cells=_cells(posterior)
@@ -344,18 +344,21 @@ def parameter_figure(
         return ParameterFigure(
             heading=about,
             svg=svg,
-            caption=f"Medians in ascending order within their {told}s; keys stand in the table.",
+            caption=f"Medians in ascending order within their {ends_text}s; keys stand in the table.",
         )
     curves = _curves(posterior, parameter, kind, draws, rng) if len(labels) <= MOST_DENSITIES else None
     if curves is None:
-        rows = [Row(label=label, quantiles=_five(own)) for label, own in zip(labels, flat, strict=True)]
+        rows = [
+            Row(label=label, quantiles=_five(quantiles))
+            for label, quantiles in zip(labels, flat, strict=True)
+        ]
         svg = forest(rows, title=about, axis=axis, mass=mass, kind=kind, heading=heading)
         return ParameterFigure(
-            heading=about, svg=svg, caption=f"Medians, middle halves (thick) and {told}s (thin)."
+            heading=about, svg=svg, caption=f"Medians, middle halves (thick) and {ends_text}s (thin)."
         )
     rows = [
-        Row(label=label, quantiles=_five(own), curves=own_curves)
-        for label, own, own_curves in zip(labels, flat, curves, strict=True)
+        Row(label=label, quantiles=_five(quantiles), curves=entry_curves)
+        for label, quantiles, entry_curves in zip(labels, flat, curves, strict=True)
     ]
     smoothed = f", {said}" if (said := smoothing_of(posterior)) else ""
     svg = densities(rows, title=about, axis=axis, mass=mass, heading=heading)
@@ -363,7 +366,7 @@ def parameter_figure(
         heading=about,
         svg=svg,
         caption=(
-            f"Densities, with the {told} darker; below each its median, middle half and {told}. "
+            f"Densities, with the {ends_text} darker; below each its median, middle half and {ends_text}. "
             f"Curves are the posterior's own, not of draws{smoothed}; each is drawn to its own height."
         ),
         is_smooth=True,
@@ -384,13 +387,13 @@ def _curves(
     everywhere = np.linspace(float(np.min(points)), float(np.max(points)), _POINTS)
     prior = posterior.prior_density(parameter, everywhere)
     priors: Floats | None = None if prior is None else prior.reshape(-1, _POINTS)
-    found = []
-    for entry, (own_points, own) in enumerate(zip(flat_points, flat, strict=True)):
-        curves = [Curve(kind=kind, points=own_points, density=own)]
+    by_entry = []
+    for entry, (entry_points, density) in enumerate(zip(flat_points, flat, strict=True)):
+        curves = [Curve(kind=kind, points=entry_points, density=density)]
         if priors is not None:
             curves.insert(0, Curve(kind=PRIOR, points=everywhere, density=priors[entry % len(priors)]))
-        found.append(tuple(curves))
-    return found
+        by_entry.append(tuple(curves))
+    return by_entry
 
 
 def _five(quantiles: Floats) -> tuple[float, float, float, float, float]:

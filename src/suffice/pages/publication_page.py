@@ -42,11 +42,11 @@ def is_inert(page: bytes) -> bool:
         text = page.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    found = _PROLOGUE.match(text)
-    if found is None or len(_DIRECTIVE.findall(text)) > 1:
+    prologue = _PROLOGUE.match(text)
+    if prologue is None or len(_DIRECTIVE.findall(text)) > 1:
         return False
     ours = [asset(name) for name in ("theme.js", "catalogue.js")]
-    return is_inert_policy(html.unescape(found[1]), ours)
+    return is_inert_policy(html.unescape(prologue[1]), ours)
 
 
 def publication_page(
@@ -99,16 +99,18 @@ def publication_page(
         heading=_heading(manifest),
         signature_note=signature_note,
         request=[
-            *(("statistic", _statistic(one)) for one in manifest["request"]["statistics"]),
+            *(("statistic", _statistic(statistic)) for statistic in manifest["request"]["statistics"]),
             *((name.replace("_", " "), _in_words(value)) for name, value in request.items()),
         ],
         diagnostics=[
-            (of, ", ".join(f"{name} {value}" for name, value in found.items()))
-            for of, found in manifest["diagnostics"].items()
+            (of, ", ".join(f"{name} {value}" for name, value in diagnostics.items()))
+            for of, diagnostics in manifest["diagnostics"].items()
         ],
         releases=releases,
         mass=f"{100 * float(manifest['request']['mass']):g} %",
-        interval=" or ".join(dict.fromkeys(one["interval"] for one in manifest["request"]["statistics"])),
+        interval=" or ".join(
+            dict.fromkeys(statistic["interval"] for statistic in manifest["request"]["statistics"])
+        ),
         cards=[(card, _card_of(card)) for card in cards],
         where=where,
         tables=[{"is_of": table, "rows": table_rows(table.rows)} for table in tables],
@@ -129,8 +131,8 @@ def _heading(manifest: Mapping[str, Any]) -> str:
     title = str(manifest["title"])
     if len(title) <= _LONGEST_HEADING:
         return title
-    names = [one["statistic"] for one in manifest["request"]["statistics"]]
-    labels = [one["label"] for one in manifest["request"]["releases"]]
+    names = [statistic["statistic"] for statistic in manifest["request"]["statistics"]]
+    labels = [release["label"] for release in manifest["request"]["releases"]]
     of = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{fitted(names[0], _LONGEST_HEADING)}{more}: {fitted(of, _LONGEST_HEADING)}"
@@ -165,8 +167,8 @@ def _in_words(value: Any) -> str:
 def _statistic(asked: Mapping[str, Any]) -> str:
     """Say which statistic was asked, and under which priors."""
     priors = [
-        f"prior {one['prior']}" if one["name"] is None else f"prior {one['name']}: {one['prior']}"
-        for one in asked["priors"]
+        f"prior {prior['prior']}" if prior["name"] is None else f"prior {prior['name']}: {prior['prior']}"
+        for prior in asked["priors"]
     ]
     counts = [] if asked["n_prior"] is None else [f"prior of N {asked['n_prior']}"]
     predictors = (

@@ -12,8 +12,7 @@ from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
 from suffice.errors import PublicationCorruptError
 from suffice.pages.charts import Interval, common_scale, row, row_axis
 from suffice.pages.drawing import fitted
-from suffice.pages.numbers import number
-from suffice.pages.pictures import ForestRow
+from suffice.pages.pictures import ForestRow, number
 from suffice.pages.release_page import MOST_TABLE_ROWS
 
 if TYPE_CHECKING:
@@ -114,8 +113,8 @@ def _table_of(entry: PublishedEntry) -> str | None:
     if entry.rows is None:  # a card, or what describes a CSV file
         return None
     if entry.role == "part":
-        found = _PART.fullmatch(entry.name)
-        return found[1] if found else None
+        match = _PART.fullmatch(entry.name)
+        return match[1] if match else None
     return entry.name.rpartition(".")[0] if entry.role == "summaries" and entry.format in _RANK else None
 
 
@@ -134,7 +133,7 @@ def _table(publication: Publication, name: str, entries: Sequence[PublishedEntry
         rows = _json_rows(data)[:MOST_TABLE_ROWS]
     else:
         rows, _ = first_rows(data, MOST_TABLE_ROWS, rows=first.rows)
-    shown = [{_cut(column): _cut(value) for column, value in one.items()} for one in rows]
+    shown = [{_cut(column): _cut(value) for column, value in row.items()} for row in rows]
     return PublishedTable(
         name=name,
         rows=shown,
@@ -188,13 +187,13 @@ def _forests(rows: Sequence[Mapping[str, Any]], n_rows: int) -> Iterator[Forest]
     if middle is None or not {*_ENDS} <= {*columns} or n_rows > len(rows):
         return
     by_parameter: dict[str, list[Mapping[str, Any]]] = {}
-    for one in rows:
-        by_parameter.setdefault(str(one.get("parameter", "")), []).append(one)
-    for name, found in by_parameter.items():
-        intervals = [_interval(one, middle) for one in found]
+    for record in rows:
+        by_parameter.setdefault(str(record.get("parameter", "")), []).append(record)
+    for name, parameter_rows in by_parameter.items():
+        intervals = [_interval(record, middle) for record in parameter_rows]
         drawn = [
-            (one, interval)
-            for one, interval in zip(found, intervals, strict=True)
+            (record, interval)
+            for record, interval in zip(parameter_rows, intervals, strict=True)
             if interval is not None and interval.is_finite
         ][:MOST_PICTURE_ROWS]
         if not drawn:
@@ -206,29 +205,29 @@ def _forests(rows: Sequence[Mapping[str, Any]], n_rows: int) -> Iterator[Forest]
             axis=row_axis(x),
             rows=tuple(
                 ForestRow(
-                    label=_label(one) or name,
+                    label=_label(record) or name,
                     chart=row(interval, x),
                     middle=number(interval.middle),
                     interval=f"{number(interval.low)} to {number(interval.high)}",
                 )
-                for one, interval in drawn
+                for record, interval in drawn
             ),
-            n_rows=len(found),
+            n_rows=len(parameter_rows),
         )
 
 
-def _interval(one: Mapping[str, Any], middle: str) -> Interval | None:
-    marks = [one[name] for name in (_ENDS[0], middle, _ENDS[1])]
+def _interval(record: Mapping[str, Any], middle: str) -> Interval | None:
+    marks = [record[name] for name in (_ENDS[0], middle, _ENDS[1])]
     if not all(isinstance(mark, int | float) and math.isfinite(mark) for mark in marks):
         return None
     low, centre, high = map(float, marks)
     return Interval(low=low, lower_half=centre, middle=centre, upper_half=centre, high=high)
 
 
-def _label(one: Mapping[str, Any]) -> str:
+def _label(record: Mapping[str, Any]) -> str:
     """Return the keys and labels of a row: what stands before its numbers."""
     names = []
-    for name, value in one.items():
+    for name, value in record.items():
         if name in {*_MIDDLES, *_ENDS, _SD}:
             break
         if name not in {"parameter", "prior"} and value not in (None, ""):

@@ -12,8 +12,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pages.numbers import number
-from suffice.pages.pictures import picture
+from suffice.pages.pictures import number, picture
 from suffice.pages.release_facts import ordered_groups
 from suffice.pages.rendering import render
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE

@@ -58,17 +58,19 @@ def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 def is_inert_policy(text: str, scripts: Sequence[str]) -> bool:
     """Tell whether a policy allows no more than :func:`content_policy` does with these scripts."""
-    found: dict[str, list[str]] = {}
+    directives: dict[str, list[str]] = {}
     for directive in text.split(";"):
         name, *sources = directive.split() or [""]
-        found.setdefault(name.lower(), sources)
+        directives.setdefault(name.lower(), sources)
     ours = {f"'sha256-{_digest(script)}'" for script in scripts}
     return (
-        found.pop("default-src", []) == ["'none'"]
-        and set(found.pop("script-src", [])) <= {"'none'", *ours}
-        and all(source == "'none'" or source.startswith("'sha256-") for source in found.pop("style-src", []))
-        and set(found.pop("img-src", [])) <= {"data:", "'none'"}
-        and set(found) <= {"base-uri", "form-action", ""}
+        directives.pop("default-src", []) == ["'none'"]
+        and set(directives.pop("script-src", [])) <= {"'none'", *ours}
+        and all(
+            source == "'none'" or source.startswith("'sha256-") for source in directives.pop("style-src", [])
+        )
+        and set(directives.pop("img-src", [])) <= {"data:", "'none'"}
+        and set(directives) <= {"base-uri", "form-action", ""}
     )
 
 

@@ -1,18 +1,20 @@
-"""The pages around releases: the first one, datasets, series, search, and how to read a release."""
+"""The pages around releases: the first one, datasets, series, search, how to read one; and feeds."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import uuid
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape, quoteattr
 
 from suffice.pages.budget import budget_chart
 from suffice.pages.charts import Interval
 from suffice.pages.pictures import panels_of
 from suffice.pages.release_page import Link, Site, table_rows
-from suffice.pages.rendering import render
+from suffice.pages.rendering import render, visible
 from suffice.pages.statistic_view import SAMPLE
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
@@ -177,13 +179,13 @@ def search_page(site: Site, entries: Sequence[Entry], publications: Sequence[Lin
         *(
             {
                 "kind": "publication",
-                "title": one.label,
-                "path": one.path,
-                "text": one.text,
-                "words": one.words,
-                "series": [name for name in one.series if name in series],
+                "title": publication.label,
+                "path": publication.path,
+                "text": publication.text,
+                "words": publication.words,
+                "series": [name for name in publication.series if name in series],
             }
-            for one in publications
+            for publication in publications
         ),
     ]
     return _render("search.html", site, root="", here="search.html", crumbs=(), index=index)
@@ -232,7 +234,7 @@ def reading_page(site: Site, entries: Sequence[Entry]) -> str:
 
 def _noisy(entry: Entry) -> Iterator[dict[str, Any]]:
     """Give the statistics of a release that are no samples."""
-    return (one for one in entry.facts["statistics"] if one["kind"] != SAMPLE)
+    return (statistic for statistic in entry.facts["statistics"] if statistic["kind"] != SAMPLE)
 
 
 def _render(template: str, site: Site, **context: Any) -> str:
@@ -257,7 +259,10 @@ def _series_card(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
         "path": series_path(name),
         "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']} each. "
         f"{_cells_text(newest)}",
-        "tags": [f"{one['name']}: {one['family'].replace('_', ' ')}" for one in newest["statistics"]],
+        "tags": [
+            f"{statistic['name']}: {statistic['family'].replace('_', ' ')}"
+            for statistic in newest["statistics"]
+        ],
     }
 
 
@@ -268,46 +273,48 @@ def _cells_text(facts: Mapping[str, Any]) -> str:
 
 
 def _statistics_text(facts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{one['name']} ({one['family'].replace('_', ' ')})" for one in facts["statistics"])
+    return ", ".join(
+        f"{statistic['name']} ({statistic['family'].replace('_', ' ')})" for statistic in facts["statistics"]
+    )
 
 
 def _followed(entries: Sequence[Entry], name: str) -> dict[str, Any] | None:
     """Return a statistic's panels over the windows; None where pages of releases follow nothing of it."""
-    found: dict[str, list[Interval | None]] = {}
+    by_label: dict[str, list[Interval | None]] = {}
     windows = [entry.facts["window"] for entry in entries]
     kind, shown_of, left_out, rows = "posterior", "", 0, []
     for place, entry in enumerate(entries):
-        statistic = next((one for one in entry.facts["statistics"] if one["name"] == name), None)
+        statistic = next((shown for shown in entry.facts["statistics"] if shown["name"] == name), None)
         if statistic is None:
             continue
         kind, shown_of = statistic["kind"], statistic["shown_of"]
         left_out = statistic["n_followed"] - len(statistic["followed"])
-        for one in statistic["followed"]:
-            marks = one["marks"]
+        for cell in statistic["followed"]:
+            marks = cell["marks"]
             if marks is None:
                 continue
             low, lower_half, middle, upper_half, high = marks
             interval = Interval(
                 low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high
             )
-            found.setdefault(one["label"], [None] * len(entries))[place] = interval
+            by_label.setdefault(cell["label"], [None] * len(entries))[place] = interval
             rows.append(
                 {
                     "window": entry.facts["edition"],
-                    "of": one["label"],
+                    "of": cell["label"],
                     "median" if kind == "posterior" else "estimate": middle,
                     "lower": low,
                     "upper": high,
                 }
             )
-    if not found:
+    if not by_label:
         return None
-    more = f" The first {len(found)} of {len(found) + left_out} are shown." if left_out else ""
+    more = f" The first {len(by_label)} of {len(by_label) + left_out} are shown." if left_out else ""
     what = "95 % posterior intervals" if kind == "posterior" else "estimates with 95 % noise intervals"
     return {
         "name": name,
         "kind": kind,
-        "panels": panels_of(found, windows, "window"),
+        "panels": panels_of(by_label, windows, "window"),
         "caption": f"{shown_of.replace('_', ' ').capitalize()} of {name} over the windows: {what}, each "
         f"window from its own release.{more}",
         "rows": table_rows(rows),
@@ -317,3 +324,85 @@ def _followed(entries: Sequence[Entry], name: str) -> dict[str, Any] | None:
 def total_epsilon(entries: Sequence[Entry]) -> str:
     """Return what these releases were charged together, as decimal text."""
     return format_epsilon(sum((Fraction(entry.facts["epsilon"]) for entry in entries), Fraction(0)))
+
+
+_MOST = 50
+_NAMESPACE = uuid.UUID("5d6e1c3a-6f0b-5c6b-9f0e-2b1f6f3a7c11")
+"""Of the ids of entries, which are the same wherever a catalogue stands."""
+
+
+def atom_feed(site: Site, entries: Sequence[Entry]) -> str:
+    """Return an Atom feed; its links are relative where the catalogue's address is not known."""
+    base = f"{site.base_url}/" if site.base_url else ""
+    newest = _newest(entries)
+    updated = _time(newest[0].facts["created"]) if newest else "1970-01-01T00:00:00Z"
+    parts = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        '<feed xmlns="http://www.w3.org/2005/Atom">',
+        f"<title>{_text(site.title)}</title>",
+        f"<id>{_id('catalogue ' + site.title)}</id>",
+        f"<updated>{updated}</updated>",
+        "<author><name>suffice</name></author>",
+        f'<link rel="self" type="application/atom+xml" href={_attribute(base + "feed.xml")}/>',
+        f'<link rel="alternate" type="text/html" href={_attribute(base + "index.html")}/>',
+    ]
+    for entry in newest:
+        parts += [
+            "<entry>",
+            f"<title>{_text(entry.facts['label'])}</title>",
+            f"<id>{_id(entry.facts['manifest_sha256'])}</id>",
+            f"<updated>{_time(entry.facts['created'])}</updated>",
+            f'<link rel="alternate" type="text/html" href={_attribute(base + entry.path)}/>',
+            f"<summary>{_text(_summary(entry))}</summary>",
+            "</entry>",
+        ]
+    return "\n".join([*parts, "</feed>", ""])
+
+
+def json_feed(site: Site, entries: Sequence[Entry]) -> str:
+    """Return a JSON Feed; it has addresses where the catalogue's is known."""
+    base = f"{site.base_url}/" if site.base_url else None
+    document = {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": visible(site.title),
+        **({"home_page_url": f"{base}index.html", "feed_url": f"{base}feed.json"} if base else {}),
+        "items": [
+            {
+                "id": _id(entry.facts["manifest_sha256"]),
+                **({"url": base + entry.path} if base else {}),
+                "title": visible(entry.facts["label"]),
+                "content_text": visible(_summary(entry)),
+                "date_published": _time(entry.facts["created"]),
+                "tags": sorted({statistic["family"] for statistic in entry.facts["statistics"]}),
+            }
+            for entry in _newest(entries)
+        ],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _newest(entries: Sequence[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda entry: (entry.facts["created"], entry.path), reverse=True)[:_MOST]
+
+
+def _summary(entry: Entry) -> str:
+    facts = entry.facts
+    names = ", ".join(statistic["name"] for statistic in facts["statistics"])
+    mark = f" This release was {entry.mark}." if entry.mark else ""
+    return f"{facts['dataset']}: {names}; {facts['cells']:,} cells, epsilon {facts['epsilon']}.{mark}"
+
+
+def _time(hour: str) -> str:
+    return f"{hour[:13]}:00:00Z"
+
+
+def _id(name: str) -> str:
+    return f"urn:uuid:{uuid.uuid5(_NAMESPACE, name)}"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(visible(text))

@@ -205,14 +205,14 @@ class SiteRun:
         """
         parts = (made_of, design_fingerprint(), self.site)
         key = hashlib.sha256(repr(parts).encode()).hexdigest()
-        found = self.folder.kept(place, key, document)
-        if found is None:
-            found = make()
+        made = self.folder.kept(place, key, document)
+        if made is None:
+            made = make()
             self.folder.made(place, key)
             self.rendered.add(place)
         elif place not in self.rendered:  # a second look in one run finds what the first has made
             self.kept.add(place)
-        return found
+        return made
 
     def leave_out(self, what: str, error: SufficeError) -> None:
         """Note what is not shown."""

@@ -1,4 +1,4 @@
-"""What a page shows of one released statistic: which cells, which intervals, and as which picture."""
+"""What a page shows of one released statistic or sample: which cells, and as which picture."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN, summarise
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.sample import ReleasedSample
 
 MASS = 0.95
 DRAWS = 4000
@@ -150,8 +152,8 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
 
 def _densities(posterior: Posterior, rng: np.random.Generator) -> str:
     """Return smooth densities of the first parameter; empty where draws alone are known."""
-    found = parameter_figure(posterior, posterior.parameters[0], mass=MASS, draws=DRAWS, rng=rng)
-    return found.svg if found.is_smooth else ""
+    figure = parameter_figure(posterior, posterior.parameters[0], mass=MASS, draws=DRAWS, rng=rng)
+    return figure.svg if figure.is_smooth else ""
 
 
 def _interval(marks: Any) -> Interval:
@@ -162,7 +164,9 @@ def _interval(marks: Any) -> Interval:
 def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
     """Show estimates of the first kind of quantity that is not n, with intervals of their noise."""
     plan = statistic.plan
-    name = next((one.name for one in plan.quantities if one.name != "n"), plan.quantities[0].name)
+    name = next(
+        (quantity.name for quantity in plan.quantities if quantity.name != "n"), plan.quantities[0].name
+    )
     shown = [quantity for quantity in plan.quantities if quantity.name == name]
     left_out = len(shown) - MOST_INTERVALS
     shown = shown[:MOST_INTERVALS]
@@ -269,3 +273,42 @@ def _saturation(statistic: NoisyStatistic) -> tuple[str, ...]:
 def _quantity_label(quantity: Any) -> str:
     labels = [f"{name}={key}" for name, key in quantity.labels if name != "table"]
     return ", ".join(filter(None, [quantity.category, quantity.component, *labels]))
+
+
+MOST_CELLS, MOST_DRAWS = 60, 40
+"""Of a picture: more cells are evenly spaced in declared order, and of more draws the first are shown."""
+
+
+def sample_view(sample: ReleasedSample) -> StatisticView:
+    """Return what a page shows of a sample."""
+    n_cells, n_draws = sample.indices.shape
+    cells = np.arange(n_cells)
+    said = []
+    if n_cells > MOST_CELLS:
+        cells = np.linspace(0, n_cells - 1, MOST_CELLS).round().astype(np.int64)
+        said.append(f"{MOST_CELLS} of {n_cells:,} cells, evenly spaced in declared order")
+    if n_draws > MOST_DRAWS:
+        said.append(f"the first {MOST_DRAWS} of {n_draws:,} draws of each")
+    drawn, shown = sample.sample, cells.tolist()
+    lower, upper = map(format_number, drawn.within)
+    return StatisticView(
+        name=sample.plan.name,
+        family=sample.plan.family,
+        kind=SAMPLE,
+        shown_of=sample.parameter,
+        entries=("",),
+        keys=[{column: keys[cell] for column, keys in sample.groups.items()} for cell in shown],
+        n_cells=n_cells,
+        intervals=[],
+        within=(float(drawn.within[0]), float(drawn.within[1])),
+        is_tempered=drawn.is_tempered,
+        draws=sample.values[cells, :MOST_DRAWS].tolist(),
+        rows=sample.take(cells).table(),
+        facts={
+            "draws": f"{n_draws} of each cell, by the exponential mechanism",
+            "grid": f"{drawn.grid} points of {lower} to {upper}",
+            "prior": drawn.prior,
+            "temperature": f"{float(drawn.temperature):.6g}",
+        },
+        selection=", ".join(said),
+    )

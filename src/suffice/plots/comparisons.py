@@ -117,10 +117,10 @@ def plot_pool(
         for axis, (parameter, names) in zip(axes, labels.items(), strict=True):
             kinds = [
                 _recoloured(
-                    intervals_of(own, parameter, mass, draws, rng, label, interval=interval),
+                    intervals_of(part, parameter, mass, draws, rng, label, interval=interval),
                     COLOURS[1:][number % 5],
                 )
-                for number, (label, own) in enumerate(parts)
+                for number, (label, part) in enumerate(parts)
             ]
             whole = intervals_of(pooled, parameter, mass, draws, rng, "pooled", interval=interval)
             kinds.append(_recoloured(whole, COLOURS[0]))

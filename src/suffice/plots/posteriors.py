@@ -135,8 +135,8 @@ def intervals_of(
     interval: str | None = None,
 ) -> Intervals:
     """Return medians, middle halves and intervals of every entry of a parameter."""
-    found = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng).reshape(-1, 5)
-    lower, first, middle, third, upper = found.T
+    marks = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng).reshape(-1, 5)
+    lower, first, middle, third, upper = marks.T
     return Intervals(
         lower=lower,
         first=first,
@@ -166,11 +166,11 @@ def curves_of(
         colour, name = colour_of(posterior), posterior.method
         return Curves(points=flat[0], density=flat[1], colour=colour, line=dashed, label=name), False
     drawn = posterior.sample(draws, rng)[parameter].reshape(draws, -1).T
-    found = [_histogram(own) for own in drawn]
+    histograms = [_histogram(entry_draws) for entry_draws in drawn]
     return (
         Curves(
-            points=np.stack([edges for edges, _ in found]),
-            density=np.stack([heights for _, heights in found]),
+            points=np.stack([edges for edges, _ in histograms]),
+            density=np.stack([heights for _, heights in histograms]),
             colour=colour_of(posterior),
             line=dashed,
             label=posterior.method,
@@ -190,17 +190,17 @@ def _draw_densities(
     rng: np.random.Generator,
 ) -> bool:
     """Draw the prior, the posterior beside and the posterior; say whether any is of draws."""
-    own, from_draws = curves_of(posterior, parameter, draws, rng)
-    kinds = [_filled(own)]
+    curves, from_draws = curves_of(posterior, parameter, draws, rng)
+    kinds = [_filled(curves)]
     if beside is not None:
         other, also = curves_of(beside, parameter, draws, rng)
         kinds.append(other)
         from_draws |= also
-    everywhere = np.linspace(float(own.points.min()), float(own.points.max()), _POINTS)
+    everywhere = np.linspace(float(curves.points.min()), float(curves.points.max()), _POINTS)
     prior = posterior.prior_density(parameter, everywhere)
     if prior is not None:
         each = prior.reshape(-1, _POINTS)
-        density = each[np.arange(len(own.points)) % len(each)]
+        density = each[np.arange(len(curves.points)) % len(each)]
         points = np.broadcast_to(everywhere, density.shape)
         kinds.append(Curves(points=points, density=density, colour=QUIET, line=":", label="prior"))
     draw_curves(axis, names, kinds, shown)

@@ -52,9 +52,9 @@ def plot_prior_comparison(comparison: PriorComparison, path: Path, *, title: str
     with styled():
         figure = new_figure(8.4, sum(heights))
         axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for place, (axis, (labels, found)) in enumerate(zip(axes, panels, strict=True)):
+        for place, (axis, (labels, medians)) in enumerate(zip(axes, panels, strict=True)):
             kinds = [
-                _points(found[:, number], number, comparison.priors[number] if place == 0 else "")
+                _points(medians[:, number], number, comparison.priors[number] if place == 0 else "")
                 for number in range(1, n_priors)
             ]
             draw_intervals(axis, labels, kinds)

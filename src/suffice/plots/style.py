@@ -230,6 +230,6 @@ def shortened_label(label: str, longest: int = 42) -> str:
 def _wrapped(text: str, width: float, size: float) -> str:
     """Break lines where they would leave the figure, but not in brackets."""
     room = max(24, int((width - 0.24) * _INCH / (0.54 * size)))
-    kept = _BRACKETS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    kept = _BRACKETS.sub(lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
     lines = "\n".join(textwrap.fill(line, room) for line in kept.split("\n")) if text else ""
     return lines.replace("\N{NO-BREAK SPACE}", " ")

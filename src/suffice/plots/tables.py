@@ -112,15 +112,15 @@ def plot_table(statistic: NoisyStatistic, path: Path, *, title: str, footer: str
 
 def _panels(statistic: NoisyStatistic) -> list[_Panel]:
     """The table's rows by quantity and component."""
-    found: dict[tuple[str, str], list[tuple[Mapping[str, Any], float]]] = {}
+    panels: dict[tuple[str, str], list[tuple[Mapping[str, Any], float]]] = {}
     plan = statistic.plan
     # Rows have all quantities of a cell, then those of the next.
     widths = [noise_half_width(plan, quantity, MASS) for quantity in plan.quantities]
     for row, width in zip(statistic.table(), itertools.cycle(widths), strict=False):
-        found.setdefault((row["quantity"], row.get("component") or ""), []).append((row, width))
+        panels.setdefault((row["quantity"], row.get("component") or ""), []).append((row, width))
     return [
         _Panel(_name(plan, *which), [row for row, _ in rows], np.array([width for _, width in rows]))
-        for which, rows in found.items()
+        for which, rows in panels.items()
     ]
 
 

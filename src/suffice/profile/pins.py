@@ -83,10 +83,10 @@ def output_folder(folder: str, *, profile: DeploymentProfile | None, option: str
     if profile is None or profile.output_folders is None:
         return Path(folder)
     real = os.path.realpath(folder)
-    return Path(_inside(option, real, [os.path.realpath(one) for one in profile.output_folders]))
+    return Path(_inside(option, real, [os.path.realpath(pinned) for pinned in profile.output_folders]))
 
 
 def _inside(option: str, place: str, pinned: Sequence[str]) -> str:
-    if not any(is_inside(place, one) for one in pinned):
+    if not any(is_inside(place, folder) for folder in pinned):
         raise outside(option)
     return place

@@ -121,9 +121,9 @@ def _check_trusted(path: Path, status: os.stat_result) -> None:
     if status.st_uid not in _ADMINISTRATORS or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ProfileError(str(path), rule.format("this file"), "chown root and chmod go-w, or remove it")
     for folder in Path(os.path.realpath(path)).parents:
-        found = folder.stat()
-        loose = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
-        if found.st_uid not in _ADMINISTRATORS or loose:
+        parent = folder.stat()
+        loose = parent.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not parent.st_mode & stat.S_ISVTX
+        if parent.st_uid not in _ADMINISTRATORS or loose:
             raise ProfileError(str(path), rule.format("a folder above it"), "chown root and chmod go-w it")
 
 
@@ -214,21 +214,21 @@ def settings(
         "spool": spool,
         "witness": witness,
     }
-    found = {name: setting(name, given, profile=profile).value for name, given in asked.items()}
+    values = {name: setting(name, given, profile=profile).value for name, given in asked.items()}
     return Settings(
-        ledger=found["ledger"] or "",
-        store=found["store"] or "",
-        cluster=found["cluster"] or "",
-        cluster_certificates=found["cluster_certificates"],
-        spool=found["spool"],
-        witness=found["witness"],
+        ledger=values["ledger"] or "",
+        store=values["store"] or "",
+        cluster=values["cluster"] or "",
+        cluster_certificates=values["cluster_certificates"],
+        spool=values["spool"],
+        witness=values["witness"],
     )
 
 
 def pinned_profile() -> DeploymentProfile | None:
     """Return the profile that holds, if there is one."""
-    found = find_profile()
-    return found.profile if found else None
+    in_force = find_profile()
+    return in_force.profile if in_force else None
 
 
 def setting(name: str, given: str | None, *, profile: DeploymentProfile | None, option: str = "") -> Setting:
@@ -412,16 +412,19 @@ def _as_pinned(name: str, value: str, pinned: Sequence[str]) -> str | None:
         return None
     if name == "store":
         uri = store_uri(value)
-        return uri if any(is_inside(uri, one) for one in pinned) else None
+        return uri if any(is_inside(uri, place) for place in pinned) else None
     if name == "ledger":
-        allowed = next((one for one in pinned if same_ledger(value, one)), None)
+        allowed = next((place for place in pinned if same_ledger(value, place)), None)
         is_server = allowed is not None and not allowed.startswith("sqlite:")
         return value if is_server else allowed  # who logs in, and how, is the caller's to say
     if name == "cluster":
-        return next((one for one in pinned if value.rstrip("/") == one.rstrip("/")), None)
+        return next(
+            (place for place in pinned if value.rstrip("/") == place.rstrip("/")),
+            None,
+        )
     spelled: Callable[[str], str] = os.path.realpath if name in _FOLDERS else store_uri
     uri = spelled(value)
-    return next((one for one in pinned if uri == spelled(one)), None)
+    return next((place for place in pinned if uri == spelled(place)), None)
 
 
 def _key_identity(key: str) -> str:

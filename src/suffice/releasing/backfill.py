@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from suffice.documents import Count, document, one_of
 from suffice.errors import (
     BudgetExceededError,
     ChargeSpentError,
@@ -72,8 +73,8 @@ class BackfilledWindow:
     """
 
     window: str
-    amendment: int
-    status: str
+    amendment: Count
+    status: Annotated[str, one_of(PUBLISHED, ALREADY_PUBLISHED, STOPPED, FAILED, LEFT)]
     uri: str | None = None
 
     @property
@@ -111,15 +112,12 @@ class Backfill:
 
     def named(self, status: str) -> tuple[str, ...]:
         """Return the editions with a status."""
-        return tuple(one.edition for one in self.windows if one.status == status)
+        return tuple(window.edition for window in self.windows if window.status == status)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice backfill --json`` prints."""
         return {
-            "windows": [
-                {"window": one.window, "amendment": one.amendment, "status": one.status, "uri": one.uri}
-                for one in self.windows
-            ],
+            "windows": document(self.windows),
             "epsilon": format_epsilon(self.epsilon),
             "stopped": None if self.stopped is None else str(self.stopped),
             "refusal": self.refusal,
@@ -239,8 +237,8 @@ def carry_out_backfill(
     refusal: str | None = None
     failure: SufficeError | None = None
     stopped: ExpectationNotMetError | None = None
-    for position, one in enumerate(releases):
-        if one.status == ALREADY_PUBLISHED:
+    for position, release in enumerate(releases):
+        if release.status == ALREADY_PUBLISHED:
             continue
         work = partial(
             carry_out,
@@ -248,8 +246,8 @@ def carry_out_backfill(
             store=chosen.store,
             ledger=chosen.ledger,
             cluster=chosen.cluster,
-            window=one.window,
-            amendment=one.amendment,
+            window=release.window,
+            amendment=release.amendment,
             as_of=instant,
             allow_open=allow_open,
             publish_timeout=publish_timeout,
@@ -265,21 +263,21 @@ def carry_out_backfill(
         except BudgetExceededError as error:
             refusal = refusal or str(error)
         except ExpectationNotMetError as error:
-            releases[position], stopped = replace(one, status=STOPPED), error
-            say(f"{one.edition}: stopped ({_count(releases)})")
+            releases[position], stopped = replace(release, status=STOPPED), error
+            say(f"{release.edition}: stopped ({_count(releases)})")
             continue
         except (SufficeError, KeyboardInterrupt) as error:
             ended = error
         if ended is not None:
-            releases[position], told = _ended(ended, chosen.ledger, plan, one, releases)
-            failure = failure or told
+            releases[position], reported = _ended(ended, chosen.ledger, plan, release, releases)
+            failure = failure or reported
             if _is_of_the_window(ended):
-                say(f"{one.edition}: failed ({_count(releases)})")
+                say(f"{release.edition}: failed ({_count(releases)})")
                 continue
             break
         if outcome is not None:
-            releases[position] = replace(one, status=outcome.status, uri=outcome.release.uri)
-            say(f"{one.edition}: {outcome.status.replace('_', ' ')} ({_count(releases)})")
+            releases[position] = replace(release, status=outcome.status, uri=outcome.release.uri)
+            say(f"{release.edition}: {outcome.status.replace('_', ' ')} ({_count(releases)})")
         elif not per_window:  # else other windows have epsilon of their own
             break
     return Backfill(
@@ -296,7 +294,7 @@ def is_anything_left(spec: Spec, labels: Sequence[str], *, ledger: str, as_of: d
     """Tell whether a window, or an amendment that is due, is not published yet, as the ledger says."""
     with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
         releases = _expected(opened, spec, compile_plan(spec), labels, as_of)
-    return any(one.status != ALREADY_PUBLISHED for one in releases)
+    return any(release.status != ALREADY_PUBLISHED for release in releases)
 
 
 def _is_of_the_window(error: BaseException) -> bool:
@@ -329,7 +327,7 @@ def _expected(
             if due:
                 amended = BackfilledWindow(window=label, amendment=due, status=LEFT)
                 expected.append((times.amendments[due - 1], amended))
-    return [one for _, one in sorted(expected, key=lambda pair: pair[0])]
+    return [release for _, release in sorted(expected, key=lambda pair: pair[0])]
 
 
 def _needed(ledger: str, spec: Spec, releases: Sequence[BackfilledWindow]) -> Fraction | None:
@@ -357,12 +355,12 @@ def _needed(ledger: str, spec: Spec, releases: Sequence[BackfilledWindow]) -> Fr
 
 
 def _count(releases: Sequence[BackfilledWindow]) -> str:
-    done = sum(one.status in {PUBLISHED, ALREADY_PUBLISHED} for one in releases)
+    done = sum(release.status in {PUBLISHED, ALREADY_PUBLISHED} for release in releases)
     return f"{done} of {counted(len(releases), 'release')}"
 
 
 def _ended(
-    error: BaseException, url: str, plan: Plan, one: BackfilledWindow, releases: Sequence[BackfilledWindow]
+    error: BaseException, url: str, plan: Plan, window: BackfilledWindow, releases: Sequence[BackfilledWindow]
 ) -> tuple[BackfilledWindow, SufficeError]:
     """Say what became of the release at hand whose run ended in an error, and what to tell of the error.
 
@@ -371,18 +369,18 @@ def _ended(
     charge: Charge | None = None
     try:
         with open_ledger(url, reading_only=True) as ledger:
-            charge = ledger.find(plan.dataset, plan.name, one.window, amendment=one.amendment)
+            charge = ledger.find(plan.dataset, plan.name, window.window, amendment=window.amendment)
         state = _state(charge)
     except StorageError:
         state = "may have a charge: the ledger does not answer"
     published = (
         charge is not None and charge.state is ChargeState.PUBLISHED and charge.plan_hash == plan.plan_hash
     )
-    now = replace(one, status=PUBLISHED if published else FAILED)
+    now = replace(window, status=PUBLISHED if published else FAILED)
     if isinstance(error, SufficeError) and not isinstance(error, ReleaseInterruptedError):
         return now, error
-    count = _count([now if each == one else each for each in releases])
-    text = f"interrupted: {one.edition} {state}; {count} are published; run it again to go on"
+    count = _count([now if each == window else each for each in releases])
+    text = f"interrupted: {window.edition} {state}; {count} are published; run it again to go on"
     return now, ReleaseInterruptedError(text)
 
 

@@ -172,5 +172,7 @@ def stopped_windows(
 
 def _newest(charges: Sequence[ChargeSummary]) -> int:
     """Return the number of the newest count that was not given up before it drew; 0 for the first."""
-    kept = [one.amendment for one in charges if one.drew or one.state is not ChargeState.ABANDONED]
+    kept = [
+        charge.amendment for charge in charges if charge.drew or charge.state is not ChargeState.ABANDONED
+    ]
     return max(kept, default=0)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from suffice.documents import Count, Instant, document  # in types, from which schemas are generated
 from suffice.errors import SpecError
 from suffice.pipeline.spec.calendar import (
     amendment_due,
@@ -80,21 +81,10 @@ class WindowStatus:
 
     window: str
     state: WindowState
-    ends: datetime
-    complete: datetime
+    ends: Instant
+    complete: Instant
     charge: str | None
-    amendment: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice status --json`` prints."""
-        return {
-            "window": self.window,
-            "state": str(self.state),
-            "ends": _written(self.ends),
-            "complete": _written(self.complete),
-            "charge": self.charge,
-            "amendment": self.amendment,
-        }
+    amendment: Count
 
 
 class AmendmentState(StrEnum):
@@ -120,20 +110,10 @@ class AmendmentStatus:
     """
 
     window: str
-    amendment: int
+    amendment: Count
     state: AmendmentState
-    due: datetime
+    due: Instant
     charge: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice status --json`` prints."""
-        return {
-            "window": self.window,
-            "amendment": self.amendment,
-            "state": str(self.state),
-            "due": _written(self.due),
-            "charge": self.charge,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +163,7 @@ class GapReport:
     @property
     def ok(self) -> bool:
         """Whether nothing is overdue or stopped, and no release gone from the store."""
-        late = any(one.state is AmendmentState.OVERDUE for one in self.amendments)
+        late = any(amendment.state is AmendmentState.OVERDUE for amendment in self.amendments)
         return not late and not any(window.state in ALARMING for window in self.windows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,11 +171,11 @@ class GapReport:
         return {
             "name": self.name,
             "dataset": self.dataset,
-            "as_of": _written(self.as_of),
+            "as_of": document(self.as_of),
             "first_from": self.first_from,
             "ok": self.ok,
-            "windows": [window.to_dict() for window in self.windows],
-            "amendments": [one.to_dict() for one in self.amendments],
+            "windows": document(self.windows),
+            "amendments": document(self.amendments),
             "epsilon": format_epsilon(self.epsilon),
             "expect_epsilon": None if self.expect_epsilon is None else format_epsilon(self.expect_epsilon),
             "remaining_epsilon": format_epsilon(self.remaining),
@@ -263,12 +243,12 @@ def status(
             ),
         )
         amendments = tuple(
-            one
+            amendment
             for label in labels
-            for one in _amendment_status(spec.window, label, charges.get(label, ()), instant)
+            for amendment in _amendment_status(spec.window, label, charges.get(label, ()), instant)
         )
         gaps = [window.window for window in windows if window.state in GAPS]
-        gaps += [one.window for one in amendments]
+        gaps += [amendment.window for amendment in amendments]
         epsilon = spec.privacy.epsilon
         expect_epsilon = spec.expect.epsilon if spec.expect else None
         price = epsilon + (expect_epsilon or 0)
@@ -348,11 +328,14 @@ def _with_stopped(
     spec: Spec, ledger: Ledger, store: str, windows: tuple[WindowStatus, ...]
 ) -> tuple[WindowStatus, ...]:
     """Tell windows whose count is below what is expected from those that nobody came to."""
-    gaps = [one.window for one in windows if one.state in GAPS]
+    gaps = [window.window for window in windows if window.state in GAPS]
     if spec.expect is None or not gaps or not ledger.editions(spec.dataset, spec.name + SUFFIX):
         return windows
     stopped = stopped_windows(spec, ledger, open_store(store), gaps)
-    return tuple(replace(one, state=WindowState.STOPPED) if one.window in stopped else one for one in windows)
+    return tuple(
+        replace(window, state=WindowState.STOPPED) if window.window in stopped else window
+        for window in windows
+    )
 
 
 def _amendment_status(
@@ -380,11 +363,7 @@ def _amendment_status(
 
 def _stands(editions: Sequence[ChargeSummary], amendment: int) -> str | None:
     """Say how the newest charge of an edition stands; None where it was never charged."""
-    charge = next((one for one in editions if one.amendment == amendment), None)
+    charge = next((summary for summary in editions if summary.amendment == amendment), None)
     if charge is None:
         return None
     return "spent" if charge.state is ChargeState.ABANDONED and charge.drew else str(charge.state)
-
-
-def _written(instant: datetime) -> str:
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -294,17 +294,17 @@ class _Run:
 
     def _place(self, ledger: Ledger) -> tuple[RehearsalPlace, str]:
         """Look at the store as a release does, but make none; return where this rehearsal puts its files."""
-        found = find_for_release(ledger, self.chosen.store, self.spec.dataset)
+        registered = find_for_release(ledger, self.chosen.store, self.spec.dataset)
         address = read_address(self.chosen.store)
         objects = address.objects()
         check_create_only(objects, address.uri)
         place = RehearsalPlace(
             objects=objects,
             store_uri=address.uri,
-            store_id=found.store_id if found else secrets.token_hex(16),
+            store_id=registered.store_id if registered else secrets.token_hex(16),
             name=secrets.token_hex(16),
         )
-        new = "" if found else "; no store stands there yet: a release makes it"
+        new = "" if registered else "; no store stands there yet: a release makes it"
         return place, f"creates objects only once{new}"
 
     def _reserved(

@@ -180,7 +180,9 @@ class ReleaseRun:
         """Tell whether more runs of a charge's key failed before their draw than the owner allows."""
         key = (charge.name, charge.window, charge.amendment)
         failed = self.ledger.failed_readings(charge.dataset)
-        count = sum(one.count for one in failed if (one.name, one.window, one.amendment) == key)
+        count = sum(
+            reading.count for reading in failed if (reading.name, reading.window, reading.amendment) == key
+        )
         return count > self.ledger.account(charge.dataset).failed_readings
 
     def _adding(
