@@ -466,7 +466,7 @@ def _checked(
 
     Workers that join later are closed for the same reasons before they get any data.
     """
-    from suffice.pipeline.cluster.fitness import Admission  # it takes a second
+    from suffice.pipeline.cluster.admission import Admission  # it takes a second
 
     here = version("suffice")
     _refuse_unfit(client, here)

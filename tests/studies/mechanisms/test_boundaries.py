@@ -34,8 +34,7 @@ FORBIDDEN = (
     "suffice.cli",
     "suffice.flows",
     "suffice.pipeline.rows.mechanism",
-    "suffice.releasing.run",
-    "suffice.releasing.release",
+    "suffice.releasing",
     "suffice.storage",
 )
 STUDIES = sorted((ROOT / "studies").rglob("*.py"))

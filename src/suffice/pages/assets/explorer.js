@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 9bea2fb77877b0cab3197632650ea23b135d1995cc553971da26c749525558c9
+// sha256: 7235cada8d2e1dbe3e3d3e686a6c8881b2f85a61b859a526225d29d694df4dd1
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2630,8 +2630,9 @@
      * @param {object} line One of `LINES`.
      * @param {(t: number) => number} log Log density along the line, with respect to t; any constant.
      * @param {{at: number, width: number}[]} starts Near each of its modes, and about how wide that is.
+     * @param {number} farthest Up to where an upper tail that has fallen may rise again.
      */
-    static of(line2, log, starts) {
+    static of(line2, log, starts, farthest = -Infinity) {
       const peaks = apart(starts.map((start2) => peak(log, start2)));
       const top = Math.max(...peaks.map((one) => one.top));
       if (!Number.isFinite(top)) {
@@ -2641,8 +2642,10 @@
       const from = reach(log, peaks[0], -1, top, 0);
       const density = reach(log, high, 1, top, 0);
       const moments2 = [1, 2].map((power) => line2.growth ? reach(log, high, 1, top, power) : density);
-      const to = Math.max(density, ...moments2.filter(Number.isFinite));
+      let to = Math.max(density, ...moments2.filter(Number.isFinite));
+      for (let t = to + 1; t <= farthest; t += 1) if (log(t) + 2 * (t - high.at) >= top - LEFT_OUT3) to = t + 1;
       const breaks = /* @__PURE__ */ new Set([from, to]);
+      for (let t = density + LONGEST_OF_TAIL; t < Math.min(to, farthest); t += LONGEST_OF_TAIL) breaks.add(t);
       for (const { at, left, right } of peaks) {
         for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
       }
@@ -2923,7 +2926,8 @@
       const numbers = [3, 2 * variance * upper];
       return { weight: 0.25 / 10 + 0.75 * Math.sqrt(variance) / roots, text: "", numbers, line: line2, ...of(...numbers) };
     });
-    return { ...mixture(components), text: `${call.name}(${upper})` };
+    const farthest = line2 === "positive" && kind === "Gamma" ? Math.log(60 / components[0].numbers[1]) : -Infinity;
+    return { ...mixture(components), text: `${call.name}(${upper})`, farthest };
   }
   function mixture(components) {
     const sum = components.reduce((all, { weight }) => all + weight, 0);
@@ -3123,7 +3127,7 @@
     return distribution;
   }
   function noiseAware(line2, prior, starts, nPrior, likelihoodOf2) {
-    const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts);
+    const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts, prior.farthest);
     const likelihood = likelihoodOf2(nPrior);
     const distribution = of(likelihood);
     const ofNone = likelihood.ofNone - distribution.logMass;

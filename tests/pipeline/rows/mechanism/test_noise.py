@@ -22,8 +22,11 @@ TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
 SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is the caller's
     "pipeline/ask/batches/",
     "pipeline/ask/calibration/",
+    "pipeline/ask/inference/",
+    "pipeline/ask/judging/",
     "pipeline/math/distributions/",
     "pipeline/math/engines/",
+    "pipeline/math/parameters/",
     "pipeline/families/",
     "pipeline/ask/models/",
     "pipeline/ask/planning/",
