@@ -155,7 +155,7 @@ def test_every_cited_work_is_in_the_bibliography() -> None:
 
 
 def test_decision_records_are_numbered_without_gaps() -> None:
-    numbers = [path.name[:4] for path in sorted((REPOSITORY / "docs" / "decisions").glob("*.md"))]
+    numbers = [path.name[:4] for path in sorted((REPOSITORY / "docs" / "decisions").glob("[0-9]*.md"))]
     assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
 
 

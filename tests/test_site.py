@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pytest
 
 import suffice
 from scripts.site.__main__ import build
-from scripts.site.api import GROUPS
+from scripts.site.api import FOREIGN, GROUPS, entry
 from scripts.site.commands import command_pages, escaped
 from scripts.site.contents import contents
 from scripts.site.layout import lay_out, linked_pages, pages
@@ -66,6 +67,23 @@ def test_every_public_name_is_in_the_reference_once() -> None:
     listed = [name for _, _, names in GROUPS.values() for name in names]
     assert len(listed) == len(set(listed))
     assert {*listed, "SufficeError", "__version__"} == set(suffice.__all__)
+
+
+def test_a_class_shows_what_it_inherits_from_ours_and_nothing_of_others() -> None:
+    classes = {
+        name: value
+        for _, _, names in GROUPS.values()
+        for name in names
+        if inspect.isclass(value := getattr(suffice, name))
+    }
+    for name, value in classes.items():
+        assert f"   :inherited-members: {FOREIGN}\n" in entry(name)
+        bases = [base for base in value.__mro__[:-1] if base.__name__ != FOREIGN]
+        assert all(base.__module__.startswith("suffice.") for base in bases), name
+    for method in ("mean", "quantile", "credible_interval"):
+        shown = getattr(classes["Posterior"], method)
+        assert inspect.getdoc(shown), f"{method} has no docstring: autodoc would leave it out"
+    assert "mean" not in vars(classes["Posterior"]), "an inherited method holds the option"
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:
@@ -133,11 +151,11 @@ def test_the_list_of_pages_names_each_once(source: Path) -> None:
     front = (source / "docs/index.md").read_text(encoding="utf-8")
     entries = re.findall(r"^(/\S+)$", front, re.MULTILINE)
     assert len(entries) == len(set(entries))
-    subordinate = ("docs/decisions", "docs/reference/api", "docs/reference/commands")
+    subordinate = ("docs/reference/api", "docs/reference/commands")
     whole = {
         "/" + path.with_suffix("").as_posix()
         for path in pages()
-        if not path.as_posix().startswith(subordinate) and path.as_posix() != "docs/index.md"
+        if not path.as_posix().startswith(subordinate) and path != Path("docs/README.md")
     }
     assert whole <= set(entries)
 
@@ -148,8 +166,7 @@ def test_every_page_of_docs_is_listed_in_its_readme() -> None:
         path.as_posix()
         for path in pages()
         if path.parts[0] == "docs"
-        and path.parts[1] != "decisions"
-        and path.name not in {"index.md", "README.md"}
+        and path.name != "README.md"
         and f"\n/{path.with_suffix('').as_posix()}\n" not in listed
     ]
     assert not unlisted, "add a line to docs/README.md"
@@ -174,6 +191,25 @@ def test_a_link_to_a_folder_leads_to_what_stands_for_it(tmp_path: Path) -> None:
     text = "[a](decisions/) [b](../deploy) [c](page.md#x) [d](https://a.example/)"
     expected = "[a](decisions/index.md) [b](../deploy/README.md) [c](page.md#x) [d](https://a.example/)"
     assert linked_pages(tmp_path, Path("docs/README.md"), text) == expected
+
+
+def test_the_front_page_of_the_site_is_the_list_of_pages(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/README.md").touch()
+    text = "[a](docs/README.md#tutorials) [b](docs/)"
+    expected = "[a](docs/index.md#tutorials) [b](docs/index.md)"
+    assert linked_pages(tmp_path, Path("README.md"), text) == expected
+    assert linked_pages(tmp_path, Path("docs/page.md"), "[a](README.md)") == "[a](index.md)"
+
+
+def test_decisions_and_the_papers_reproduced_are_files_of_the_repository_not_pages(source: Path) -> None:
+    assert not [path for path in pages() if path.is_relative_to("docs/decisions")]
+    assert not (source / "docs/papers.md").exists()
+    assert (source / "docs/papers.md.txt").is_file()
+    assert [path.name for path in (source / "docs/decisions").glob("*.md")] == ["index.md"]
+    text = "[why](decisions/0001-packages-at-the-top.md#context)"
+    shown = linked_pages(REPOSITORY, Path("docs/page.md"), text)
+    assert shown == "[why](decisions/0001-packages-at-the-top.md.txt)"
 
 
 def test_versions_lie_side_by_side(tmp_path: Path) -> None:

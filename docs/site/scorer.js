@@ -2,8 +2,8 @@
 // Numbers are Sphinx's own but for `score`; a result is [page, title, anchor, description, score, file].
 var Scorer = {
   score: ([page, , , , points]) => {
-    if (/^(CHANGELOG|docs\/decisions\/|benchmarks\/|docs\/contributing\/)/.test(page)) return points - 12;
-    if (/^docs\/(doors|tutorial|how-to)\//.test(page)) return points + 4;
+    if (/^(CHANGELOG|benchmarks\/|docs\/contributing\/)/.test(page)) return points - 12;
+    if (/^docs\/(tutorial|how-to)\//.test(page)) return points + 4;
     return points;
   },
   objNameMatch: 11,

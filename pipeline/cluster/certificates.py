@@ -241,7 +241,7 @@ def _checked(directory: Path) -> tuple[Certificate, ...]:
     from suffice.pipeline.cluster import issuing  # needs an extra
 
     authority = _read_certificate(_files(directory, AUTHORITY)[0])
-    found = []
+    problems = []
     for role in (AUTHORITY, *ROLES):
         path, key_path = _files(directory, role)
         certificate = _read_certificate(path)
@@ -254,8 +254,8 @@ def _checked(directory: Path) -> tuple[Certificate, ...]:
                 message = f"{key_path}: this is not the key of {path.name}: add --renew"
                 raise UsageError(message)
         ends = certificate.not_valid_after_utc
-        found.append(Certificate(role=role, certificate=path, key=key_path, ends=ends))
-    return tuple(found)
+        problems.append(Certificate(role=role, certificate=path, key=key_path, ends=ends))
+    return tuple(problems)
 
 
 def _read_certificate(path: Path) -> x509.Certificate:

@@ -500,7 +500,7 @@ def _refuse_unfit(client: Any, here: str) -> None:
     try:
         run = client._run  # noqa: SLF001 - what is public waits for ever
         answers = client.sync(run, objection, caller=here, callback_timeout=_ANSWER_SECONDS)
-        objections = {found for found in answers.values() if found is not None}
+        objections = {objection for objection in answers.values() if objection is not None}
     except TimeoutError:
         raise ClusterError(_NO_ANSWER) from None
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises

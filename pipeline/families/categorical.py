@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
+from suffice.pipeline.families.shared.declared_categories import code_column, names, require_one_other
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
@@ -21,7 +22,7 @@ from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSI
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts
+from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_counts
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
@@ -30,15 +31,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.shared.counted_tables import VariableSpec
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
-
-
-OTHER = "other"
 
 
 class CategoricalSpec(ColumnSpec):
@@ -51,27 +48,6 @@ class CategoricalSpec(ColumnSpec):
     def _other_is_one_category(self) -> Self:
         require_one_other(self)
         return self
-
-
-def require_one_other(spec: CategoricalSpec | VariableSpec) -> None:
-    """Refuse a category called like the one that null and unlisted values go to."""
-    if spec.other and OTHER in spec.categories:
-        message = "a category cannot be called 'other' where other: true is stated"
-        raise ValueError(message)
-
-
-def names(spec: CategoricalSpec | VariableSpec) -> tuple[str, ...]:
-    """Return all released categories as text, ``other`` last."""
-    return (*map(str, spec.categories), *((OTHER,) if spec.other else ()))
-
-
-def code_column(spec: CategoricalSpec | VariableSpec) -> CodeColumn:
-    """Return how the column is read: null and unlisted values as `other`, or as not entering."""
-    return CodeColumn(
-        column=spec.column,
-        domain=spec.categories,
-        fallback=len(spec.categories) if spec.other else None,
-    )
 
 
 def measure(spec: CategoricalSpec) -> CodeCounts:

@@ -17,6 +17,7 @@ from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import Family
 from suffice.pipeline.families.shared.counted_tables import default_prior, totals
+from suffice.pipeline.families.shared.declared_categories import code_column, names
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
@@ -50,12 +51,12 @@ class MarkovChainSpec(CategoricalSpec):
 
 def measure(spec: MarkovChainSpec) -> TransitionCounts:
     """Count the transitions of each pair of states."""
-    return TransitionCounts(of=categorical.code_column(spec), order=spec.order, most=spec.transitions)
+    return TransitionCounts(of=code_column(spec), order=spec.order, most=spec.transitions)
 
 
 def tables(spec: MarkovChainSpec) -> tuple[CountTable, ...]:
     """Return the table of (from, to)."""
-    states = categorical.names(spec)
+    states = names(spec)
     variables = tuple(
         Variable(name=f"{direction}_{spec.column}", categories=states) for direction in ("from", "to")
     )
@@ -144,7 +145,7 @@ def simulate(
     spec: MarkovChainSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
     """Let units walk from states that are equally likely, each its most transitions but for the last unit."""
-    states = len(categorical.names(spec))
+    states = len(names(spec))
     return transition_counts(truth.reshape(-1, states, states), spec.transitions, sizes, rng)
 
 

@@ -35,7 +35,12 @@ from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.terms.statistics.moment_columns import NormalSums, first_moment, n_moments
+from suffice.pipeline.terms.statistics.moment_columns import (
+    DEFAULT_WEIGHT,
+    NormalSums,
+    first_moment,
+    n_moments,
+)
 from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, moments_between_ends
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
@@ -53,11 +58,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Floats
-
-
-DEFAULT_WEIGHT = Fraction(2)
-"""Weight of the second moment in the minimal design: within about 8 percent of the best choice where the
-standard deviation is a fifth of the half range (Foulds et al. 2016 leave it open)."""
 
 
 class NormalSpec(ColumnSpec):

@@ -114,8 +114,8 @@ def draw(spec: NormalKnownVarianceSpec, mean: Floats, rng: np.random.Generator) 
 def outside(mean: Floats, parameters: Parameters) -> Outside:
     """Return values outside of either bound; the variance is known, so the mean alone moves."""
     variance = np.full(mean.shape, float(parameters.constants["variance"]))
-    found = normal_outside(mean, variance, *bounds(parameters))
-    return Outside(share=found.share, shifts=found.shifts[:1])
+    outside = normal_outside(mean, variance, *bounds(parameters))
+    return Outside(share=outside.share, shifts=outside.shifts[:1])
 
 
 FAMILY = one_sum_family(

@@ -142,10 +142,10 @@ def _check_column(position: str, of: Input, columns: Mapping[str, ColumnFamily])
         raise SchemaError(message)
 
 
-def _check_family(where: str, of: Input, found: TypeFamily) -> None:
-    if found not in of.families:
+def _check_family(where: str, of: Input, stored: TypeFamily) -> None:
+    if stored not in of.families:
         needed = " or ".join(sorted(of.families - {TypeFamily.NULL}))
-        message = f"{where} {of.column!r} is {found}; {needed} is needed"
+        message = f"{where} {of.column!r} is {stored}; {needed} is needed"
         raise SchemaError(message)
 
 

@@ -91,10 +91,10 @@ def read_edition(text: str) -> tuple[str, int | None] | None:
     >>> read_edition("2013-01"), read_edition("2013-01.0"), read_edition("2013-01.2")
     (('2013-01', None), ('2013-01', 0), ('2013-01', 2))
     """
-    found = _EDITION.fullmatch(text)
-    if found is None:
+    match = _EDITION.fullmatch(text)
+    if match is None:
         return None
-    return found[1], None if found[2] is None else int(found[2])
+    return match[1], None if match[2] is None else int(match[2])
 
 
 ALL = "all"

@@ -8,6 +8,8 @@ import suffice
 from suffice import errors
 
 FOLDER = "docs/reference/api"
+FOREIGN = "BaseModel"
+"""A base of other people's making, whose methods our pages leave out."""
 GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "reading": (
         "Reading releases",
@@ -87,7 +89,7 @@ def title(text: str) -> list[str]:
 def entry(name: str) -> str:
     """Return the directive that documents a public name."""
     if inspect.isclass(getattr(suffice, name)):
-        return f".. autoclass:: suffice.{name}\n   :members:\n"
+        return f".. autoclass:: suffice.{name}\n   :members:\n   :inherited-members: {FOREIGN}\n"
     return f".. autofunction:: suffice.{name}\n"
 
 

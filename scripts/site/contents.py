@@ -13,7 +13,6 @@ COLUMNS = {"How-to": ("How to run it", "How to read it")}
 """Captions of a section whose table has a column for each reader."""
 MADE = {
     "Reference": ("docs/reference/api/index.rst", "docs/reference/commands/index.md"),
-    "Project": ("docs/decisions/index.md", LISTED),
 }
 
 
@@ -33,7 +32,7 @@ def contents(repository: Path, everything: list[Path]) -> str:
     """
     text = (repository / LISTED).read_text(encoding="utf-8")
     trees: dict[str, list[str]] = {}
-    known = {"docs/index.md"}
+    known = {LISTED, "docs/papers.md"}
     parts = HEADING.split(text)
     for section, body in zip(parts[1::2], parts[2::2], strict=True):
         for caption, column in captions(section, body):
@@ -46,7 +45,7 @@ def contents(repository: Path, everything: list[Path]) -> str:
     for section, made in MADE.items():
         trees.setdefault(section, []).extend(page for page in made if page not in known)
         known.update(made)
-    subordinate = ("docs/decisions/", "docs/reference/api/", "docs/reference/commands/")
+    subordinate = ("docs/reference/api/", "docs/reference/commands/")
     names = [page.as_posix() for page in everything]
     trees["Project"] += [name for name in names if name not in known and not name.startswith(subordinate)]
     return "\n".join(tree_of(caption, tree) for caption, tree in trees.items() if tree)
@@ -65,13 +64,3 @@ def tree_of(caption: str, tree: list[str]) -> str:
     """Return one tree of contents."""
     pages = "\n".join("/" + str(Path(page).with_suffix("")) for page in tree)
     return f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
-
-
-def decisions_page(repository: Path) -> str:
-    """Return the list of decision records."""
-    found = sorted((repository / "docs/decisions").glob("[0-9]*.md"))
-    names = "\n".join(path.stem for path in found)
-    return (
-        "# Decisions\n\nWhy it is built this way: one record for each decision, in their order.\n\n"
-        f"```{{toctree}}\n:maxdepth: 1\n\n{names}\n```\n"
-    )

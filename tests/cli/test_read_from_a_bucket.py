@@ -20,6 +20,7 @@ from suffice.cli.ledger import source_prefix
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.spec.spec import load_spec
 from support.buckets import BUCKET, SECRET, variables
+from support.source_page import PAGE, section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def test_the_how_to_works_as_written(
     for name, value in variables(s3_url).items():
         monkeypatch.setenv(name, value)
     bucket = connect(f"s3://{BUCKET}", retries=0)
-    text = (repository / "docs/how-to/read-from-a-bucket.md").read_text()
+    text = section((repository / PAGE).read_text(), "Parquet in buckets and hive folders")
     (spec,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "cancelled.yaml").write_text(spec)
     written = pa.BufferOutputStream()

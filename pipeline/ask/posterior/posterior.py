@@ -212,9 +212,8 @@ class Posterior(ParameterPosterior):
         """Where the default prior, and not the release, decides intervals: by parameter, shaped as ``mean``.
 
         True where the family's default prior by itself gives two thirds or more to the posterior's central
-        interval of 95 %.
-        Empty under any other prior, under ``plug-in``, and of regressions and of several columns, of which
-        it is not judged.
+        interval of 95 %; of regressions and of several columns by draws of it. Empty under any other prior
+        and under ``plug-in``.
         """
         from suffice.pipeline.ask.judging.decided_by_default import decided_by_default  # few ask
 

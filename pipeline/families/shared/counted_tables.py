@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from suffice.pipeline.families import categorical
+from suffice.pipeline.families.shared.declared_categories import code_column, names, require_one_other
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
@@ -53,7 +53,7 @@ class VariableSpec(SpecModel):
 
     @model_validator(mode="after")
     def _other_is_one_category(self) -> Self:
-        categorical.require_one_other(self)
+        require_one_other(self)
         return self
 
 
@@ -76,13 +76,13 @@ Variables = Annotated[dict[str, VariableSpec], BeforeValidator(written_out)]
 
 def variable(name: str, spec: VariableSpec) -> Variable:
     """Return a declared variable with all its categories."""
-    return Variable(name=name, categories=categorical.names(spec))
+    return Variable(name=name, categories=names(spec))
 
 
 def measure(variables: Mapping[str, VariableSpec], tables: Sequence[Sequence[str]]) -> TableCounts:
     """Count the tables over variables named by `tables`; every row that enters has all `variables`."""
-    columns = {name: categorical.code_column(spec) for name, spec in variables.items()}
-    return TableCounts(tables=tuple(tuple(columns[name] for name in names) for names in tables))
+    columns = {name: code_column(spec) for name, spec in variables.items()}
+    return TableCounts(tables=tuple(tuple(columns[name] for name in of) for of in tables))
 
 
 def count_tables(

@@ -149,8 +149,8 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         return totals.Gamma(n * share, share / scale)
 
     def outside(scale: Floats, parameters: Parameters) -> Outside:
-        found = gamma_scale_outside(scale / share, bounds(parameters)[1], share)
-        return Outside(share=found.share, shifts=(share * found.shifts[0],))
+        outside = gamma_scale_outside(scale / share, bounds(parameters)[1], share)
+        return Outside(share=outside.share, shifts=(share * outside.shifts[0],))
 
     def chances(scale: Floats, parameters: Parameters, reach: int) -> Floats:
         return clipped_gamma(share / scale, bounds(parameters)[1], share, reach)

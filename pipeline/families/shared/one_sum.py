@@ -128,15 +128,20 @@ def one_sum_family(
     """
 
     def measure(entry: SpecType) -> PowerSums:
-        own = lattice(entry)
+        entry_lattice = lattice(entry)
         column = LatticeColumn.of(
-            entry.column, own.quantiser, nulls=entry.nulls.value, transform=own.transform
+            entry.column, entry_lattice.quantiser, nulls=entry.nulls.value, transform=entry_lattice.transform
         )
         return PowerSums(of=column, degree=1)
 
     def parameters(entry: SpecType) -> Parameters:
-        own = lattice(entry)
-        return Parameters(lower=own.lower, upper=own.upper, lattice_bits=own.bits, constants=constants(entry))
+        entry_lattice = lattice(entry)
+        return Parameters(
+            lower=entry_lattice.lower,
+            upper=entry_lattice.upper,
+            lattice_bits=entry_lattice.bits,
+            constants=constants(entry),
+        )
 
     def plug_in(statistic: NoisyStatistic, prior: Prior) -> Distribution:
         return model.update(prior, project(statistic), statistic.plan.parameters)

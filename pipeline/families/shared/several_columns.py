@@ -14,12 +14,12 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.families.normal import DEFAULT_WEIGHT
 from suffice.pipeline.terms.declaration.fields import Column
 from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Parameters, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, MomentSums
 from suffice.pipeline.terms.statistics.moment_columns import (
+    DEFAULT_WEIGHT,
     BoundedColumn,
     Map,
     lattice_of,

@@ -142,8 +142,8 @@ def no_value(column: pa.Array) -> NDArray[np.bool_] | None:
     """Tell which rows are null or NaN, shape (n_rows,); None where none can be."""
     if not column.null_count and not pa.types.is_floating(column.type):
         return None
-    found: NDArray[np.bool_] = pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False)
-    return found
+    is_null: NDArray[np.bool_] = pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False)
+    return is_null
 
 
 # proof: derived-columns
@@ -169,10 +169,10 @@ def with_derived(
         if not functions:
             yield batch
             continue
-        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns_by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, function in functions.items():
-            found[name] = function(found)
-        yield pa.RecordBatch.from_arrays([*found.values()], [*found])
+            columns_by_name[name] = function(columns_by_name)
+        yield pa.RecordBatch.from_arrays([*columns_by_name.values()], [*columns_by_name])
 
 
 def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:

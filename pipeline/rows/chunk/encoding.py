@@ -101,25 +101,25 @@ class Encoder:
 
     def _codes_by_value(self, column: pa.Array) -> Codes:
         column = comparable(column)
-        found = lookup(self._domain, column.type)
-        if isinstance(found, Listed):
-            by_text = found.by_text
+        table = lookup(self._domain, column.type)
+        if isinstance(table, Listed):
+            by_text = table.by_text
             if by_text is not None and _FEW * len(column) < len(by_text):
                 texts = column.to_pylist()
                 return np.array([by_text.get(text, self._missing) for text in texts], np.int32)
-            absent = number_array(np.array([len(found.codes)], np.int32))[0]
-            positions = pc.fill_null(pc.index_in(column, value_set=found.keys), absent)
-            codes: Codes = np.append(found.codes, np.int32(self._missing))[fixed_width(positions)]
+            absent = number_array(np.array([len(table.codes)], np.int32))[0]
+            positions = pc.fill_null(pc.index_in(column, value_set=table.keys), absent)
+            codes: Codes = np.append(table.codes, np.int32(self._missing))[fixed_width(positions)]
             return codes
-        values, is_integer = _int64(column, found)
-        if isinstance(found, Interval):
-            is_inside = (values >= found.begins) & (values < found.ends)
+        values, is_integer = _int64(column, table)
+        if isinstance(table, Interval):
+            is_inside = (values >= table.begins) & (values < table.ends)
             return np.where(is_inside, np.int32(0), np.int32(self._missing))
         codes = np.empty(len(column), np.int32)
-        if isinstance(found, Dense):
-            kernels.look_up(values, found.first, found.codes, self._missing, codes)
+        if isinstance(table, Dense):
+            kernels.look_up(values, table.first, table.codes, self._missing, codes)
         else:
-            kernels.search(values, found.keys, found.codes, self._missing, codes)
+            kernels.search(values, table.keys, table.codes, self._missing, codes)
         if is_integer is not None:
             codes[~is_integer] = self._missing
         return codes
@@ -142,7 +142,7 @@ def _content(dictionary: pa.Array) -> tuple[pa.DataType, bytes, bytes] | None:
 
 
 def _int64(
-    column: pa.Array, found: Dense | Sparse | Interval
+    column: pa.Array, table: Dense | Sparse | Interval
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Return values as the int64 numbers that a lookup compares, and which of them are comparable."""
     if pa.types.is_boolean(column.type):
@@ -152,9 +152,9 @@ def _int64(
         return (values ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64), None
     if not pa.types.is_floating(column.type):
         values = values.astype(np.int64, copy=False)
-        return (values // found.divisor if found.divisor > 1 else values), None
+        return (values // table.divisor if table.divisor > 1 else values), None
     numbers = values.astype(np.float64, copy=False)
-    if isinstance(found, Sparse) and found.of_bits:
+    if isinstance(table, Sparse) and table.of_bits:
         return (numbers + 0.0).view(np.int64), None
     with np.errstate(invalid="ignore"):
         integers = numbers.astype(np.int64)

@@ -100,9 +100,9 @@ class SqlColumns:
     def rows(self) -> str:
         """The rows that belong to a cell, with their ``cell`` and every value asked for, as a subquery."""
         first = ", ".join([f"CAST({self._cell} AS BIGINT) AS cell", *self._first])
-        found = f"SELECT {first} FROM {' '.join([f'{ROWS} AS t', *self._joins])} WHERE {self._chosen}"  # noqa: S608
+        rows_query = f"SELECT {first} FROM {' '.join([f'{ROWS} AS t', *self._joins])} WHERE {self._chosen}"  # noqa: S608
         values = ", ".join(["cell", *(f"{value} AS {name}" for name, value in self._values.values())])
-        return f"(SELECT {values} FROM ({found}) WHERE cell IS NOT NULL)"  # noqa: S608
+        return f"(SELECT {values} FROM ({rows_query}) WHERE cell IS NOT NULL)"  # noqa: S608
 
     def _coded(self, of: CodeColumn) -> str:
         code = self._once(self._code(of.column, of.domain))
@@ -162,23 +162,23 @@ class SqlColumns:
         Rows whose code is needed may be left out where they have none.
         """
         kind, name = self._kind(column), _name(column)
-        found = lookup(domain, kind)
+        table = lookup(domain, kind)
         join = "JOIN" if is_needed else "LEFT JOIN"
-        if isinstance(found, Listed):
+        if isinstance(table, Listed):
             # Texts by their bytes: the column's collation may take others for the same.
             is_text = not pa.types.is_decimal(kind)
             value = f"CAST({name} AS VARCHAR) COLLATE C" if is_text else name
-            return self._joined(value, found.keys, found.codes, join)
-        if isinstance(found, Interval):
-            return _inside(_integer(name, kind), found.begins * found.divisor, found.ends * found.divisor, 0)
-        keys, codes = _integer_keys(found)
+            return self._joined(value, table.keys, table.codes, join)
+        if isinstance(table, Interval):
+            return _inside(_integer(name, kind), table.begins * table.divisor, table.ends * table.divisor, 0)
+        keys, codes = _integer_keys(table)
         if pa.types.is_floating(kind):
-            return self._code_of_float(f"CAST({name} AS DOUBLE)", found, keys, codes, join)
+            return self._code_of_float(f"CAST({name} AS DOUBLE)", table, keys, codes, join)
         value = _integer(name, kind)
         if kind == pa.uint64():
             unsigned = keys.view(np.uint64) ^ np.uint64(UNSIGNED_SHIFT)
-            return self._code_of_integer(value, unsigned, codes, found.divisor, join)
-        return self._code_of_integer(value, keys, codes, found.divisor, join)
+            return self._code_of_integer(value, unsigned, codes, table.divisor, join)
+        return self._code_of_integer(value, keys, codes, table.divisor, join)
 
     def _code_of_integer(
         self,
@@ -206,12 +206,12 @@ class SqlColumns:
     def _code_of_float(
         self,
         value: str,
-        found: Dense | Sparse,
+        table: Dense | Sparse,
         keys: NDArray[np.int64],
         codes: NDArray[np.int32],
         join: str,
     ) -> str:
-        if isinstance(found, Sparse) and found.of_bits:
+        if isinstance(table, Sparse) and table.of_bits:
             return self._joined(f"({value} + 0.0)", pa.array(keys.view(np.float64)), codes, join)
         held = np.array([int(float(key)) == key for key in keys.tolist()], np.bool_)
         keys, codes = keys[held], codes[held]
@@ -291,12 +291,12 @@ def _integer(name: str, kind: pa.DataType) -> str:
     return name if kind == pa.uint64() else f"CAST({name} AS BIGINT)"
 
 
-def _integer_keys(found: Dense | Sparse) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _integer_keys(table: Dense | Sparse) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return keys in ascending order, and their codes."""
-    if isinstance(found, Sparse):
-        return found.keys, found.codes
-    places = np.flatnonzero(found.codes >= 0)
-    return places + np.int64(found.first), found.codes[places]
+    if isinstance(table, Sparse):
+        return table.keys, table.codes
+    places = np.flatnonzero(table.codes >= 0)
+    return places + np.int64(table.first), table.codes[places]
 
 
 def _is_counting(codes: NDArray[np.int32]) -> bool:
@@ -336,16 +336,16 @@ class SumQuery:
     statistic: str = ""
     places: tuple[tuple[str, int], ...] = ()
 
-    def write(self, found: Mapping[str, NDArray[np.int64]], sums: Sums) -> None:
+    def write(self, answers: Mapping[str, NDArray[np.int64]], sums: Sums) -> None:
         """Write an answer into tables of zeros."""
-        cells = found["cell"]
+        cells = answers["cell"]
         if self.statistic:
-            sums[self.statistic].low[cells, found["place"]] = found["n"]
+            sums[self.statistic].low[cells, answers["place"]] = answers["n"]
         for number, (statistic, place) in enumerate(self.places):
             table = sums[statistic]
-            table.low[cells, place] = found[f"low{number}"]
+            table.low[cells, place] = answers[f"low{number}"]
             if table.high is not None:
-                table.high[cells, place] = found[f"high{number}"]
+                table.high[cells, place] = answers[f"high{number}"]
 
 
 def sum_queries(job: ChunkJob, columns: pa.Schema) -> tuple[SumQuery, ...]:

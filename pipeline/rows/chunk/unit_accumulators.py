@@ -247,10 +247,10 @@ class RowCountAccumulator:
 
 def enters(reads: Sequence[ReadColumn], columns: Sequence[Codes]) -> NDArray[np.bool_]:
     """Return which rows enter: those that have a code or a lattice value of every column."""
-    found = np.ones(len(columns[0]), np.bool_)
+    enters = np.ones(len(columns[0]), np.bool_)
     for of, column in zip(reads, columns, strict=True):
-        found &= column >= 0 if isinstance(of, CodeColumn) else column != kernels.NOTHING
-    return found
+        enters &= column >= 0 if isinstance(of, CodeColumn) else column != kernels.NOTHING
+    return enters
 
 
 def rounded_ratio(totals: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -80,9 +80,9 @@ def _answers(
     try:
         with querying(pin, n_threads) as run:
             for number, query in enumerate(queries, 1):
-                found = run(query.sql, query.parameters, query.keys)
-                query.write(found, sums)
-                for column in found.values():
+                answers = run(query.sql, query.parameters, query.keys)
+                query.write(answers, sums)
+                for column in answers.values():
                     wipe(column)
                 if progress is not None:
                     progress(number, len(queries))

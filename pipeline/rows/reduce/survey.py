@@ -48,7 +48,7 @@ def _survey(
         key: (_look, look, for_tasks(tuple(part), is_distributed=True), run)
         for key, part in zip(keys, parts, strict=True)
     }
-    return [found.content for found in succeeded(cluster.compute(graph, keys))]
+    return [partial_result.content for partial_result in succeeded(cluster.compute(graph, keys))]
 
 
 def _look(

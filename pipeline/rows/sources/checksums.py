@@ -58,7 +58,7 @@ def read_checksums(path: str) -> dict[str, str]:
             _refuse(number, "is not a SHA-256 in hex, two spaces and a path, as sha256sum writes it")
         name = parts["path"]
         if parts["escaped"]:
-            name = re.sub(r"\\[\\nr]", lambda found: _ESCAPES[found[0]], name)
+            name = re.sub(r"\\[\\nr]", lambda escape: _ESCAPES[escape[0]], name)
         place = name if is_url(name) else os.path.realpath(os.path.join(folder, name))  # noqa: PTH118
         digest = parts["digest"].lower()
         if listed.setdefault(place, digest) != digest:
@@ -108,14 +108,14 @@ def fits(
 
 
 def _has_digest(path: str, digest: str) -> bool:
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     try:
         with opened(status(path)) as file:
             while data := file.read(_HASHED_BYTES):
-                found.update(data)
+                hashed.update(data)
     except OSError:
         return False
-    return found.hexdigest() == digest
+    return hashed.hexdigest() == digest
 
 
 def mismatch(position: str) -> InputNotVerifiedError:

@@ -95,7 +95,7 @@ def read_footers(files: Sequence[tuple[PinnedFile, ColumnsOf, tuple[str, ...]]])
 
 def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]) -> Footer | None:
     try:
-        with opened(file) as found, pq.ParquetFile(found) as parquet:
+        with opened(file) as stream, pq.ParquetFile(stream) as parquet:
             metadata, schema = parquet.metadata, parquet.schema_arrow
     except (pa.ArrowException, OSError):
         return _NO_ROWS if isinstance(columns_of, ContractedColumns) and _is_open_to(file) else None
@@ -120,8 +120,8 @@ def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]
 def _is_open_to(file: PinnedFile) -> bool:
     """Tell whether a file's bytes can be had: by a contract, what is no Parquet file then has no rows."""
     try:
-        with opened(file) as found:
-            found.read(1)
+        with opened(file) as stream:
+            stream.read(1)
     except OSError:
         return False
     return True

@@ -383,16 +383,20 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
             for block in line_blocks(content, piece.start, piece.stop):
                 texts = columns_of(block, csv.form, positions)
                 n_rows += len(texts[0])
-                found = {name: read_texts(text, kinds[name]) for name, text in zip(held, texts, strict=False)}
+                values_by_column = {
+                    name: read_texts(text, kinds[name]) for name, text in zip(held, texts, strict=False)
+                }
                 arrays = [
-                    found[name] if name in found else pa.nulls(len(texts[0]), ARROW_TYPES[kinds[name]])
+                    values_by_column[name]
+                    if name in values_by_column
+                    else pa.nulls(len(texts[0]), ARROW_TYPES[kinds[name]])
                     for name in columns
                 ]
                 batch = pa.RecordBatch.from_arrays(arrays, list(columns))
-                if csv.unit in found:
+                if csv.unit in values_by_column:
                     # proof: typed-files
                     text = texts[held.index(csv.unit)]
-                    batch = batch.filter(pc.or_(pc.is_null(text), pc.is_valid(found[csv.unit])))
+                    batch = batch.filter(pc.or_(pc.is_null(text), pc.is_valid(values_by_column[csv.unit])))
                 for first in range(0, batch.num_rows, block_rows):
                     yield batch.slice(first, block_rows)
     except OSError:
@@ -404,10 +408,10 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
 
 def _check_pinned(file: PinnedFile) -> None:
     try:
-        found = status(file.address)
+        current = status(file.address)
     except OSError:
         raise _failure(file, _LOST) from None
-    if found != file:
+    if current != file:
         raise _failure(file, _CHANGED)
 
 

@@ -290,10 +290,10 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
             ) -> dict[str, NDArray[np.int64]]:
                 for name, codes in keys.items():
                     connection.register(name, codes)
-                found = _answer(connection, rows + sql, parameters)
+                answer = _answer(connection, rows + sql, parameters)
                 for name in keys:
                     connection.unregister(name)
-                return found
+                return answer
 
             yield run
     except driver().Error:
@@ -324,11 +324,11 @@ def _named(catalog: str, table: str) -> str:
 def _definition(connection: Any, catalog: str, table: str) -> str | None:
     """Return how DuckDB writes a table's definition; None for a view."""
     schema_name, table_name = table.split(".")
-    found = connection.execute(
+    relations = connection.execute(
         "SELECT sql FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
         [catalog, schema_name, table_name],
     ).fetchall()
-    return found[0][0] if found else None
+    return relations[0][0] if relations else None
 
 
 def _require_fixed_rows(table: str, definition: str | None) -> None:
@@ -356,9 +356,9 @@ def _columns(relation: Any) -> pa.Schema:
     it is given out as a type that no statistic reads.
     """
     kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    found = relation.to_arrow_reader().read_all().schema
+    schema = relation.to_arrow_reader().read_all().schema
     return pa.schema(
-        [field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in found]
+        [field.with_type(_UNREAD) if kinds[field.name] == "UHUGEINT" else field for field in schema]
     )
 
 
@@ -385,17 +385,17 @@ def _ranges(
     step = -(-split_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
     return tuple(
-        RowRange(file=file, table=table, ids=(number * step, (number + 1) * step), n_rows=found)
-        for number, found in connection.execute(counted).fetchall()
+        RowRange(file=file, table=table, ids=(number * step, (number + 1) * step), n_rows=n_rows)
+        for number, n_rows in connection.execute(counted).fetchall()
     )
 
 
 def _check_pinned(file: PinnedFile) -> None:
     try:
-        found = status(file.address)
+        current = status(file.address)
     except OSError:
         raise _failure(file, "cannot be read: it is gone, or access to it was lost") from None
-    if found != file or has_unwritten_changes(file.address):
+    if current != file or has_unwritten_changes(file.address):
         raise _failure(file, "has changed since it was pinned") from None
 
 

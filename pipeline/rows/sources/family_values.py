@@ -119,10 +119,10 @@ def _unchanged(column: pa.Array) -> pa.Array:
 
 def _truths(column: pa.Array) -> pa.Array:
     """Return 1 as true and 0 as false, and null for any other number."""
-    found = as_float64(column)
-    if found is None:
+    numbers = as_float64(column)
+    if numbers is None:
         return pa.nulls(len(column), pa.bool_())
-    values, source = found
+    values, source = numbers
     is_other = ~((values == 0.0) | (values == 1.0)) | _nulls(source)
     return pc.cast(masked_array((values == 1.0).astype(np.uint8), is_other), pa.bool_())
 
@@ -131,10 +131,10 @@ def _digits(column: pa.Array) -> pa.Array:
     """Return integers as their digits; a floating-point number where it is an integer that is exact."""
     if pa.types.is_floating(column.type):
         below = 2.0 ** (np.finfo(column.type.to_pandas_dtype()).nmant + 1)
-        found = as_float64(column)
-        if found is None:
+        numbers = as_float64(column)
+        if numbers is None:
             return pa.nulls(len(column), pa.string())
-        values, source = found
+        values, source = numbers
         is_exact = (values == np.floor(values)) & (np.abs(values) < below) & ~_nulls(source)
         column = masked_array(np.where(is_exact, values, 0.0).astype(np.int64), ~is_exact)
     return pc.cast(column, pa.string())

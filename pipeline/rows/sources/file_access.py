@@ -67,12 +67,12 @@ def objects_below(address: str, *, recursive: bool) -> Iterator[tuple[str, int, 
     bucket, prefix = divided(address)
     with _Fixed():
         if recursive:
-            found: Iterable[Any] = (
+            entries: Iterable[Any] = (
                 entry for page in list_objects(_client(bucket), prefix=prefix or None) for entry in page
             )
         else:
-            found = list_with_delimiter(_client(bucket), prefix=prefix or None)["objects"]
-        for entry in found:
+            entries = list_with_delimiter(_client(bucket), prefix=prefix or None)["objects"]
+        for entry in entries:
             yield (f"{bucket}/{entry['path']}", *_identity(entry))
 
 
@@ -88,8 +88,8 @@ def prefixes_below(address: str) -> list[str]:
 
     bucket, prefix = divided(address)
     with _Fixed():
-        found = list_with_delimiter(_client(bucket), prefix=prefix or None)
-        return [f"{bucket}/{path.rstrip('/')}" for path in found["common_prefixes"]]
+        listing = list_with_delimiter(_client(bucket), prefix=prefix or None)
+        return [f"{bucket}/{path.rstrip('/')}" for path in listing["common_prefixes"]]
 
 
 class ObjectFile(io.RawIOBase):
@@ -173,10 +173,10 @@ class ObjectFile(io.RawIOBase):
             options: Any = {"range": (start, end)}
             if self._version.startswith('"'):  # no weak tag, and no time in place of one
                 options["if_match"] = self._version
-            found = get(_client(self._bucket), self._key, options=options)
-            data = bytes(found.bytes())
+            response = get(_client(self._bucket), self._key, options=options)
+            data = bytes(response.bytes())
             # Not every server heeds the condition.
-            if _identity(found.meta) != (self._size, self._version) or len(data) != end - start:
+            if _identity(response.meta) != (self._size, self._version) or len(data) != end - start:
                 message = "the object is not the one that was pinned"
                 raise OSError(message)
             return start, data
@@ -261,8 +261,8 @@ def status(address: str) -> PinnedFile:
     if is_url(address):
         size, version = object_status(address)
         return PinnedFile(address=address, size=size, version=version)
-    found = os.stat(address)  # noqa: PTH116 - no Path object per check
-    return PinnedFile(address=address, size=found.st_size, version=str(found.st_mtime_ns))
+    stat = os.stat(address)  # noqa: PTH116 - no Path object per check
+    return PinnedFile(address=address, size=stat.st_size, version=str(stat.st_mtime_ns))
 
 
 def opened(file: PinnedFile) -> AbstractContextManager[BinaryIO]:

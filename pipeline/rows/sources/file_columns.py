@@ -86,13 +86,13 @@ class FileColumns:
             else stored.column(renamed.get(name, name))
             for name in columns
         }
-        found = {name: as_family(arrays[name], read_as[name]) for name in columns if name in read_as}
-        found |= {name: as_numbers(arrays[name]) for name in columns if name in self.as_numbers}
-        batch = pa.RecordBatch.from_arrays([found.get(name, arrays[name]) for name in columns], list(columns))
+        read = {name: as_family(arrays[name], read_as[name]) for name in columns if name in read_as}
+        read |= {name: as_numbers(arrays[name]) for name in columns if name in self.as_numbers}
+        batch = pa.RecordBatch.from_arrays([read.get(name, arrays[name]) for name in columns], list(columns))
         if self.unit not in read_as or self.unit not in arrays:
             return batch
         # proof: typed-files
-        return batch.filter(pc.or_(_is_missing(arrays[self.unit]), pc.is_valid(found[self.unit])))
+        return batch.filter(pc.or_(_is_missing(arrays[self.unit]), pc.is_valid(read[self.unit])))
 
 
 AS_STORED = FileColumns()

@@ -50,15 +50,15 @@ def _listed(pattern: str, kind: str, *, may_be_empty: bool) -> tuple[str, ...]:
     if kind == "parquet":
         refuse_delta_table(pattern)
     if position.is_dir():
-        found = [str(path) for path in position.iterdir() if is_data_file(path.name, kind)]
+        paths = [str(path) for path in position.iterdir() if is_data_file(path.name, kind)]
     elif position.exists():
-        found = [pattern]
+        paths = [pattern]
     else:
-        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
+        paths = glob.glob(pattern, recursive=True)  # noqa: PTH207 - as a shell would, without hidden files
     if may_be_empty and (position.is_dir() or glob.has_magic(pattern)):
         os.scandir(_fixed(pattern)).close()  # raises where it is not there, or cannot be read
-        found = [path for path in found if os.path.isfile(path)]  # noqa: PTH113 - as below
-    paths = sorted(found)
+        paths = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - as below
+    paths = sorted(paths)
     if not paths and not (may_be_empty and (position.is_dir() or glob.has_magic(pattern))):
         hint = f"; for folders below it write {pattern}/**/*.{kind}" if position.is_dir() else ""
         if hint and kind == "parquet":
@@ -117,8 +117,8 @@ def refuse_twice(paths: Sequence[str], *, root: str | None = None, kind: str = "
     """
     known: dict[tuple[int, int], str] = {}
     for path in paths:
-        found = os.stat(path)  # noqa: PTH116 - as above
-        first = known.setdefault((found.st_dev, found.st_ino), path)
+        stat = os.stat(path)  # noqa: PTH116 - as above
+        first = known.setdefault((stat.st_dev, stat.st_ino), path)
         if first != path:
             which = f"{first} and {path}" if root is None else f"two names below {root}"
             message = f"source.{kind}: {which} are the same file, so its rows would count twice"
@@ -137,17 +137,17 @@ def list_objects(address: str, kind: str = "parquet", *, may_be_empty: bool = Fa
         Where there is none, or they cannot be listed.
     """
     try:
-        found = _listed_objects(address, kind, may_be_empty=may_be_empty)
+        objects = _listed_objects(address, kind, may_be_empty=may_be_empty)
     except OSError:
         message = (
             f"source.{kind}: {address} cannot be listed: it is not there, access is denied, or the "
             "environment's settings are wrong"
         )
         raise UsageError(message) from None
-    if not found and not may_be_empty:
+    if not objects and not may_be_empty:
         message = f"source.{kind}: no {_FORMATS[kind]} file at {address}"
         raise UsageError(message)
-    return sorted(found, key=lambda file: file.address)
+    return sorted(objects, key=lambda file: file.address)
 
 
 def _listed_objects(address: str, kind: str, *, may_be_empty: bool) -> list[PinnedFile]:

@@ -114,15 +114,15 @@ def _scattered(rows: NDArray[np.uint64], position: int, n_values: int) -> NDArra
 
 def _stated(spec: Spec, window: str) -> dict[str, list[Any]]:
     """Return, by column, values that the spec bounds or lists, and some beyond."""
-    found: dict[str, list[Any]] = {}
+    values: dict[str, list[Any]] = {}
     if spec.window is not None:
-        found[spec.window.column] = _days(window, spec.window.every)
+        values[spec.window.column] = _days(window, spec.window.every)
     for column, domain in spec.groups.items():
-        found.setdefault(column, []).extend(_keys(domain))
+        values.setdefault(column, []).extend(_keys(domain))
     for measure in measures(spec).values():
         for of in measure.reads:
-            found.setdefault(of.column, []).extend(_read_values(of))
-    return found
+            values.setdefault(of.column, []).extend(_read_values(of))
+    return values
 
 
 def _days(label: str, every: Every) -> list[dt.date]:
@@ -134,12 +134,12 @@ def _days(label: str, every: Every) -> list[dt.date]:
 
 def _keys(domain: Domain) -> list[Any]:
     """Return keys of a domain as values of a column, and one that is none of them."""
-    some = list(islice(domain, _MOST_VALUES))
+    first_keys = list(islice(domain, _MOST_VALUES))
     if domain.kind is DomainKind.PERIOD and domain.every is not None:
-        return [period_start(str(label), domain.every) for label in some]
+        return [period_start(str(label), domain.every) for label in first_keys]
     if domain.kind is DomainKind.RANGE:
-        return [*some, int(domain[-1]) + 1]
-    return [*some, *({"", -1} - set(some))] if domain.kind is DomainKind.LIST else [False, True]
+        return [*first_keys, int(domain[-1]) + 1]
+    return [*first_keys, *({"", -1} - set(first_keys))] if domain.kind is DomainKind.LIST else [False, True]
 
 
 def _read_values(of: ReadColumn) -> list[Any]:

@@ -83,11 +83,11 @@ def needed(spec: Spec, columns: Mapping[str, HiveColumn], window: str = ALL) -> 
     if compile_plan(spec).n_is_public:
         return ()
     wanted = dict(spec.groups)
-    found = [_of_domain(columns[name], domain) for name, domain in wanted.items() if name in columns]
+    masks = [_of_domain(columns[name], domain) for name, domain in wanted.items() if name in columns]
     if spec.window is not None and window != ALL and spec.window.column in columns:
         period = Domain(kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every)
-        found.append(_of_domain(columns[spec.window.column], period))
-    return tuple(each for each in found if each is not None)
+        masks.append(_of_domain(columns[spec.window.column], period))
+    return tuple(each for each in masks if each is not None)
 
 
 def folder_files(root: str, wanted: tuple[Needed, ...]) -> list[tuple[PinnedFile, Texts]]:
@@ -105,8 +105,8 @@ def folder_files(root: str, wanted: tuple[Needed, ...]) -> list[tuple[PinnedFile
     OSError
         Where the root is not there or a folder cannot be listed.
     """
-    found = list(_walk_objects(root, root, {}, wanted) if is_url(root) else _walk(root, {}, wanted))
-    return sorted(found, key=lambda each: each[0].address)
+    folders = list(_walk_objects(root, root, {}, wanted) if is_url(root) else _walk(root, {}, wanted))
+    return sorted(folders, key=lambda each: each[0].address)
 
 
 def is_there(root: str) -> bool:

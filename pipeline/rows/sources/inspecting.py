@@ -120,20 +120,20 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
     if spec.source.kind not in LOOSE_KINDS:
         proposed = contract or proposed_contract(spec, _of_catalogue(spec))
         return Inspection(contract=proposed, folders=None, files=None, read=None, rows=None, columns={})
-    found = _Found()
+    notes = _Found()
     if isinstance(spec.source, CsvSpec):
         held = contract or proposed_contract(spec, columns_of_texts(spec, spec.source))
-        columns = _csv_fits(spec, spec.source, held, found)
+        columns = _csv_fits(spec, spec.source, held, notes)
     else:
-        stored = list(_parquet_schemas(spec, found))
-        held = contract or proposed_contract(spec, _of_files(spec, found))
+        stored = list(_parquet_schemas(spec, notes))
+        held = contract or proposed_contract(spec, _of_files(spec, notes))
         columns = _parquet_fits(spec, held, stored)
     return Inspection(
         contract=held,
-        folders=len(found.folders),
-        files=found.files,
-        read=found.read,
-        rows=found.rows,
+        folders=len(notes.folders),
+        files=notes.files,
+        read=notes.read,
+        rows=notes.rows,
         columns=columns,
     )
 
@@ -181,33 +181,33 @@ def columns_of_texts(spec: Spec, source: CsvSpec) -> dict[str, ColumnFamily]:
     return {name: FAMILIES_OF_TEXTS[source.columns.get(name, ColumnType.TEXT)] for name in sorted(names)}
 
 
-def _of_files(spec: Spec, found: _Found) -> dict[str, ColumnFamily]:
+def _of_files(spec: Spec, notes: _Found) -> dict[str, ColumnFamily]:
     """Return the family that most rows have, of each column of files; of folders, what the spec states."""
-    families = {name: counts.most_common(1)[0][0] for name, counts in found.rows_by_family.items()}
+    families = {name: counts.most_common(1)[0][0] for name, counts in notes.rows_by_family.items()}
     folders = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
     families |= {name: ColumnFamily(str(folder.type)) for name, folder in folders.items()}
     return dict(sorted(families.items()))
 
 
-def _parquet_schemas(spec: Spec, found: _Found) -> Iterator[tuple[PinnedFile, Mapping[str, bool]]]:
+def _parquet_schemas(spec: Spec, notes: _Found) -> Iterator[tuple[PinnedFile, Mapping[str, bool]]]:
     """Give the readable files, each with whether its folders state each of their columns; count meanwhile."""
     folders = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
     for file, columns in parquet.listed_files(spec.source_address, folders, is_contracted=True):
-        found.files += 1
-        found.folders.add(file.address.rpartition("/")[0])
+        notes.files += 1
+        notes.folders.add(file.address.rpartition("/")[0])
         try:
             with opened(file) as content, pq.ParquetFile(content) as stored:
                 schema, metadata = stored.schema_arrow, stored.metadata
         except (pa.ArrowException, OSError):
             continue
-        found.read += 1
-        found.rows += metadata.num_rows
+        notes.read += 1
+        notes.rows += metadata.num_rows
         for name in schema.names:
             family = stored_family(schema.field(schema.names.index(name)).type)
             if family is not None and schema.names.count(name) == 1:
                 n_values = metadata.num_rows - _null_count(metadata, name)
                 if n_values:  # what a column without a value is typed as says nothing
-                    found.rows_by_family.setdefault(name, Counter())[family] += n_values
+                    notes.rows_by_family.setdefault(name, Counter())[family] += n_values
         yield file, {name: not columns.lacks(name) for name in folders}
 
 
@@ -254,19 +254,19 @@ def _count(fit: ColumnFit, column: pa.Array, family: ColumnFamily | None) -> Non
         fit.fit += len(read) - read.null_count
 
 
-def _csv_fits(spec: Spec, source: CsvSpec, contract: DataContract, found: _Found) -> dict[str, ColumnFit]:
+def _csv_fits(spec: Spec, source: CsvSpec, contract: DataContract, notes: _Found) -> dict[str, ColumnFit]:
     """Read all columns as text, and then as the spec says."""
     names = spec_columns(spec)
     fits = {name: ColumnFit() for name in names}
     as_text = spec.model_copy(update={"source": source.model_copy(update={"columns": {}})})
     pin = csv_files.pin(as_text, contract=contract)
-    found.files = found.read = len(pin.private.files)
+    notes.files = notes.read = len(pin.private.files)
     for csv in pin.private.files:
-        found.folders.add(csv.file.address.rpartition("/")[0])
+        notes.folders.add(csv.file.address.rpartition("/")[0])
         for name in names:
             fits[name].types[_NOT_READ if csv.names.count(name) != 1 else "text"] += 1
     for split in csv_files.splits(pin):
-        found.rows += split.n_rows
+        notes.rows += split.n_rows
         for batch in csv_files.read(split, names, _BLOCK_ROWS):
             for name in names:
                 texts = batch.column(name)

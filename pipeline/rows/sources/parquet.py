@@ -197,13 +197,13 @@ def _in_folders(
         if not (is_contracted and is_url(root)) and not is_there(root):
             message = f"{_PLACE}: no folder at {root}; with hive it names the one that holds the KEY=VALUE"
             raise UsageError(message)
-        found = folder_files(root, wanted)
+        files_by_folder = folder_files(root, wanted)
         if not is_url(root):
-            refuse_twice([file.address for file, _ in found], root=root)
+            refuse_twice([file.address for file, _ in files_by_folder], root=root)
     except OSError:
         message = f"{_PLACE}: {root} cannot be listed: it is not there, or access to it or below it is denied"
         raise UsageError(message) from None
-    return [(file, file_columns(hive, texts)) for file, texts in found]
+    return [(file, file_columns(hive, texts)) for file, texts in files_by_folder]
 
 
 def _is_needed(root: str, wanted: tuple[Needed, ...], address: str) -> bool:

@@ -73,8 +73,8 @@ def surveyed(look: Callable[[Sequence[Item]], list[Found]], items: Sequence[Item
     is_here = survey is None or len(items) <= _LARGE_BATCH
     size = _BATCH if is_here else _LARGE_BATCH
     parts = [items[start : start + size] for start in range(0, len(items), size)]
-    found = _by_threads(look, parts) if is_here or survey is None else survey(look, parts)
-    return [each for part in found for each in part]
+    surveys = _by_threads(look, parts) if is_here or survey is None else survey(look, parts)
+    return [each for part in surveys for each in part]
 
 
 _DAMAGED = "cannot be read: it is damaged, or access to it was lost"
@@ -154,10 +154,10 @@ def check_file(file: PinnedFile, called: str) -> None:
         Where it is gone, or is not.
     """
     try:
-        found = status(file.address)
+        current = status(file.address)
     except OSError:
         raise _failure(called, "cannot be read: it is gone, or access to it was lost") from None
-    if found != file:
+    if current != file:
         raise _failure(called, "has changed since it was pinned") from None
 
 
@@ -200,12 +200,12 @@ def _fetches(
     for number in numbers:
         group = metadata.row_group(number)
         chunks = [group.column(index) for index in range(group.num_columns)]
-        own = [_range(chunk) for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
-        if bundle and sum(end - start for start, end in ranges + own) > _FETCH_BYTES:
+        group_ranges = [_range(chunk) for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
+        if bundle and sum(end - start for start, end in ranges + group_ranges) > _FETCH_BYTES:
             yield bundle, ranges
             bundle, ranges = [], []
         bundle.append(number)
-        ranges += own
+        ranges += group_ranges
     yield bundle, ranges
 
 

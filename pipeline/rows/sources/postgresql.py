@@ -146,15 +146,15 @@ def splits(pin: Pin) -> tuple[Split, ...]:
         return tuple(Split.of(KIND, [piece]) for piece in pieces)
     n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
     enough = split_rows(n_rows, pinned.n_columns)
-    found: list[Split] = []
+    splits_found: list[Split] = []
     batch: list[Rows] = []
     for leaf in pinned.leaves:
         for piece in _page_ranges(pinned, leaf, enough):
             batch.append(piece)
             if sum(each.n_rows for each in batch) >= enough:
-                found.append(Split.of(KIND, batch))
+                splits_found.append(Split.of(KIND, batch))
                 batch = []
-    return (*found, Split.of(KIND, batch)) if batch else tuple(found)
+    return (*splits_found, Split.of(KIND, batch)) if batch else tuple(splits_found)
 
 
 def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
@@ -220,8 +220,8 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | 
         with leader.cursor() as cursor:
             kind = catalog.relation_kind(cursor, table)
             if kind not in catalog.READABLE:
-                found = "is a foreign table" if kind else "is not there, or the role does not see it"
-                message = f"{_PLACE}: {table} {found}: name a {', a '.join(catalog.READABLE.values())}"
+                complaint = "is a foreign table" if kind else "is not there, or the role does not see it"
+                message = f"{_PLACE}: {table} {complaint}: name a {', a '.join(catalog.READABLE.values())}"
                 raise UsageError(message)
             begin(cursor, source.row_policies)
             name = quoted_name(table)
@@ -262,10 +262,10 @@ def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) 
 
 
 def _wanted(cursor: Any, table: str, columns: Sequence[str], unit: str | None) -> tuple[ServerColumn, ...]:
-    found = {column.name: column for column in catalog.columns(cursor, table, unit)}
-    if any(name not in found or not found[name].is_read for name in columns):
+    columns_by_name = {column.name: column for column in catalog.columns(cursor, table, unit)}
+    if any(name not in columns_by_name or not columns_by_name[name].is_read for name in columns):
         raise not_read(named(table), "lacks a column that was there")
-    return tuple(found[name] for name in columns)
+    return tuple(columns_by_name[name] for name in columns)
 
 
 def _page_ranges(pinned: _Pinned, leaf: catalog.Leaf, enough: int) -> Iterator[Rows]:

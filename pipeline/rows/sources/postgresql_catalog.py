@@ -73,13 +73,13 @@ class ServerColumn:
         """Whether some statistic can read it."""
         return bool(self.kind != _UNREAD)
 
-    def array(self, found: pa.Array) -> pa.Array:
+    def array(self, stored: pa.Array) -> pa.Array:
         """Return values as they arrived in their Arrow type, without copying most of them."""
-        if isinstance(found, pa.ExtensionArray):
-            found = found.storage
+        if isinstance(stored, pa.ExtensionArray):
+            stored = stored.storage
         if self.scaled:
-            return _decimals(found, self.kind)
-        return found if found.type == self.kind else pc.cast(found, self.kind)
+            return _decimals(stored, self.kind)
+        return stored if stored.type == self.kind else pc.cast(stored, self.kind)
 
 
 def server_column(name: str, type_name: str, typmod: int, *, is_unit: bool) -> ServerColumn:
@@ -112,9 +112,9 @@ def server_column(name: str, type_name: str, typmod: int, *, is_unit: bool) -> S
     return ServerColumn(name=name, kind=_UNREAD, expression="NULL::time")
 
 
-def batch_of(found: pa.RecordBatch, columns: Sequence[ServerColumn]) -> pa.RecordBatch:
+def batch_of(batch: pa.RecordBatch, columns: Sequence[ServerColumn]) -> pa.RecordBatch:
     """Return a batch as it arrived in the columns' Arrow types."""
-    arrays = [column.array(found.column(index)) for index, column in enumerate(columns)]
+    arrays = [column.array(batch.column(index)) for index, column in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
 
 
@@ -212,13 +212,13 @@ def rows_of(cursor: Any, query: str) -> list[tuple[Any, ...]]:
 
 def relation_kind(cursor: Any, name: str) -> str | None:
     """Return what kind of relation has a name of schema and table, a key of `READABLE` perhaps; or None."""
-    found = rows_of(cursor, f"SELECT relkind::text FROM pg_class c WHERE {_is_named(name)}")  # noqa: S608
-    return str(found[0][0]) if found else None
+    kinds = rows_of(cursor, f"SELECT relkind::text FROM pg_class c WHERE {_is_named(name)}")  # noqa: S608
+    return str(kinds[0][0]) if kinds else None
 
 
 def columns(cursor: Any, name: str, unit: str | None) -> tuple[ServerColumn, ...]:
     """Return the columns of a relation, in its order; `unit` names the one that holds the privacy units."""
-    found = rows_of(
+    rows = rows_of(
         cursor,
         "SELECT a.attname::text,"  # noqa: S608
         " CASE WHEN b.typtype = 'e' THEN 'enum' WHEN b.typnamespace = 'pg_catalog'::regnamespace"
@@ -228,12 +228,12 @@ def columns(cursor: Any, name: str, unit: str | None) -> tuple[ServerColumn, ...
         " JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END"
         f" WHERE {_is_named(name)} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
     )
-    return tuple(server_column(*row, is_unit=row[0] == unit) for row in found)
+    return tuple(server_column(*row, is_unit=row[0] == unit) for row in rows)
 
 
-def schema_of(found: Sequence[ServerColumn]) -> pa.Schema:
+def schema_of(columns: Sequence[ServerColumn]) -> pa.Schema:
     """Return columns as a schema of Arrow."""
-    return pa.schema([pa.field(column.name, column.kind) for column in found])
+    return pa.schema([pa.field(column.name, column.kind) for column in columns])
 
 
 def leaves(cursor: Any, name: str) -> tuple[Leaf, ...] | None:
@@ -242,7 +242,7 @@ def leaves(cursor: Any, name: str) -> tuple[Leaf, ...] | None:
     None where it has to be read as a whole: it is a view, a part of it lies elsewhere or may not be read by
     itself, policies choose the rows that the role sees, or the server cannot read ranges of pages.
     """
-    found = rows_of(
+    rows = rows_of(
         cursor,
         "WITH RECURSIVE tree(oid) AS ("  # noqa: S608
         f" SELECT c.oid FROM pg_class c WHERE {_is_named(name)}"
@@ -257,12 +257,12 @@ def leaves(cursor: Any, name: str) -> tuple[Leaf, ...] | None:
         " FROM tree JOIN pg_class c ON c.oid = tree.oid JOIN pg_namespace n ON n.oid = c.relnamespace"
         " ORDER BY c.oid",
     )
-    for _, _, kind, has_policies, is_readable, _, _, version in found:
+    for _, _, kind, has_policies, is_readable, _, _, version in rows:
         if kind not in "rpm" or has_policies or not is_readable or version < _FIRST_WITH_RANGES:
             return None
     return tuple(
         Leaf(name=f"{quoted(schema)}.{quoted(table)}", n_pages=n_pages, rows_per_page=rows_per_page)
-        for schema, table, kind, _, _, n_pages, rows_per_page, _ in found
+        for schema, table, kind, _, _, n_pages, rows_per_page, _ in rows
         if kind in "rm"
     )
 

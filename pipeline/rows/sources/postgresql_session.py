@@ -161,10 +161,10 @@ def take_over(cursor: Any, snapshot: Snapshot, table: str, row_policies: RowPoli
     """
     try:
         begin(cursor, row_policies, snapshot.exported)
-        found = first_row(cursor, f"SELECT {catalog.DATABASE}")
+        row = first_row(cursor, f"SELECT {catalog.DATABASE}")
     except driver_errors():
         raise not_read(named(table), LOST) from None
-    if found != (snapshot.database,):
+    if row != (snapshot.database,):
         raise not_read(named(table), LOST)
 
 

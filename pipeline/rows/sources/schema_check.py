@@ -93,10 +93,10 @@ def _check_physical(position: str, of: Input, schemas: Sequence[PartSchema]) -> 
             first = family, schema.part
 
 
-def _check_use(where: str, of: Input, found: str) -> None:
-    if found not in of.families:
+def _check_use(where: str, of: Input, stored: str) -> None:
+    if stored not in of.families:
         needed = " or ".join(sorted(of.families - {TypeFamily.NULL}))
-        message = f"{where} {of.column!r} is {found}; {needed} is needed"
+        message = f"{where} {of.column!r} is {stored}; {needed} is needed"
         raise SchemaError(message)
 
 
@@ -148,11 +148,11 @@ def _check_catalogue(spec: Spec, schemas: Sequence[PartSchema], contract: DataCo
         for schema in schemas:
             where = f"{shortened_name(schema.part)}: the account's contract"
             _column_family(schema.columns, name, where)
-            found = stored_family(schema.columns.field(name).type)
-            is_alike = found in NUMERIC and family in NUMERIC and name != unit
-            if found is not family and not is_alike:
+            stored = stored_family(schema.columns.field(name).type)
+            is_alike = stored in NUMERIC and family in NUMERIC and name != unit
+            if stored is not family and not is_alike:
                 message = (
-                    f"{where} says that {name!r} is {family}, the table's column is {found or 'another'}"
+                    f"{where} says that {name!r} is {family}, the table's column is {stored or 'another'}"
                 )
                 raise SchemaError(message)
 

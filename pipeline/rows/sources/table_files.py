@@ -85,13 +85,13 @@ class TableColumns:
         A column that the file lacks was added later, and is null in it.
         """
         by_id = any(column.field_id is not None for column in self.columns)
-        found = self._by_id(stored) if by_id else {name: name for name in stored.names}
-        if by_id and len(stored) and not found:
+        names = self._by_id(stored) if by_id else {name: name for name in stored.names}
+        if by_id and len(stored) and not names:
             return None
         partition = dict(self.partition)
         renamed, constants, held = [], [], set()
         for column in self.columns:
-            name = found.get(column.field_id if by_id else column.name)
+            name = names.get(column.field_id if by_id else column.name)
             if name is None or (not by_id and column.name in partition):
                 constants.append((column.name, partition.get(column.name, null_scalar(column.type))))
                 continue
@@ -176,10 +176,10 @@ def pin_table(
     if len({posixpath.normpath(file.address) for file in ordered}) < len(ordered):
         message = f"source.{kind}: {address} lists a file twice, so its rows would count twice"
         raise UsageError(message)
-    found = surveyed(_statuses, [file.address for file in ordered])
+    statuses = surveyed(_statuses, [file.address for file in ordered])
     files: list[tuple[PinnedFile, ColumnsOf]] = [
         (file, of.columns if contract is None else contracted(of.columns, spec, contract))
-        for file, of in zip(found, ordered, strict=True)
+        for file, of in zip(statuses, ordered, strict=True)
         if file is not None
     ]
     if len(files) < len(ordered):

@@ -208,16 +208,16 @@ def _document(text: str | bytes) -> object:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a key that occurs twice: which of the two counts, nobody could tell."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         message = "a key occurs twice"
         raise ValueError(message)
-    return found
+    return entries
 
 
 def _stated(contract: DataContract) -> list[tuple[str, str]]:
     """Return the columns that have a part of their own, and which."""
-    found = [] if contract.window is None else [(contract.window.column, "the window's column")]
+    uses = [] if contract.window is None else [(contract.window.column, "the window's column")]
     if contract.unit_column is not None:
-        found.append((contract.unit_column, "the unit"))
-    return found + [(name, "a folder's value") for name in contract.source.folders]
+        uses.append((contract.unit_column, "the unit"))
+    return uses + [(name, "a folder's value") for name in contract.source.folders]

@@ -65,14 +65,14 @@ def in_order(derived: Mapping[str, DerivedColumn]) -> dict[str, DerivedColumn]:
 
 def needed(columns: Iterable[str], derived: Mapping[str, DerivedColumn]) -> dict[str, DerivedColumn]:
     """Return the derived columns that these columns are or rest on, in the order of computing them."""
-    found: dict[str, DerivedColumn] = {}
+    chosen: dict[str, DerivedColumn] = {}
     left = [*columns]
     while left:
         name = left.pop()
-        if name in derived and name not in found:
-            found[name] = derived[name]
+        if name in derived and name not in chosen:
+            chosen[name] = derived[name]
             left += [each.column for each in derived[name].inputs]
-    return in_order(found)
+    return in_order(chosen)
 
 
 def physical(columns: Iterable[str], derived: Mapping[str, DerivedColumn]) -> tuple[str, ...]:

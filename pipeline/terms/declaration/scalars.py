@@ -39,14 +39,14 @@ def read_duration(value: object) -> Duration:
     ValueError
     """
     text = read_text(value)
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         message = f"{text!r} is no length of time: write it as 12 hours, 3 days or 2 weeks"
         raise ValueError(message)
-    count = int(found[1])
-    if found[2] == "hour":
+    count = int(match[1])
+    if match[2] == "hour":
         return Duration(hours=count)
-    return Duration(days=7 * count if found[2] == "week" else count)
+    return Duration(days=7 * count if match[2] == "week" else count)
 
 
 DurationField = Annotated[Duration, PlainValidator(read_duration)]

@@ -190,8 +190,8 @@ def zone_data_version() -> str:
     for folder in map(Path, TZPATH):
         for name, pattern in (("tzdata.zi", r"# version (\w{5,8})\s"), ("+VERSION", r"(\w{5,8})\s")):
             with suppress(OSError), (folder / name).open(encoding="ascii", errors="replace") as file:
-                if found := re.match(pattern, file.readline(64), re.ASCII):
-                    return found[1]
+                if match := re.match(pattern, file.readline(64), re.ASCII):
+                    return match[1]
         if (folder / "Europe").is_dir():
             return UNKNOWN
     try:

@@ -31,7 +31,7 @@ MISSING_KEY = "missing"
 
 def first_complaint(complaints: list[ErrorDetails]) -> ErrorDetails:
     """Return the complaint to show: an unknown key, often a misspelt one, explains the others."""
-    return next((found for found in complaints if found["type"] == UNKNOWN_KEY), complaints[0])
+    return next((complaint for complaint in complaints if complaint["type"] == UNKNOWN_KEY), complaints[0])
 
 
 def rule_of(complaint: ErrorDetails) -> str:
@@ -95,7 +95,7 @@ _LONGEST_NAME = 70
 """Characters of a name that messages show whole."""
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, singular: str, many: str = "") -> str:
     """Return how many there are of something, in words that fit the number.
 
     Parameters
@@ -111,7 +111,7 @@ def counted(count: int, one: str, many: str = "") -> str:
     >>> counted(1, "release"), counted(0, "release"), counted(2, "entry", "entries")
     ('1 release', '0 releases', '2 entries')
     """
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count} {singular if count == 1 else many or singular + 's'}"
 
 
 def shortened_name(name: str) -> str:

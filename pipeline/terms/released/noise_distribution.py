@@ -87,10 +87,10 @@ class NoisyTotals:
         observations = statistic.observations
         values = [observation.values - shift if shift else observation.values for observation in observations]
         scales = [observation.plan.scale for observation in observations]
-        found = cls.of_counts([each.astype(np.float64) for each in values], scales)
+        distribution = cls.of_counts([each.astype(np.float64) for each in values], scales)
         if coefficients is None:
-            return found
-        return replace(found, coefficients=np.tile(coefficients, (len(observations), 1)))
+            return distribution
+        return replace(distribution, coefficients=np.tile(coefficients, (len(observations), 1)))
 
     @classmethod
     def of_counts(cls, counts: Iterable[Floats], scales: Iterable[float]) -> Self:

@@ -91,10 +91,10 @@ def wanted_cells(
     """
     keep = np.ones(n_cells, dtype=bool)
     for column, key in wanted_keys(where, groups).items():
-        found = np.array([str(entry) == key for entry in groups[column]], dtype=bool)
-        if not found.any():
+        is_wanted = np.array([str(entry) == key for entry in groups[column]], dtype=bool)
+        if not is_wanted.any():
             raise no_such_key(column, key, groups[column])
-        keep &= found
+        keep &= is_wanted
     if not keep.any():
         message = "no cell of the release has " + ", ".join(
             f"{column}={key}" for column, key in where.items()

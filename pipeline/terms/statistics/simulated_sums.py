@@ -116,7 +116,7 @@ def moment_sums(measure: MomentSums, sizes: Counts, draw: Callable[[Counts], Flo
             np.clip(values, of.quantiser.lowest, of.quantiser.highest)
             for of, values in zip(measure.of, free, strict=True)
         ]
-        differs = [one != other for one, other in zip(free, bounded, strict=True)]
+        differs = [before != after for before, after in zip(free, bounded, strict=True)]
         n_clipped += int(np.count_nonzero(np.any(differs, axis=0)))
         for lattice_values, sums in ((bounded, clipped), (free, unclipped)):
             factors = [np.ones(len(within)), *lattice_values]
@@ -161,9 +161,9 @@ def table_counts(
     ends = np.cumsum([table.size for table in estimated])
     parents, below = {}, {}
     for table, chances in zip(estimated, np.split(probability, ends[:-1], axis=1), strict=True):
-        *others, own = (variable.name for variable in table.variables)
-        parents[own] = others
-        below[own] = np.cumsum(chances.reshape(-1, *table.shape), axis=-1)[..., :-1]
+        *others, last_variable = (variable.name for variable in table.variables)
+        parents[last_variable] = others
+        below[last_variable] = np.cumsum(chances.reshape(-1, *table.shape), axis=-1)[..., :-1]
     order = tuple(TopologicalSorter(parents).static_order())
     counts = [np.zeros((len(sizes), table.size), np.int64) for table in released]
     for part, count in _parts(sizes):

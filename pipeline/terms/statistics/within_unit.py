@@ -95,10 +95,12 @@ def _of_units(first: int, unit_total: int, lower: Fraction, upper: Fraction) -> 
 
     k is the number of a unit's rows in the cell, and x their total, lower k + (upper - lower) s / t.
     """
-    one, half = Fraction(1, unit_total), Fraction(1, 2 * unit_total)
-    n_squared = Quantity(name="k^2", coefficients={first: one, first + 1: one, first + 2: one})
-    times = Quantity(name="k s / t", coefficients={first + 1: half, first + 2: one})
-    squared = Quantity(name="(s / t)^2", coefficients={first + 2: one})
+    unit_share, half_share = Fraction(1, unit_total), Fraction(1, 2 * unit_total)
+    n_squared = Quantity(
+        name="k^2", coefficients={first: unit_share, first + 1: unit_share, first + 2: unit_share}
+    )
+    times = Quantity(name="k s / t", coefficients={first + 1: half_share, first + 2: unit_share})
+    squared = Quantity(name="(s / t)^2", coefficients={first + 2: unit_share})
     width = upper - lower
     return (
         combination(N_SQUARED, [(Fraction(1), n_squared)]),

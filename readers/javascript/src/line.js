@@ -13,8 +13,6 @@ const NEGLIGIBLE = 1e-4;
 const LEAST_WITHIN = 1e-6;
 /** The longest first panel where moments need more of a tail than the density does. */
 const LONGEST_OF_TAIL = 2;
-/** How far beyond where a moment's tail has fallen it is looked for again: noise may be all that made it fall. */
-const FARTHEST_OF_TAIL = 40;
 
 /** How a parameter lies on its line. */
 export const LINES = {
@@ -61,8 +59,9 @@ export class LineDistribution {
    * @param {object} line One of `LINES`.
    * @param {(t: number) => number} log Log density along the line, with respect to t; any constant.
    * @param {{at: number, width: number}[]} starts Near each of its modes, and about how wide that is.
+   * @param {number} farthest Up to where an upper tail that has fallen may rise again.
    */
-  static of(line, log, starts) {
+  static of(line, log, starts, farthest = -Infinity) {
     const peaks = apart(starts.map((start) => peak(log, start)));
     const top = Math.max(...peaks.map((one) => one.top));
     if (!Number.isFinite(top)) {
@@ -73,14 +72,15 @@ export class LineDistribution {
     const density = reach(log, high, 1, top, 0);
     // Moments weigh the upper tail by the parameter, and by its square.
     const moments = [1, 2].map((power) => (line.growth ? reach(log, high, 1, top, power) : density));
-    const to = Math.max(density, ...moments.filter(Number.isFinite));
+    let to = Math.max(density, ...moments.filter(Number.isFinite));
+    // Noise may be all that made the tail fall: beyond, it is the prior's.
+    for (let t = to + 1; t <= farthest; t += 1) if (log(t) + 2 * (t - high.at) >= top - LEFT_OUT) to = t + 1;
     const breaks = new Set([from, to]);
-    for (let t = density; t < to; t += LONGEST_OF_TAIL) breaks.add(t);
+    for (let t = density + LONGEST_OF_TAIL; t < Math.min(to, farthest); t += LONGEST_OF_TAIL) breaks.add(t);
     for (const { at, left, right } of peaks) {
       for (const t of [at - 1.6 * left, at, at + 1.6 * right]) if (t > from && t < to) breaks.add(t);
     }
-    const square = line.growth && moments[1] < Infinity ? (t) => Math.exp(2 * (t - high.at)) : null;
-    const panels = resolve(log, [...breaks].sort((a, b) => a - b), top, square);
+    const panels = resolve(log, [...breaks].sort((a, b) => a - b), top);
     const found = new LineDistribution({ line, log, top, panels, ends: line.ends });
     found.setMoments(moments[0] < Infinity, moments[1] < Infinity);
     return found;
@@ -241,9 +241,7 @@ function reach(log, { at, left, right }, direction, top, power) {
   let before = log(at + direction * distance);
   for (let n = 0; n < 400; n += 1) {
     const here = log(at + direction * distance);
-    if (here + power * distance < top - LEFT_OUT || here === -Infinity) {
-      return power ? returned(log, at, distance, top, power) : at + direction * distance;
-    }
+    if (here + power * distance < top - LEFT_OUT || here === -Infinity) return at + direction * distance;
     // So far out that the tail is its own: a power that outgrows it there has no mean.
     const step = distance * 0.4;
     const slope = n ? (here - before) / (distance - distance / 1.4) : -Infinity;
@@ -254,46 +252,29 @@ function reach(log, { at, left, right }, direction, top, power) {
   return power ? Infinity : at + direction * distance;
 }
 
-/** The end of an upper tail that has fallen: farther out, where it rises again above what is left out. */
-function returned(log, at, fallen, top, power) {
-  let end = fallen;
-  for (let distance = fallen + 1; distance <= fallen + FARTHEST_OF_TAIL; distance += 1) {
-    if (log(at + distance) + power * distance >= top - LEFT_OUT) end = distance + 1;
-  }
-  return at + end;
-}
-
-/** Panels in which expansions of the density, over its top, are accurate, and those of it times a square. */
-function resolve(log, breaks, top, square = null) {
-  let panels = breaks.slice(1).map((end, i) => panelOf(log, breaks[i], end - breaks[i], top, square));
+/** Panels in which expansions of the density, over its top, are accurate. */
+function resolve(log, breaks, top) {
+  let panels = breaks.slice(1).map((end, i) => panelOf(log, breaks[i], end - breaks[i], top));
   for (let round = 0; round < 60; round += 1) {
-    const [mass, moment] = ["mass", "moment"].map((key) => panels.reduce((sum, one) => sum + one[key], 0));
-    const isFine = (one) => one.error <= TOLERANCE * mass && one.momentError <= TOLERANCE * moment;
+    const mass = panels.reduce((sum, one) => sum + one.mass, 0);
+    const isFine = (one) => one.error <= TOLERANCE * mass;
     if (panels.every(isFine)) return panels;
     if (panels.length > MOST_PANELS) break;
     panels = panels.flatMap((one) => {
       if (isFine(one)) return [one];
       const half = one.length / 2;
-      return [one.start, one.start + half].map((start) => panelOf(log, start, half, top, square));
+      return [panelOf(log, one.start, half, top), panelOf(log, one.start + half, half, top)];
     });
   }
   throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
 }
 
-function panelOf(log, start, length, top, square) {
-  const { nodes } = gauss(NODES);
-  const at = Array.from(nodes, (y) => start + (length * (y + 1)) / 2);
-  const values = Float64Array.from(at, (t) => Math.exp(log(t) - top));
-  const [expansion, mass, error] = expanded(values, length);
-  // Of a far tail that holds most of a square the density may be next to nothing.
-  const squares = square ? expanded(values.map((value, i) => value * square(at[i])), length) : [null, 0, 0];
-  return { start, length, values, expansion, mass, error, moment: squares[1], momentError: squares[2] };
-}
-
-/** The expansion of values at nodes of a panel, their integral, and about its error. */
-function expanded(values, length) {
-  const { weights } = gauss(NODES);
+function panelOf(log, start, length, top) {
+  const { nodes, weights } = gauss(NODES);
+  const values = Float64Array.from(nodes, (y) => Math.exp(log(start + (length * (y + 1)) / 2) - top));
   const expansion = legendre(values);
-  const integral = length * values.reduce((sum, value, i) => sum + weights[i] * value, 0);
-  return [expansion, integral, length * (Math.abs(expansion[NODES - 1]) + Math.abs(expansion[NODES - 2]))];
+  let mass = 0;
+  for (let i = 0; i < NODES; i += 1) mass += weights[i] * values[i];
+  const error = length * (Math.abs(expansion[NODES - 1]) + Math.abs(expansion[NODES - 2]));
+  return { start, length, values, expansion, mass: length * mass, error };
 }

@@ -129,7 +129,9 @@ function withClipping(line, prior, { exact, starts }, upper, name, likelihoodOf)
 }
 
 function noiseAware(line, prior, starts, nPrior, likelihoodOf) {
-  const of = (likelihood) => LineDistribution.of(line, (t) => prior.log(t) + likelihood.at(t), starts);
+  const of = (likelihood) => (
+    LineDistribution.of(line, (t) => prior.log(t) + likelihood.at(t), starts, prior.farthest)
+  );
   const likelihood = likelihoodOf(nPrior);
   const distribution = of(likelihood);
   // An N of 0 that has hardly any of the posterior would leave it without moments.

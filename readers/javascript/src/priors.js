@@ -111,7 +111,9 @@ function spread(call, kind, text) {
     const numbers = [3, 2 * variance * upper];
     return { weight: 0.25 / 10 + (0.75 * Math.sqrt(variance)) / roots, text: "", numbers, line, ...of(...numbers) };
   });
-  return { ...mixture(components), text: `${call.name}(${upper})` };
+  // Of rates: a component's density falls as e^-(b r), of the smallest b last.
+  const farthest = line === "positive" && kind === "Gamma" ? Math.log(60 / components[0].numbers[1]) : -Infinity;
+  return { ...mixture(components), text: `${call.name}(${upper})`, farthest };
 }
 
 function mixture(components) {

@@ -11,6 +11,7 @@ from scipy import stats
 from suffice.pipeline.ask.judging.decided_by_default import MOVES, _moved
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
+from support.correlated_predictors import fixed_release
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -83,6 +84,16 @@ def test_a_total_behind_noise_leaves_a_spread_scale_to_its_prior() -> None:
     few = (0, 10 * unit)
     posterior = posterior_of(noisy_statistic(plan, np.array([hidden, plain, few])))
     assert posterior.decided_by_default["rate"].tolist() == [False, False, True]
+
+
+def test_several_columns_are_judged_by_draws_of_their_prior() -> None:
+    """Of 30 records noise of epsilon 1 hides a slope of 1 beside residuals of 1, of 20,000 it does not."""
+    few, many = (
+        posterior_of(fixed_release(1, 0.0, n, cells=1, rng=np.random.default_rng(1))) for n in (30, 20_000)
+    )
+    assert few.decided_by_default["coefficient"].tolist() == [[True]]
+    assert not any(mask.any() for mask in many.decided_by_default.values())
+    assert list(many.decided_by_default) == ["coefficient", "intercept", "variance"]
 
 
 TABLE = {"family": "categorical", "categories": list("abcd")}

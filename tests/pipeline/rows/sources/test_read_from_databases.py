@@ -1,9 +1,8 @@
-"""The pages on databases: their commands run as they stand, and what they say of views is so."""
+"""The page on sources, for databases: its commands run as they stand, and what it says of views is so."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -18,6 +17,7 @@ from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.spec import load_spec
 from support.postgres import as_user, execute
 from support.postgres_tables import end_all_others, write_postgresql
+from support.source_page import PAGE, spec_and_commands
 from support.splits import splits_of
 from support.timed_tables import NAMES, PASSWORD_URI, start_service, write_timed
 
@@ -31,10 +31,6 @@ def fenced(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
-def commands(page: str) -> list[list[str]]:
-    return [shlex.split(line)[1:] for line in re.findall(r"^    (suffice .*)$", page, re.MULTILINE)]
-
-
 def flights() -> pa.Table:
     rng = np.random.default_rng(3)
     return pa.table(
@@ -46,12 +42,10 @@ def flights() -> pa.Table:
     )
 
 
-def run_page(page: str, directory: Path, suffice: Runner, source: str = "") -> None:
-    """Write the page's spec, and run its commands: the last publishes."""
-    spec = next(block for block in fenced(page, "yaml") if block.startswith("name:"))
-    (directory / "spec.yaml").write_text(re.sub("source: .*", source, spec) if source else spec)
-    listed = commands(page)
-    assert [words[0] for words in listed] == ["ledger", "release"]
+def run_page(page: str, kind: str, directory: Path, suffice: Runner) -> None:
+    """Write the page's spec of a source, and run its commands: the last publishes."""
+    spec, listed = spec_and_commands(page, kind)
+    (directory / "spec.yaml").write_text(spec)
     for words in listed[:-1]:
         suffice.text(*words)
     assert suffice.json(*listed[-1])["status"] == "published"
@@ -73,14 +67,14 @@ def test_the_page_on_postgresql(
     monkeypatch: pytest.MonkeyPatch,
     suffice: Runner,
 ) -> None:
-    page = (repository / "docs/how-to/read-from-postgresql.md").read_text()
+    page = (repository / PAGE).read_text()
     monkeypatch.setenv("SUFFICE_POSTGRESQL", source_database)
     write_postgresql(flights())
     role, view = fenced(page, "sql")
     execute(source_database, *filter(None, map(str.strip, role.split(";"))))
     try:
         monkeypatch.setenv("SUFFICE_POSTGRESQL", as_user(source_database, "statistics"))
-        run_page(page, page_directory, suffice)
+        run_page(page, "postgresql", page_directory, suffice)
     finally:
         end_all_others()
         execute(source_database, "DROP OWNED BY statistics", "DROP ROLE statistics")
@@ -91,7 +85,7 @@ def test_the_page_on_duckdb(page_directory: Path, repository: Path, suffice: Run
     with duckdb.connect(page_directory / "flights.duckdb") as connection:
         connection.register("rows", flights())
         connection.execute("CREATE TABLE flights AS SELECT * FROM rows")
-    run_page((repository / "docs/how-to/read-from-duckdb.md").read_text(), page_directory, suffice)
+    run_page((repository / PAGE).read_text(), "duckdb", page_directory, suffice)
 
 
 def test_the_page_on_warehouses(
@@ -104,18 +98,8 @@ def test_the_page_on_warehouses(
     start_service(request)
     monkeypatch.setenv("SUFFICE_SNOWFLAKE", PASSWORD_URI)
     write_timed("snowflake", flights())
-    pages = [
-        (repository / f"docs/how-to/{name}.md").read_text()
-        for name in ("read-from-duckdb", "read-from-snowflake-or-bigquery")
-    ]
-    spec = next(block for block in fenced(pages[0], "yaml") if block.startswith("name:"))
-    page = pages[1].replace("LAKE.PUBLIC.FLIGHTS", NAMES["snowflake"])
-    run_page(
-        f"{page}\n```yaml\n{spec}```\n",
-        page_directory,
-        suffice,
-        f"source: {{snowflake: {NAMES['snowflake']}}}",
-    )
+    page = (repository / PAGE).read_text().replace("LAKE.PUBLIC.FLIGHTS", NAMES["snowflake"])
+    run_page(page, "snowflake", page_directory, suffice)
 
 
 def counts(privacy: dict[str, Any]) -> int:
@@ -138,7 +122,7 @@ def counts(privacy: dict[str, Any]) -> int:
 def test_a_join_that_fans_out_breaks_the_unit_that_was_meant(
     repository: Path, source_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (repository / "docs/how-to/read-from-postgresql.md").read_text()
+    page = (repository / PAGE).read_text()
     monkeypatch.setenv("SUFFICE_POSTGRESQL", source_database)
     write_postgresql(pa.table({"flight_id": [1, 2, 3], "origin": ["EWR", "JFK", "EWR"]}))
     reports = pa.table({"flight_id": [1] * 5 + [2], "minutes": [10, 20, 30, 40, 50, 7]})

@@ -1,9 +1,7 @@
-"""The pages on CSV, Delta and Iceberg: their commands run as they stand, and give the sums of Parquet."""
+"""The page on sources, for CSV, Delta and Iceberg: it runs as it stands, and gives the sums of Parquet."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -19,6 +17,7 @@ from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.spec import load_spec
 from support.making import flights
 from support.source_makers import MAKERS
+from support.source_page import PAGE, spec_and_commands
 from support.splits import splits_of
 
 if TYPE_CHECKING:
@@ -58,13 +57,10 @@ def test_a_page_runs_as_it_stands(
     monkeypatch.chdir(tmp_path)
     for name in ("STORE", "LEDGER", "CLUSTER"):
         monkeypatch.delenv(f"SUFFICE_{name}", raising=False)
-    page = (repository / f"docs/how-to/read-from-{kind}.md").read_text()
+    page = (repository / PAGE).read_text()
     WRITERS[kind](tmp_path, monkeypatch)
-    (tmp_path / "spec.yaml").write_text(
-        re.findall(r"^```yaml\n(name:.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
-    )
-    listed = [shlex.split(line)[1:] for line in re.findall(r"^    (suffice .*)$", page, re.MULTILINE)]
-    assert [words[0] for words in listed] == ["ledger", "release"]
+    text, listed = spec_and_commands(page, kind)
+    (tmp_path / "spec.yaml").write_text(text)
     suffice.text(*listed[0])
     assert suffice.json(*listed[1])["status"] == "published"
     assert suffice.json(*listed[1])["status"] == "already_published"
