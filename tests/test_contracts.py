@@ -185,6 +185,7 @@ def outcomes(place: Place, stated: DataContract, capsys: pytest.CaptureFixture[s
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_writer_type_or_null_changes_status_or_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], unit: str
@@ -280,6 +281,7 @@ def test_a_pattern_and_a_file_have_roots_of_their_own(tmp_path: Path) -> None:
             place.release(source={"parquet": missing}, name="absent")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["threads", "local"])
 def test_threads_and_processes_sum_the_same(tmp_path: Path, cluster: str) -> None:
     """With hardly any noise, what all writers wrote of the same rows is the same sums."""

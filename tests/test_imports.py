@@ -147,6 +147,7 @@ for directory in (Path(kind) for kind in ("csv", "delta", "iceberg", "duckdb")):
 """Reads a window of each source, or splits of one that was pinned elsewhere: one process, as it takes 4 s."""
 
 
+@pytest.mark.slow
 def test_reading_listed_domains_needs_no_pandas(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -183,6 +184,7 @@ def test_reading_listed_domains_needs_no_pandas(
     assert not loaded & HEAVY
 
 
+@pytest.mark.slow
 def test_a_release_with_listed_domains_needs_no_pandas(directory: Path) -> None:
     n_rows = 60
     texts = pa.array(["north", "south", None] * (n_rows // 3))

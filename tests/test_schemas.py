@@ -143,6 +143,7 @@ def test_withdrawals_are_as_the_schema_says() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_manifest_that_lacks_a_field_or_has_one_more_is_refused() -> None:
     schema = validator("release-manifest-1")
     content = json.loads((VECTORS / "valid" / "first-families" / "release" / "manifest.json").read_text())

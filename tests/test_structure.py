@@ -22,6 +22,7 @@ def test_files_are_short() -> None:
     assert not long_files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", CODE)
 def test_a_module_in_a_string_exists(top: str) -> None:
     """Names in strings are imported late: a room that moved would fail only when somebody asks for it."""

@@ -62,6 +62,7 @@ def spec_over(entry: dict[str, Any], unit: Any = "row") -> Spec:
     return load_spec({**terms, "source": entry})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_that_does_not_fit_is_refused_uncharged(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

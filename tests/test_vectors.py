@@ -57,6 +57,7 @@ def test_a_valid_vector_holds_its_totals_and_its_noise(entry: dict[str, Any]) ->
         assert [[str(number) for number in row] for row in held] == known["values"][name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", VALID, ids=names(VALID))
 def test_a_valid_vector_has_the_tables_and_posteriors_stated(entry: dict[str, Any]) -> None:
     folder = VECTORS / "valid" / entry["name"]
@@ -133,6 +134,7 @@ def test_every_family_has_a_vector() -> None:
     assert shown == set(FAMILIES)
 
 
+@pytest.mark.slow
 def test_conflicts_are_judged_as_the_vector_says() -> None:
     stated = json.loads((VECTORS / "conflicts.json").read_text())
     release = open_release(VECTORS / stated["release"])

@@ -39,6 +39,7 @@ def test_no_reader_takes_what_an_audit_releases(tmp_path: Path, monkeypatch: pyt
     shutil.rmtree(tmp_path / "release")
 
 
+@pytest.mark.slow
 def test_neighbours_in_a_table_show_nothing_but_noise(tmp_path: Path) -> None:
     with running(load_spec(SPECS[TABLE]), tmp_path) as (runner, maker):
         tried, findings, seen = try_pairs(runner, maker, 4, first_only=False)
@@ -49,6 +50,7 @@ def test_neighbours_in_a_table_show_nothing_but_noise(tmp_path: Path) -> None:
     assert len(seen) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SHOWN, *AGAIN])
 def test_a_mutant_of_what_is_shown_is_found(tmp_path: Path, name: str) -> None:
     with running(load_spec(SPECS[TABLE]), tmp_path) as (runner, maker):
@@ -62,12 +64,14 @@ def test_a_mutant_of_what_is_shown_is_found(tmp_path: Path, name: str) -> None:
     assert found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows in parquet", "units in parquet", "folders", "csv"])
 def test_with_a_contract_no_file_decides_a_status(tmp_path: Path, name: str) -> None:
     with running(load_spec(SPECS[name]), tmp_path) as (runner, maker):
         assert try_pairs(runner, maker, 1, first_only=False)[1] == []
 
 
+@pytest.mark.slow
 def test_without_a_contract_types_of_single_files_decide_statuses(tmp_path: Path) -> None:
     """Fault 3: what is found there is what a contract mends."""
     with running(load_spec(SPECS["rows in parquet"]), tmp_path, contracted=False) as (runner, maker):

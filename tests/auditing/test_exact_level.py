@@ -21,6 +21,7 @@ FIRST = {"rows in parquet", "folders", "csv", "sums by duckdb", "windows of a zo
 TRIED = [pytest.param(name, marks=[] if name in FIRST else pytest.mark.audit) for name in SPECS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRIED)
 def test_neighbours_lose_no_more_than_declared(tmp_path: Path, name: str) -> None:
     with running(load_spec(SPECS[name]), tmp_path) as (runner, maker):

@@ -71,6 +71,7 @@ def test_wrong_noise_is_found(tmp_path: Path, name: str) -> None:
             assert try_noise(runner, [], draws=DRAWS, first_only=True).findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["no noise on the last statistic", "the same noise in every release"])
 def test_wrong_draws_of_a_sample_are_found(tmp_path: Path, name: str) -> None:
     spec = {**SPECS["a sample beside noise"]}

@@ -78,6 +78,7 @@ def test_every_statement_is_answered(release: str, suffice: Runner) -> None:
     assert [round(row["probability"]) for row in rows] == [0, 1, 0, 0, 0, 1]
 
 
+@pytest.mark.slow
 def test_statements_beside_a_comparison_are_about_it(release: str, suffice: Runner, tmp_path: Path) -> None:
     words = ("posterior", release, "cancelled", "--where", "origin=JFK", "--versus", "origin=LGA")
     asked = ("difference > 0", "0.1 < difference < 0.2", "ratio < 1", "ratio > 2")
@@ -123,6 +124,7 @@ def test_what_is_of_a_plot_needs_one(release: str, suffice: Runner, words: tuple
     assert "are options of --plot" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["density", "forest"])
 @pytest.mark.parametrize("ending", ["svg", "png"])
 @pytest.mark.parametrize("statistic", ["cancelled", "carrier"])
@@ -179,6 +181,7 @@ def test_a_plot_that_cannot_be_is_refused_before_any_work(release: str, suffice:
         assert words[0] in message
 
 
+@pytest.mark.slow
 def test_draws_as_netcdf(release: str, suffice: Runner, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     path = tmp_path / "draws.nc"
@@ -289,6 +292,7 @@ def months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["flights@2013-01", "flights@2013-02", str(tmp_path / "store")]
 
 
+@pytest.mark.slow
 def test_a_pooled_posterior_warns_of_clipping_and_says_what_it_is(months: list[str], suffice: Runner) -> None:
     first, second, store = months
     options = ("--disjoint", first, "--disjoint", second, "--store", store)
@@ -311,6 +315,7 @@ def test_a_pooled_posterior_warns_of_clipping_and_says_what_it_is(months: list[s
     assert "clipping" not in text
 
 
+@pytest.mark.slow
 def test_clipping_is_modelled_or_ignored_as_asked(months: list[str], suffice: Runner) -> None:
     """Averages of 1.2 to 1.5 of counts up to 2: ignoring that takes a third off the rates."""
     first, second, store = months
@@ -332,6 +337,7 @@ def test_clipping_is_modelled_or_ignored_as_asked(months: list[str], suffice: Ru
     assert suffice.text(*pool, "--clipping", "never", status=2)
 
 
+@pytest.mark.slow
 def test_a_comparison_warns_of_clipping_and_says_what_it_is(months: list[str], suffice: Runner) -> None:
     first, second, store = months
     words = ("compare", first, second, "delay", "--store", store, "--mass", "0.8", "--n-prior", "2000")

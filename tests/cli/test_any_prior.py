@@ -63,6 +63,7 @@ def test_a_posterior_under_two_priors_answers_everything(pair: list[Release]) ->
     assert TWO in card(pair[0], posterior, **options).replace("&#x27;", "'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [TWO, MIXED])
 def test_releases_are_compared_under_any_prior(pair: list[Release], prior: str) -> None:
     first, second = pair
@@ -75,6 +76,7 @@ def test_releases_are_compared_under_any_prior(pair: list[Release], prior: str) 
         assert row["noise_sd"] > 0.0
 
 
+@pytest.mark.slow
 def test_the_command_line_reads_priors_of_two_numbers(pair: list[Release], tmp_path: Path) -> None:
     where = ["--where", "origin=JFK", "--seed", "1", "--json"]
     plot = tmp_path / "delay.svg"

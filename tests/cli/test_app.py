@@ -101,6 +101,7 @@ def test_tables_filter_and_never_sum(workspace: Workspace, suffice: Runner, tmp_
     assert "no statistic" in suffice.text("table", "flights", "absent", status=2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chains_once")
 def test_several_columns_go_the_whole_road(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     bounds = {"lower": -60, "upper": 180}
@@ -287,6 +288,7 @@ def test_tampering_is_exit_5(workspace: Workspace, suffice: Runner) -> None:
     assert verified["problems"]
 
 
+@pytest.mark.slow
 def test_help_and_plan_import_nothing_heavy(workspace: Workspace) -> None:
     for words in (["--help"], ["plan", spec_file(workspace)]):
         script = (

@@ -49,6 +49,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> Any
     return json.loads(captured.out) if "--json" in words else captured
 
 
+@pytest.mark.slow
 def test_a_spec_is_audited_and_a_grant_demands_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_spec_is_audited_and_a_grant_demands_it(
     assert "it is of the data set passengers" in run(capsys, *other, "--audited", "audit.json", status=2).err
 
 
+@pytest.mark.slow
 def test_what_is_found_is_said_and_the_status_is_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,6 +97,7 @@ def test_what_is_found_is_said_and_the_status_is_1(
     assert "not seen" in said.out
 
 
+@pytest.mark.slow
 def test_a_count_before_a_window_is_left_out_and_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

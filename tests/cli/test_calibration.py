@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from support.making import Workspace
 
 
+@pytest.mark.slow
 def test_a_calibration_states_coverage_and_conclusion(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:

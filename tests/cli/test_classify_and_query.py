@@ -7,15 +7,15 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+import pytest
 
 from support.running import Runner
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
-
+@pytest.mark.slow
 def test_the_page_on_classes_and_queries_runs(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,6 +42,7 @@ FILES = (
 )
 
 
+@pytest.mark.slow
 def test_only_our_own_files_are_replaced_and_only_on_demand(released: Workspace, suffice: Runner) -> None:
     directory = released.directory / "written"
     directory.mkdir()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from support.hidden_states import publish_crashes, publish_series
 from support.running import Runner
 
-if TYPE_CHECKING:
-    import pytest
 
-
+@pytest.mark.slow
 def test_the_page_on_hidden_states_runs(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,7 @@ def test_json_has_all_numbers_and_a_seed_repeats_them(suffice: Runner, store: st
     assert (len(kept["cells"]), kept["statistics"]) == (24, ["drunk"])
 
 
+@pytest.mark.slow
 def test_draws_and_pictures_are_written_and_replaced_only_when_asked(
     suffice: Runner, store: str, tmp_path: Path
 ) -> None:
@@ -74,6 +75,7 @@ def test_draws_and_pictures_are_written_and_replaced_only_when_asked(
     suffice.text(*asked[:-2], "--overwrite")
 
 
+@pytest.mark.slow
 def test_several_numbers_of_states_are_compared(suffice: Runner, store: str) -> None:
     asked = (*WORDS, "--states", "2", "--states", "3", "--splits", "2", "--store", store)
     few = ("--sweeps", "8", "--draws", "4", "--restarts", "1", "--seed", "1")

@@ -61,6 +61,7 @@ def values_of(spec: Spec, plan: StatisticPlan, n_cells: int, rng: np.random.Gene
     return rng.multinomial(FEW_ROWS, chances).astype(object)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chains_once")
 def test_the_page_on_models_runs(blocks: list[tuple[str, str]], suffice: Runner) -> None:
     known: dict[str, Any] = {}

@@ -107,6 +107,7 @@ def test_a_plan_finds_the_epsilon_of_a_year(suffice: Runner, workspace: Workspac
     assert "one unit: 2.01 in a window" in text
 
 
+@pytest.mark.slow
 def test_a_window_below_the_floor_ends_with_a_status_of_its_own(
     suffice: Runner, workspace: Workspace
 ) -> None:

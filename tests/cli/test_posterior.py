@@ -133,6 +133,7 @@ def test_outputs_say_where_a_default_prior_decides(suffice: Runner, tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_a_posterior_of_many_cells_shows_progress_and_ends_when_interrupted(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:

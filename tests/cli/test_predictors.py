@@ -23,6 +23,7 @@ STATED = "NormalInverseGammaRegression(0, 0.5, 4, 3)"
 OF_PREDICTORS = "NormalInverseWishart(1, 1, 6, 4)"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chains_once")
 def test_a_prior_of_predictors_is_taken_and_named(workspace: Workspace, suffice: Runner) -> None:
     suffice.json("release", spec_file(workspace, statistics=REGRESSION))
@@ -32,6 +33,7 @@ def test_a_prior_of_predictors_is_taken_and_named(workspace: Workspace, suffice:
     assert f"prior of predictors: {OF_PREDICTORS}" in suffice.text(*words, "--predictor-prior", OF_PREDICTORS)
 
 
+@pytest.mark.slow
 def test_calibrations_draw_predictors_from_stated_worlds(workspace: Workspace, suffice: Runner) -> None:
     """By the plug-in, whose posteriors take no chains."""
     suffice.json("release", spec_file(workspace, statistics=REGRESSION))

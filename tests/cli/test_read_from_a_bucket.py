@@ -34,6 +34,7 @@ SPEC = {
 }
 
 
+@pytest.mark.slow
 def test_the_how_to_works_as_written(
     tmp_path: Path, repository: Path, s3_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,7 @@ def test_an_interrupted_backfill_is_130_and_names_the_state(
     }
 
 
+@pytest.mark.slow
 def test_a_backfill_whose_window_fails_prints_its_table_and_the_errors_status(
     spec: str, suffice: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

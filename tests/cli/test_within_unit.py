@@ -53,6 +53,7 @@ def release(tmp_path: Path, suffice: Runner, monkeypatch: pytest.MonkeyPatch) ->
     return "flights"
 
 
+@pytest.mark.slow
 def test_rows_that_are_equal_widen_intervals(release: str, suffice: Runner) -> None:
     for statistic in ("returned", "spent"):
         document = suffice.json("posterior", release, statistic)

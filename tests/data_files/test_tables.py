@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ROWS)
 @settings(deadline=None)
 def test_every_format_holds_the_same_rows(rows: list[dict[str, Any]]) -> None:

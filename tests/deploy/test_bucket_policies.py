@@ -105,6 +105,7 @@ def test_every_role_is_tried_and_nobody_else_has_a_policy(policies: dict[str, An
     assert policies.keys() == {*ROLES, "store-bucket"}
 
 
+@pytest.mark.slow
 def test_each_role_may_do_what_is_listed_and_no_more(
     policed: Policed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

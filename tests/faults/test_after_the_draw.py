@@ -165,6 +165,7 @@ def workspace_with(directory: Path, store: str) -> Workspace:
     return replace(made, store=store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_full_disk_loses_nothing(
     tmp_path: Path, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch, count: int
@@ -176,6 +177,7 @@ def test_a_full_disk_loses_nothing(
     assert faults.lost(count, "no space left (ENOSPC)") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_read_only_store_loses_nothing(
     tmp_path: Path, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch, count: int
@@ -198,6 +200,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 def test_an_expired_token_loses_nothing(
     tmp_path: Path, server: BucketServer, monkeypatch: pytest.MonkeyPatch, count: int
@@ -220,6 +223,7 @@ def test_an_expired_token_loses_nothing(
     assert not [text for text in texts if "4242" in text or "signed" in text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 def test_ten_minutes_of_503_are_waited_for(
     tmp_path: Path, server: BucketServer, monkeypatch: pytest.MonkeyPatch, count: int
@@ -239,6 +243,7 @@ def test_ten_minutes_of_503_are_waited_for(
     assert faults.spent_in_vain(count) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_kill_after_staged_loses_nothing(sqlite_scene: Scene, count: int) -> None:
     scene = sqlite_scene
@@ -267,6 +272,7 @@ def test_a_kill_between_the_marker_and_staged_loses_nothing(sqlite_scene: Scene,
         assert ledger.account("passengers").spent == 2 * EPSILON
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_for_ledger_spool_and_store_loses_nothing(
     tmp_path: Path, disk: SmallDisk, forks: Any
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_kill_at_any_step(scene: Scene) -> None:
         kill_and_end(scene, f"r{index}", point, endings[index + scene.ledger.startswith("sqlite")])
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_an_amendment(sqlite_scene: Scene) -> None:
     scene = sqlite_scene
     for index, point in enumerate(["after reserve", "after the draw", "after file 1", "inside published"]):
@@ -86,6 +87,7 @@ def test_fifty_kills_at_any_step(scene: Scene, point: str) -> None:
         kill_and_end(scene, f"r{repetition}", point, [RECOVER, RERUN][repetition % 2])
 
 
+@pytest.mark.slow
 def test_the_rules_find_a_charge_that_is_made_after_publishing(scene: Scene) -> None:
     right = scene.run("right", mutant="charge after publishing")
     assert right.result["status"] == "published"
@@ -96,6 +98,7 @@ def test_the_rules_find_a_charge_that_is_made_after_publishing(scene: Scene) -> 
     assert "a release without a charge" in problems(scene, "r")
 
 
+@pytest.mark.slow
 def test_the_rules_find_noise_that_is_drawn_again(scene: Scene) -> None:
     right = scene.run("right", mutant="redraw on rerun")
     assert right.result["status"] == "published"

@@ -179,6 +179,7 @@ def test_a_lost_session_that_may_still_commit_leaves_the_outcome_unknown(
         assert ledger.verify() == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["reserve", "enter_drawing", "stage", "publish"])
 def test_a_whole_release_survives_a_lost_answer(
     proxy: CuttingProxy, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

@@ -38,6 +38,7 @@ def poll(scene: Scene, name: str, mutant: str = "") -> tuple[int, int, int]:
     return none, whole, partial
 
 
+@pytest.mark.slow
 def test_a_reader_never_sees_part_of_a_release(sqlite_scene: Scene) -> None:
     for number in range(4):
         none, whole, partial = poll(sqlite_scene, f"r{number}")
@@ -52,5 +53,6 @@ def test_a_reader_of_five_hundred_releases(sqlite_scene: Scene) -> None:
     assert sum(poll(sqlite_scene, f"r{number}")[2] for number in range(500)) == 0
 
 
+@pytest.mark.slow
 def test_the_reader_would_see_a_manifest_that_comes_first(sqlite_scene: Scene) -> None:
     assert poll(sqlite_scene, "r", mutant="manifest before files")[2] > 0

@@ -35,6 +35,7 @@ def test_a_writer_that_is_killed_leaves_all_or_nothing_visible(tmp_path: Path, p
     assert len(left) == {"before file 1": 0, "inside file 1": 0, "after file 1": 1}.get(point, 2)
 
 
+@pytest.mark.slow
 def test_of_racing_writers_one_wins_and_both_get_its_publication(tmp_path: Path) -> None:
     barrier, results = _FORK.Barrier(2), _FORK.SimpleQueue()
     writers = [

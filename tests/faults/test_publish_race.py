@@ -40,6 +40,7 @@ def test_one_of_six_wins_on_local_files(tmp_path: Path) -> None:
     assert sum(len(files) for _, _, files in os.walk(tmp_path)) == N_ROUNDS
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("s3")
 def test_one_of_six_wins_on_s3() -> None:
     check("s3://bucket/race")

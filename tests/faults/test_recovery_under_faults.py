@@ -61,6 +61,7 @@ def check_ends(scene: Scene, left: dict[str, str], judged: Iterable[str]) -> Non
         assert problems(scene, name) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", REACHED)
 def test_a_recovery_may_die_anywhere(scene: Scene, point: str) -> None:
     assert die_at(scene, point, REACHED[point]) == REACHED[point]
@@ -108,6 +109,7 @@ def recover_at_once(scene: Scene, n_recoveries: int) -> list[str]:
     return actions
 
 
+@pytest.mark.slow
 def test_recoveries_at_once_settle_each_charge_once(scene: Scene) -> None:
     left = leave(scene, LEFTOVERS * 2)
     actions = recover_at_once(scene, 3)
@@ -127,6 +129,7 @@ def test_many_recoveries_at_once(scene: Scene) -> None:
         check_ends(scene, left, left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after reserve", "after the draw", "after staged", "after manifest"])
 def test_a_live_run_is_left_alone(scene: Scene, point: str) -> None:
     stopped = scene.run("live", point=point, number=signal.SIGSTOP)

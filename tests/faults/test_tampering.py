@@ -68,6 +68,7 @@ def read_without_checks(path: Path, data: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_no_changed_bit_of_a_signed_release_is_read(tmp_path: Path, signer: Signer) -> None:
     release = publish(tmp_path / "store", make_plan(), signer=signer)
     keys = [signer.public_key.raw.hex()]
@@ -95,6 +96,7 @@ def test_no_changed_bit_of_a_signed_release_is_read(tmp_path: Path, signer: Sign
     assert all(byte > signature for byte, signature in unpinned)
 
 
+@pytest.mark.slow
 def test_every_bit_of_the_signature_itself_counts(tmp_path: Path, signer: Signer) -> None:
     path = publish(tmp_path / "store", make_plan(), signer=signer) / "manifest.json"
     data, keys = path.read_bytes(), [signer.public_key.raw.hex()]
@@ -221,6 +223,7 @@ def problems_but_triggers(books: Books) -> list[str]:
     return [problem for problem in books.ledger.verify() if "trigger" not in problem]
 
 
+@pytest.mark.slow
 def test_every_edit_deletion_and_reordering_of_entries_is_found(tmp_path: Path) -> None:
     rng = random.Random(2013)  # noqa: S311 - chooses what to damage
     books = filled(tmp_path)
@@ -302,6 +305,7 @@ def _is_released(drawing: Entry, entries: list[Entry]) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_an_older_copy_of_the_ledger_is_refused_at_the_start(tmp_path: Path) -> None:
     rng = random.Random(2013)  # noqa: S311 - chooses when the copy was made

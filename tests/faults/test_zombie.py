@@ -51,6 +51,7 @@ def check_zombie(scene: Scene, name: str, point: str) -> None:
     assert problems(scene, name) == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_zombie_never_publishes(scene: Scene) -> None:
     for index, point in enumerate(STOPS):
@@ -69,6 +70,7 @@ def test_the_tombstone_holds_where_the_ledger_does_not(scene: Scene, monkeypatch
     assert not stop_and_go_on(scene, "r", "before the marker", mutant="no fence in the ledger")
 
 
+@pytest.mark.slow
 def test_without_either_fence_a_zombie_publishes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReleaseStore, "put_tombstone", lambda *_: None)
     monkeypatch.setattr(recovery, "remove_orphans", lambda *_: ())

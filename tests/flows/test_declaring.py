@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import prefect
+import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +44,7 @@ for module, sent in pickle.load(sys.stdin.buffer).items():
 """
 
 
+@pytest.mark.slow
 def test_a_flow_without_its_module_knows_its_parameters() -> None:
     sent = {}
     for module, (name, parameters) in FLOWS.items():

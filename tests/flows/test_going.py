@@ -7,10 +7,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from support.prefect_server import PrefectServer
 
 
+@pytest.mark.slow
 def test_only_an_earlier_run_of_the_same_that_goes_on_holds_a_run_back(prefect_server: PrefectServer) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "support.going"],

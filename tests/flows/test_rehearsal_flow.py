@@ -28,6 +28,7 @@ for asked in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_a_rehearsal_ends_in_a_state_of_its_own(prefect_server: PrefectServer, tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     places = {"store": workspace.store, "ledger": workspace.ledger}

@@ -220,6 +220,7 @@ def test_an_embedded_run_inherits_no_prefect_settings(
     assert environment["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["home", pytest.param("parameters", marks=pytest.mark.audit)])
 def test_a_failed_embedded_run_names_its_log(tmp_path: Path, broken: str) -> None:
     """Prefect refuses a broken home at once; it starts a server before it refuses parameters."""

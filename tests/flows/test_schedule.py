@@ -46,6 +46,7 @@ NOT_OF_THE_FLOW = {"priors", "series", "model", "public_keys", "publication_keys
 """What `suffice.publish` takes and the flow does not: keys are pinned, tables of priors a command's."""
 
 
+@pytest.mark.slow
 def test_the_how_tos_commands_of_suffice_work_as_written(
     repository: Path,
     tmp_path: Path,
@@ -197,6 +198,7 @@ def test_the_deployment_of_a_model_refuses_passwords(scheduled: Scheduled) -> No
         assert not validator.is_valid({**found["parameters"], **fields})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_the_run_that_the_how_to_starts_by_hand_is_published(
     scheduled: Scheduled, prefect_server: PrefectServer
@@ -215,6 +217,7 @@ def test_the_run_that_the_how_to_starts_by_hand_is_published(
     assert str(getattr(scheduled.place.charge("flights-by-origin", "2013-01"), "state", "")) == "published"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_a_new_release_has_its_posterior_published(
     scheduled: Scheduled, prefect_server: PrefectServer

@@ -37,6 +37,7 @@ ENDED_S = 15.0
 """Seconds beyond its bound in which a process is gone."""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_a_schedule_of_seconds_publishes_two_consecutive_windows_by_itself(
     prefect_server: PrefectServer, zones: Path, tmp_path: Path
@@ -73,6 +74,7 @@ def test_a_schedule_of_seconds_publishes_two_consecutive_windows_by_itself(
         assert ledger.count_charges("passengers") == 2
 
 
+@pytest.mark.slow
 def test_cancelled_after_the_draw_says_that_it_is_published(
     prefect_server: PrefectServer, worker: Path, tmp_path: Path
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_run_has_less_than_a_minute_to_report_its_end() -> None:
     assert REPORTING_S + ENDED_S <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [8.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
 def test_a_run_whose_server_vanishes_ends_in_time_after_publishing(
     prefect_server: PrefectServer, tmp_path: Path, bound: float

@@ -237,6 +237,7 @@ def failing(
     return caught.value, sought
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "local"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_no_error_shows_anything_exact(

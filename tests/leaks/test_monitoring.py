@@ -116,6 +116,7 @@ def some(stages: Iterable[str]) -> list[Any]:
     return [pytest.param(one, marks=pytest.mark.audit) if one in MORE else one for one in stages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", some(STAGES))
 def test_canaries_are_absent_and_public_fields_present(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stage: str

@@ -243,12 +243,14 @@ def check_pairs(templates: dict[bool, Workspace], directory: Path, n_pairs: int)
     assert {"files.sha256", "checksum", "signature.value", "release_id"} <= found
 
 
+@pytest.mark.slow
 def test_releases_of_neighbours_differ_in_their_noise_only(
     templates: dict[bool, Workspace], tmp_path: Path
 ) -> None:
     check_pairs(templates, tmp_path, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [False, True])
 def test_releases_of_neighbouring_units_differ_in_their_noise_only(tmp_path: Path, *, replaced: bool) -> None:
     relation = "replace_one" if replaced else "add_or_remove_one"
@@ -328,6 +330,7 @@ PAIRS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_as", PAIRS)
 def test_a_record_of_any_source_changes_noise_only(
     templates: dict[bool, Workspace],
@@ -361,6 +364,7 @@ def test_releases_of_many_neighbours_differ_in_their_noise_only(
     check_pairs(templates, tmp_path, 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", ["default parquet", "stated rows", "observed groups"])
 def test_what_leaks_would_be_seen(
     templates: dict[bool, Workspace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str

@@ -176,6 +176,7 @@ print(int(totals.open_totals()["kind"].low.sum()))
 """
 
 
+@pytest.mark.slow
 def test_no_file_gets_a_byte(place: Workspace) -> None:
     """In a process that may write to none: the system ends every write to a file with an error."""
     content = {"name": "test", "dataset": "test", **terms(place)}
@@ -184,6 +185,7 @@ def test_no_file_gets_a_byte(place: Workspace) -> None:
     assert done.stdout.strip() == str(ROWS), done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_a_write_to_a_file_would_be_seen(place: Workspace) -> None:
     """The control: the same process writes to a file while a query is answered."""
     content = {"name": "test", "dataset": "test", **terms(place)}

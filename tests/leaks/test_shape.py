@@ -77,6 +77,7 @@ def test_files_of_all_values_differ_in_their_numbers_only(value_type: str) -> No
     assert len({len(data) for data in plain}) > 1
 
 
+@pytest.mark.slow
 def test_files_of_all_samples_differ_in_their_indices_only() -> None:
     plan = make_plan(
         groups={"origin": ["EWR", "Zürich"], "month": {"range": ["1", "12"]}},

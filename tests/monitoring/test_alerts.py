@@ -101,6 +101,7 @@ def test_every_panel_of_the_board_names_metrics_that_exist(repository: Path) -> 
     assert LABELS.keys() - used == {"suffice_audit_hour_seconds"}  # an alert has it
 
 
+@pytest.mark.slow
 def test_the_rules_pass_their_tests(repository: Path) -> None:
     folder = repository / "deploy" / "monitoring"
     assert "12 rules found" in promtool("check", "rules", "alerts.yaml", folder=folder)

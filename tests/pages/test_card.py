@@ -120,6 +120,7 @@ def test_a_plug_in_card_warns_and_clipping_is_named(release: Release) -> None:
     assert "calibrated on average" not in plug_in
 
 
+@pytest.mark.slow
 def test_a_card_of_a_network_says_what_was_sampled_and_leaves_absent_labels_blank(tmp_path: Path) -> None:
     kinds = ["no", "yes"]
     chain = {"a": kinds, "b": {"categories": kinds, "parents": ["a"]}}
@@ -173,6 +174,7 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statistic", "lines"), [("flag", 6), ("kind", 24), ("delay", 12)])
 def test_a_browser_shows_it_and_fetches_and_runs_nothing(
     release: Release, browser: Browser, tmp_path: Path, statistic: str, lines: int
@@ -204,6 +206,7 @@ def test_a_browser_shows_it_and_fetches_and_runs_nothing(
     tab.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_card_is_accessible_and_fits_a_phone(
     release: Release, browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"]

@@ -98,6 +98,7 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("screenshots")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("screen", "kinds"),
     [
@@ -146,6 +147,7 @@ def test_axe_finds_what_is_wrong(browser: Browser) -> None:
     page.close()
 
 
+@pytest.mark.slow
 def test_search_colours_and_filters_by_keyboard_from_the_file_system(browser: Browser, site: Path) -> None:
     watched = Watched(browser, site.as_uri(), **SCREENS["desktop"])
     page = watched.page
@@ -195,6 +197,7 @@ def test_search_colours_and_filters_by_keyboard_from_the_file_system(browser: Br
     watched.context.close()
 
 
+@pytest.mark.slow
 def test_over_http_colours_are_kept_and_no_request_leaves(
     browser: Browser, site: Path, pages: dict[str, str]
 ) -> None:

@@ -130,6 +130,7 @@ class Visit:
         return str(download.value.path().read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_the_explorer(site: Path, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One visit, as starting pages takes most of the time."""
     monkeypatch.chdir(site)
@@ -154,6 +155,7 @@ def test_the_explorer(site: Path, browser: Browser, tmp_path: Path, monkeypatch:
     context.close()
 
 
+@pytest.mark.slow
 def test_many_cells_by_keyboard_over_http(site: Path, browser: Browser) -> None:
     """A key is typed, and a slider moved, without a mouse; the address keeps the question."""
     folder = next((site / "releases" / "many").rglob("index.html")).parent
@@ -196,6 +198,7 @@ def test_many_cells_by_keyboard_over_http(site: Path, browser: Browser) -> None:
         context.close()
 
 
+@pytest.mark.slow
 def test_a_page_answers_while_counts_are_worked_out(site: Path, browser: Browser) -> None:
     """Events are handled between slices: how many there are is counted, and not how long they take."""
     page = next((site / "releases" / "carriers").rglob("index.html"))

@@ -113,6 +113,7 @@ def test_a_table_that_is_none_leaves_its_publication_out_and_nothing_leads_there
     assert any(f"publication {made.publication_id}: it does not verify." in page for page in pages)
 
 
+@pytest.mark.slow
 def test_numbers_of_a_page_are_those_of_its_parquet_summaries(tmp_path: Path) -> None:
     release = make_release(tmp_path / "store")
     made = publish(release, ["flag", "kind"], draws=0)

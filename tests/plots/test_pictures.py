@@ -57,6 +57,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     return released(tmp_path_factory.mktemp("pictures"), {"o": HOSTILE}, statistics)
 
 
+@pytest.mark.slow
 def test_a_picture_of_priors_shows_every_factor(
     release: Release, tmp_path: Path, figures: list[Figure]
 ) -> None:
@@ -194,6 +195,7 @@ def test_comparisons_and_pools(
     assert [text.get_text() for text in legend.get_texts()] == ["first", "second", "pooled"]
 
 
+@pytest.mark.slow
 def test_the_same_input_makes_the_same_bytes(release: Release, tmp_path: Path) -> None:
     posterior = release.posterior("flag")
     for ending in ("svg", "png"):

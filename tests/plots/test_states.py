@@ -60,6 +60,7 @@ def test_every_picture_shows_every_state(store: str, states: int) -> None:
         assert figure.texts[-1].get_text() == "Source: simulated."
 
 
+@pytest.mark.slow
 def test_a_model_is_written_whole_and_never_over_another(store: str, tmp_path: Path) -> None:
     import json
 

@@ -98,6 +98,7 @@ def test_a_profile_that_cannot_be_used_is_never_passed_over(
         find_profile()
 
 
+@pytest.mark.slow
 def test_the_fixed_place_is_real(tmp_path: Path) -> None:
     """In a mount namespace of its own, a file really stands at the fixed place; no variable moves it."""
     if sys.platform != "linux" or shutil.which("unshare") is None:

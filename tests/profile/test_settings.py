@@ -99,6 +99,7 @@ def test_what_lies_outside_is_refused_before_anything_is_opened(
         assert ledger.account("passengers").spent == 0
 
 
+@pytest.mark.slow
 def test_specs_lie_in_their_folders(pinned: Workspace, tmp_path: Path, suffice_command: Runner) -> None:
     folder = pinned.directory / "specs"
     folder.mkdir()

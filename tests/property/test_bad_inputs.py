@@ -56,6 +56,7 @@ def commands_run_in(directory: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strides", [STRIDES, pytest.param({}, marks=pytest.mark.audit)], ids=["some", "all"])
 def test_bad_inputs_end_well(place: Place, strides: dict[str, int]) -> None:
     findings = Findings()

@@ -95,6 +95,7 @@ def check_bits(
 STATISTICS = st.lists(ANY_STATISTIC, min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, **SETTINGS)
 @given(statistics=STATISTICS, groups=st.sampled_from(GROUPS), layout=layouts())
 def test_any_statistics_have_the_same_bits(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -174,6 +175,7 @@ def hostile_rows(n_rows: int, seed: int, *, dictionaries: bool) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays(arrays, [*COLUMNS])
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(entry=ENTRY, seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 30), max_size=3).map(sorted))
 def test_each_row_has_the_answer_of_plain_python(entry: dict[str, Any], seed: int, cuts: list[int]) -> None:

@@ -66,6 +66,7 @@ def same_bits(ours: Sums, theirs: Sums) -> bool:
     return limbs(ours) == limbs(theirs)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15,
     deadline=None,
@@ -108,6 +109,7 @@ def test_order_files_row_groups_tasks_and_clusters_change_no_bit(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(cuts=st.lists(st.integers(0, N_ROWS), max_size=8), data=st.data())
 def test_adding_parts_in_any_grouping_gives_the_whole(cuts: list[int], data: st.DataObject) -> None:
@@ -150,6 +152,7 @@ def reference_code(keys: list[str], value: Any) -> int:
     return -1
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(keys=KEYS, values=st.lists(st.none() | FLOATS, max_size=40), offset=st.integers(0, 9))
 def test_codes_of_floats(keys: list[str], values: list[float | None], offset: int) -> None:

@@ -179,6 +179,7 @@ def _try(path: Path, histories: int) -> None:
                     check(person_view(ledger, account), own, rng)
 
 
+@pytest.mark.slow
 def test_nobody_loses_more_than_is_said(tmp_path: Path) -> None:
     _try(tmp_path, FEW)
 

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def compiled(values: np.ndarray, by: Transform) -> np.ndarray:
     return out
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(transform=TRANSFORMS, values=VALUES, data=st.data())
 def test_the_kernel_is_the_reference_in_any_order(
@@ -47,6 +49,7 @@ def test_the_kernel_is_the_reference_in_any_order(
     assert np.array_equal(compiled(given_values[order], transform), reference[order], equal_nan=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(transform=TRANSFORMS, values=VALUES, bits=st.integers(2, 24))
 def test_lattice_values_keep_the_order_and_the_bounds(

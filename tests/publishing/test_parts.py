@@ -110,6 +110,7 @@ def on_threads(release: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return contents(in_parts(release, tmp_path_factory.mktemp("threads"), CELLS, draws=10)[0])
 
 
+@pytest.mark.slow
 def test_processes_give_the_bytes_that_threads_give(
     release: Path, tmp_path: Path, on_threads: dict[str, bytes]
 ) -> None:
@@ -134,6 +135,7 @@ def test_one_thread_and_a_release_in_files_give_the_same_bytes(
     assert contents(in_parts(release, tmp_path, CELLS, draws=10)[0]) == on_threads
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_where_it_was(
     release: Path, tmp_path: Path, on_threads: dict[str, bytes]
 ) -> None:

@@ -69,6 +69,7 @@ def rows_of(publication: Publication, name: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_what_is_published_is_the_posterior_and_says_so_everywhere(release: Release, tmp_path: Path) -> None:
     made = publish(
         release, "flag", prior="Beta(1,9)", draws=40, seed=5, formats=EVERY_FORMAT, to=str(tmp_path)
@@ -157,6 +158,7 @@ def test_asking_again_computes_nothing(
         publish(release, ["flag", "kind"], draws=4, where={"month": 1}, to=str(tmp_path))
 
 
+@pytest.mark.slow
 def test_what_was_killed_midway_is_resumed(release: Release, tmp_path: Path) -> None:
     process = _SPAWN.Process(target=publish_until, args=(release.uri, str(tmp_path), 3))
     process.start()
@@ -172,6 +174,7 @@ def test_what_was_killed_midway_is_resumed(release: Release, tmp_path: Path) -> 
     assert left < {file.path for file in found.publication.files}, "what stood there was not used"
 
 
+@pytest.mark.slow
 def test_of_two_at_once_one_wins_and_both_get_it(release: Release, tmp_path: Path) -> None:
     barrier, results = _SPAWN.Barrier(2), _SPAWN.SimpleQueue()
     writers = [
@@ -253,6 +256,7 @@ def test_titles_and_files_tell_what_was_asked(
     assert asked(months[0], ["flag"], disjoint=months[1:])[1]["pooled_as"] == "disjoint"
 
 
+@pytest.mark.slow
 def test_several_priors_stand_side_by_side(release: Release, tmp_path: Path) -> None:
     priors = {"flat": "Beta(1, 1)", "low": "Beta(1, 9)", "wide": "Uniform(0, 1)"}
     where = {"place": KEYS[0]}

@@ -196,6 +196,7 @@ def test_posteriors_are_dense_sums_to_eight_digits(tmp_path: Path, released: tup
             assert (off < AS_DENSE_SUMS) == (scale == plan_of.scale), (name, off)
 
 
+@pytest.mark.slow
 def test_quantiles_are_those_of_dense_sums_where_python_merges(tmp_path: Path) -> None:
     """With an N near 1 the tail is long: a thousandth of the level is a hundredth of a standard deviation."""
     from scipy.special import gammainc
@@ -270,6 +271,7 @@ AS_CLIPPED = 1e-6
 """Standard deviations: both sum exactly here. Leaving clipping out moves these by a tenth and more."""
 
 
+@pytest.mark.slow
 def test_clipped_counts_are_modelled_where_they_matter(tmp_path: Path) -> None:
     plan = make_plan(
         groups=None,
@@ -300,6 +302,7 @@ def test_clipped_counts_are_modelled_where_they_matter(tmp_path: Path) -> None:
         assert abs(ignored["mean"] - mean) > 0.1 * sd
 
 
+@pytest.mark.slow
 def test_clipped_counts_with_a_large_bound_are_refused_by_name(tmp_path: Path) -> None:
     plan = make_plan(
         groups=None,
@@ -315,6 +318,7 @@ def test_clipped_counts_with_a_large_bound_are_refused_by_name(tmp_path: Path) -
     assert "found" in ignored
 
 
+@pytest.mark.slow
 def test_clipped_sums_that_are_no_counts_are_refused_by_name(tmp_path: Path) -> None:
     statistics = {
         "e": entry_of("exponential", {"upper": "10"}),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from suffice.data_files.tables import parquet_bytes
 from suffice.pipeline.terms.declaration import canonical_json
@@ -29,8 +30,6 @@ from support.publishing_in_parts import in_parts
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    import pytest
 
     from suffice.data_files.source import Source
 
@@ -209,6 +208,7 @@ def test_other_forms_of_parquet_are_refused_by_name(tmp_path: Path) -> None:
     assert drawn(read, "a") == table.to_pydict()
 
 
+@pytest.mark.slow
 def test_damaged_tables_end_in_one_kind_of_error(tmp_path: Path) -> None:
     """Whatever bit changes, every hash made right again: a table of the stated rows, or a refusal."""
     rng = np.random.default_rng()

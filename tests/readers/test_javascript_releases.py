@@ -46,6 +46,7 @@ def every_family() -> Plan:
     return make_plan(groups=groups, statistics=entries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tests", ["parts", "vectors"])
 def test_its_own_tests_pass(tests: str) -> None:
     """Every vector of the format, valid and hostile, and the parts that the reader rests on."""
@@ -192,6 +193,7 @@ def test_damaged_data_files_are_refused_where_python_refuses_them(tmp_path: Path
     assert ask(directory, [])["code"] == "file"
 
 
+@pytest.mark.slow
 def test_signatures(tmp_path: Path) -> None:
     new_keys(tmp_path / "key")
     new_keys(tmp_path / "other")

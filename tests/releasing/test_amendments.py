@@ -247,6 +247,7 @@ def test_a_report_names_amendments_that_are_due_and_overdue(
     assert [one.state for one in report(as_of="2013-02-15T00:00Z").windows] == ["not_in_store"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("related", ["disjoint", "same_data"])
 @pytest.mark.parametrize("vouched", [False, True])
 def test_editions_of_a_window_are_never_pooled(workspace: Workspace, related: str, *, vouched: bool) -> None:

@@ -160,6 +160,7 @@ def test_a_release_with_counts_is_pooled_with_one_without(release: Release, with
     assert merged.sd("rate")[0] < alone.sd("rate").min()
 
 
+@pytest.mark.slow
 def test_clipping_is_modelled_by_default_where_the_release_counts_moved_records(
     release: Release, without: Release
 ) -> None:
@@ -198,6 +199,7 @@ def test_clipping_is_modelled_by_default_where_the_release_counts_moved_records(
         assert moved.models_clipping.all(), "one of two releases that counts them is enough"
 
 
+@pytest.mark.slow
 def test_a_likelihood_takes_the_sums(release: Release) -> None:
     jax = pytest.importorskip("jax")
     numpyro = pytest.importorskip("suffice.numpyro")
@@ -214,6 +216,7 @@ def test_simulations_take_the_sums(release: Release) -> None:
     assert result.simulations == 20
 
 
+@pytest.mark.slow
 def test_a_wanted_width_says_what_counting_costs(workspace: Workspace) -> None:
     entry = {"family": "exponential", "column": "skewed", "upper": 40}
     plain, counted = (

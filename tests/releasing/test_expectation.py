@@ -181,6 +181,7 @@ def test_a_count_that_died_is_settled_by_the_rules_of_releases(
     assert [charge.state for charge in releases] == [ChargeState.PUBLISHED]
 
 
+@pytest.mark.slow
 def test_the_decision_follows_from_what_is_published(tmp_path: Path) -> None:
     """The floor at the published count passes, and one above it stops: whatever the exact count is."""
     workspace = make_workspace(tmp_path)

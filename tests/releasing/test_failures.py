@@ -189,6 +189,7 @@ def test_a_run_that_finds_a_tombstone_does_not_say_that_it_published(
     assert current.state == "abandoned"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_an_interrupt_while_reading_returns_the_epsilon(workspace: Workspace) -> None:
     """A real SIGTERM to a real process, sent when the charge is reserved."""

@@ -58,6 +58,7 @@ def test_an_interrupt_ends_the_wait_and_not_the_block() -> None:
         assert interrupts
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_before_the_charge_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -248,6 +248,7 @@ def test_python_calls_read_the_environment(workspace: Workspace, monkeypatch: py
     assert release.uri.startswith(workspace.store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["opendp", "numba", "dask"])
 def test_a_missing_engine_is_named_before_anything_is_charged(workspace: Workspace, package: str) -> None:
     """In a process in which the package cannot be imported, as where the extra is not installed."""

@@ -111,6 +111,7 @@ def around_reading(
     monkeypatch.setattr(tree, "exact_sums", with_others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_as", KINDS)
 def test_a_pin_that_is_lost_before_it_is_read(
     maker: SourceMaker, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -155,6 +155,7 @@ def test_the_share_left_out_is_of_the_release(made: tuple[Release, dict[str, Any
     assert release.posterior("late").n_groups == CELLS
 
 
+@pytest.mark.slow
 def test_noises_of_all_cells_are_simulated(made: tuple[Release, dict[str, Any]]) -> None:
     release, _ = made
     found = suffice.calibrate(release, "rows", simulations=20, rng=5)

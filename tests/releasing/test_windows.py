@@ -275,6 +275,7 @@ def test_a_report_of_gaps_never_opens_the_source(tmp_path: Path, monkeypatch: py
     assert (later.windows, later.ok) == ((), True)
 
 
+@pytest.mark.slow
 def test_a_release_that_is_gone_from_the_store_is_reported(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     spec = monthly(workspace)

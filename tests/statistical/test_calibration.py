@@ -79,6 +79,7 @@ def test_the_tolerances_have_the_stated_false_alarm_rate() -> None:
     assert 4e-7 * 2 * len(ROWS) * len(EPSILONS) * (len(REGISTRY) + 9) < 3e-4
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "problem",

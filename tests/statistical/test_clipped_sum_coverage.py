@@ -60,6 +60,7 @@ def check(family: str, cells: int) -> None:
     assert binom.cdf(most, cells, 0.88) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", list(CASES))
 def test_intervals_hold_what_records_were_before_clipping(family: str) -> None:
     check(family, CELLS)

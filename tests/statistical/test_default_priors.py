@@ -58,6 +58,7 @@ def enough(n: int, mean: float, sd: float, cells: int, prior: Prior | None = Non
     return held >= binom.ppf(FALSE_ALARM, cells, LEAST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "mean", "sd"), FEW)
 def test_a_variance_far_below_the_bounds_is_held(n: int, mean: float, sd: float) -> None:
     assert enough(n, mean, sd, CELLS)

@@ -51,6 +51,7 @@ def efficiencies(n: int, epsilon: str, public_n: bool) -> tuple[float, float]:
     return of_mean, of_draw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public_n", [False, True])
 def test_nothing_is_lost_as_n_grows(public_n: bool) -> None:
     of_mean, of_draw = efficiencies(1_000_000, "1", public_n)

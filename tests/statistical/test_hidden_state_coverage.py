@@ -84,6 +84,7 @@ def covered(draws: list[StateDraws], truths: Floats, rng: np.random.Generator) -
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trials", "sweeps"),
     [(50, 1200), pytest.param(2000, 3200, marks=[pytest.mark.audit, pytest.mark.timeout(7200)])],
@@ -105,6 +106,7 @@ def test_noise_aware_draws_are_calibrated(trials: int, sweeps: int) -> None:
         assert np.max(found[level]) <= most, found
 
 
+@pytest.mark.slow
 def test_plug_in_draws_are_not() -> None:
     """Of the same tables: their 95 % intervals of theta miss what those above may not."""
     rng = np.random.default_rng()

@@ -21,6 +21,7 @@ def too_few(covered: float, cells: int, least: float) -> bool:
     return bool(bdtr(np.floor(covered * cells), cells, least) < FALSE_ALARM)
 
 
+@pytest.mark.slow
 def test_a_plug_in_posterior_of_few_noisy_records_fails_the_check() -> None:
     """Its 95 % intervals hold 50 % of shares from 30 records at epsilon .1: 300 pass with chance 1e-40."""
     setting = Setting(family="bernoulli", world=MODEL, n=30, epsilon="0.1")
@@ -31,6 +32,7 @@ def test_a_plug_in_posterior_of_few_noisy_records_fails_the_check() -> None:
     assert not too_few(found.noise_aware[-1], found.cells, LEAST)
 
 
+@pytest.mark.slow
 def test_real_columns_are_at_hand() -> None:
     """The median arrival delay of an origin's flights is near 0: the truth is of the population."""
     setting = Setting(family="bernoulli", world=FLIGHTS, n=30, epsilon="1")

@@ -78,6 +78,7 @@ def is_nominal(mass: float, count: int, cells: int) -> bool:
     return bool(low <= count <= high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "kind", "n", "cells"),
     [
@@ -125,6 +126,7 @@ def simulate_generative_model(
     return posterior, dict(zip(posterior.parameters, split, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "kind", "cells"),
     [
@@ -155,6 +157,7 @@ def test_sums_of_noisy_counts_taken_for_exact_fail_the_same_test(family: str) ->
     assert not any(is_nominal(mass, count, cells) for mass, count in counts.items())
 
 
+@pytest.mark.slow
 def test_one_data_set_released_three_times_is_not_three_data_sets() -> None:
     """Intervals are too narrow by a factor of nearly sqrt(3) where noise is small.
 

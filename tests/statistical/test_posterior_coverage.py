@@ -119,6 +119,7 @@ def is_nominal(ranks: Ranks, mass: float, false_alarm: float = FALSE_ALARM) -> b
     return low <= covered(ranks)[mass] <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "public_n", "n", "epsilon"), CASES)
 def test_noise_aware_posteriors_cover_nominally(family: str, public_n: bool, n: int, epsilon: str) -> None:
     rng = np.random.default_rng()
@@ -155,6 +156,7 @@ def test_plug_in_posteriors_of_few_rows_fail_the_same_test(family: str, public_n
         assert not any(is_nominal(ranks, mass) for mass in LEVELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public_n", [pytest.param(False, marks=pytest.mark.audit), True])
 def test_posteriors_that_take_the_noise_for_a_quarter_of_what_it_is_fail(public_n: bool) -> None:
     """Their 80 % intervals of the mean cover 43 to 53 %: of 400 cells less than 68 % but for chance 8e-10."""

@@ -57,6 +57,7 @@ def check(entry: dict[str, Any], n: int, epsilon: str) -> None:
     assert share_held(entry, n, epsilon, "central")[0] < least
 
 
+@pytest.mark.slow
 def test_rare_categories_are_held() -> None:
     check(CATEGORIES, 300, "1")
 

@@ -78,6 +78,7 @@ def noise(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATISTICS)
 def test_one_release_has_noise_of_the_planned_scale(noise: dict[str, tuple[Any, float]], name: str) -> None:
     """Two-sided at 1e-7 a test; the two controls are missed with chance 1e-7 each at this size."""

@@ -120,6 +120,7 @@ def laws(entry: dict[str, Any]) -> tuple[SamplePlan, Floats, dict[str, Floats]]:
     return sample, law, {"permute and flip": flipped, "half": posterior(sample, temperature / 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("grid", "mutants"), [("5", ["permute and flip", "half"]), ("33", ["half"])])
 def test_a_sample_is_of_the_tempered_posterior(grid: str, mutants: list[str]) -> None:
     entry = {"grid": grid, "draws": "1", "prior": "Beta(2, 1)"}

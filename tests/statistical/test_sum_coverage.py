@@ -162,6 +162,7 @@ def covered_sums(
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("family", "public_n", "n", "epsilon", "cells"), CASES)
 def test_noise_aware_posteriors_of_sums_cover_nominally(

@@ -83,6 +83,7 @@ def outliers(ranks: Ranks, false_alarm: float) -> list[tuple[float, int, float]]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.audit) if name == BY_MCMC else name for name in TABLES]

@@ -58,6 +58,7 @@ def test_a_name_that_is_nearly_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean sample_error?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_data_that_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

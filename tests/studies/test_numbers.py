@@ -46,6 +46,7 @@ def test_thirty_private_posteriors(found: Callable[[str], Result]) -> None:
         assert sum(name.startswith(kind) for name in names) == 30
 
 
+@pytest.mark.slow
 def test_the_error_of_one_sample(found: Callable[[str], Result]) -> None:
     result = found("sample_error")
     replaced = "a record replaced, as in the paper"
@@ -94,6 +95,7 @@ def test_relative_efficiency(found: Callable[[str], Result]) -> None:
     assert ours(result, "T, a0 = 0.05, epsilon 0.1") == pytest.approx(58.88878, abs=5e-6)
 
 
+@pytest.mark.slow
 def test_the_notes(found: Callable[[str], Result]) -> None:
     local = found("hellinger_local")
     assert ours(local, "beta, 100 outcomes (n = 100)") == pytest.approx(0.069940710811, abs=1e-12)

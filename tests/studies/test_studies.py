@@ -132,6 +132,7 @@ def test_a_verdict_follows_from_the_number() -> None:
         assert row.cells()[4] == verdict.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JUDGED)
 def test_no_verdict_is_written_by_hand(name: str, found: Callable[[str], Result]) -> None:
     """What a paper says comes with a claim, and a number beyond it gets another verdict."""

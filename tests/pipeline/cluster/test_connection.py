@@ -60,6 +60,7 @@ def test_open_links_beyond_the_loopback_are_refused(address: str) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)
     with (
@@ -79,6 +80,7 @@ def test_a_cluster_that_may_spill_is_refused() -> None:
     assert str(caught.value) == connection.MAY_SPILL
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)
     with (
@@ -89,6 +91,7 @@ def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "unguarded.py"
     script.write_text(

@@ -72,6 +72,7 @@ def family(written: Path, monkeypatch: pytest.MonkeyPatch) -> Family:
     return registered
 
 
+@pytest.mark.slow
 def test_it_is_planned_released_and_calibrated(family: Family, tmp_path: Path) -> None:
     """Next to no noise: 4,000 winds of variance 4 are about all that the posterior does not know."""
     winds = np.random.default_rng().rayleigh(2.0, 4000)
@@ -107,6 +108,7 @@ def test_it_is_planned_released_and_calibrated(family: Family, tmp_path: Path) -
     assert near - far == pytest.approx(62.6, abs=7.5)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_suites_take_it_from_the_registry(page: str, written: Path, repository: Path) -> None:
     _, line = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

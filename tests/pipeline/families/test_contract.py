@@ -136,6 +136,7 @@ POINTS = 200
 ONE_NUMBER = [name for name, family in FAMILIES.items() if family.latent]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_NUMBER)
 def test_the_likelihood_in_jax_times_the_prior_is_the_posterior(name: str) -> None:
     """Two quadratures of a family by itself: at five quantiles, whose levels are right to 0.01 at worst."""

@@ -190,6 +190,7 @@ def test_what_a_temperature_of_1_leaves_unused_is_said() -> None:
     assert "temperature 2.77" in str(plan_of(drawn()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cells", "grid", "draws", "said"),
     [

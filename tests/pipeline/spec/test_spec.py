@@ -233,6 +233,7 @@ def test_periods_are_consecutive(tmp_path: Path) -> None:
     assert list(spec.groups["origin"]) == ["2019-11", "2019-12", "2020-01", "2020-02"]
 
 
+@pytest.mark.slow
 def test_too_many_cells_are_refused_with_the_count(tmp_path: Path) -> None:
     message = refusal(tmp_path, EXAMPLE.replace("[1, 12]", "[1, 4000000]"))
     assert "12000000 cells" in message

@@ -91,6 +91,7 @@ BEFORE = [
 ]
 
 
+@pytest.mark.slow
 def test_what_was_changed_since_is_named_and_what_was_before_in_full(marked: Ledger, ledger_url: str) -> None:
     for statement, problem in SINCE:
         with tampered(ledger_url, statement):

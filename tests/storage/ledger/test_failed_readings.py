@@ -75,6 +75,7 @@ def test_an_owner_allows_more_or_none(ledger: Ledger, make_request: MakeRequest)
     assert ledger.verify() == ()
 
 
+@pytest.mark.slow
 def test_a_charge_that_was_taken_over_before_its_draw_counts_too(
     ledger_factory: MakeLedger, ledger: Ledger, make_request: MakeRequest
 ) -> None:

@@ -221,6 +221,7 @@ ALTERED_ROWS = [
 ]
 
 
+@pytest.mark.slow
 def test_every_change_behind_the_ledgers_back_is_named(busy: Ledger, ledger_url: str) -> None:
     for statement, problem in ALTERED_ROWS:
         with tampered(ledger_url, statement.replace("{bytes}", bytes_type(ledger_url))):

@@ -120,6 +120,7 @@ def test_a_copy_that_went_on_beside_a_store_that_was_away_is_refused_later(
                 open_for_release(ledger, str(tmp_path / place), "passengers")
 
 
+@pytest.mark.slow
 def test_stores_that_do_not_answer_are_not_waited_for(
     books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +236,7 @@ class Listed:
         monkeypatch.setattr(LocalFiles, "get", got)
 
 
+@pytest.mark.slow
 def test_a_look_at_a_store_does_not_grow_with_its_history(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:

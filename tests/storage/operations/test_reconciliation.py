@@ -75,6 +75,7 @@ def assert_refused(ledger: Ledger, books: Books) -> None:
         open_for_release(ledger, books.store.uri, "passengers")
 
 
+@pytest.mark.slow
 def test_the_drill(books: Books, ledger_url: str) -> None:
     """Refused, reconciled, verified; then releases go on, and no epsilon was won by the restore."""
     pay(books, "a")

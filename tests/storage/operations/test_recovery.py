@@ -301,6 +301,7 @@ def test_what_does_not_belong_there_is_left_as_it_is(generative_model: Generativ
     assert generative_model.store.read_manifest("delays", "all", charge.release_id) == foreign
 
 
+@pytest.mark.slow
 def test_a_manifest_that_names_the_draw_is_what_was_published(generative_model: GenerativeModel) -> None:
     """As after a ledger was put back from a copy that was made before ``staged``."""
     plan = make_plan()

@@ -172,6 +172,7 @@ def test_an_older_copy_is_named_and_refused_at_the_start(
         assert "restore the newest copy" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost_after", ["staged", "put"])
 def test_a_copy_that_lacks_no_draw_is_no_older_copy(tmp_path: Path, lost_after: str) -> None:
     books = open_books(tmp_path)

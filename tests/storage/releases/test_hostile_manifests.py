@@ -79,6 +79,7 @@ def check_mutants(found: dict[str, Any], least: int) -> None:
     assert found["mb"] < 100
 
 
+@pytest.mark.slow
 def test_mutants_of_every_field_are_refused_soon_and_in_little_memory(tmp_path: Path) -> None:
     check_mutants(run_mutants(tmp_path, 13), 1000)
 
@@ -100,6 +101,7 @@ def other_than(value: object) -> object:
     return "1" if value is None else int(value) + 1  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_every_field_that_follows_from_the_plan_is_compared() -> None:
     """Without any one of the comparisons a value of the right form would be believed."""
     compared = set()
@@ -219,6 +221,7 @@ def test_a_key_twice_and_a_lone_surrogate_are_refused_inside_too() -> None:
             parse_manifest(data.replace(old, new))
 
 
+@pytest.mark.slow
 def test_the_largest_plans_fit_and_larger_ones_are_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = {f"c{i}": {"lower": "-1.5", "upper": "3.25"} for i in range(64)}
     one = {"family": "multivariate_normal", "columns": columns}

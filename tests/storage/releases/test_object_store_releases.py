@@ -284,6 +284,7 @@ def run_command(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0
     return json.loads(captured.out)
 
 
+@pytest.mark.slow
 def test_a_whole_release_into_s3(moto: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace = make_workspace(tmp_path)
     spec = tmp_path / "release.json"
@@ -363,6 +364,7 @@ def test_a_manifest_of_unknown_fate_leaves_its_charge_staged(
     assert server.objects[manifest] == staged.manifest
 
 
+@pytest.mark.slow
 def test_a_data_file_whose_answer_is_lost_costs_nothing(server: BucketServer, tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     uri = "gs://bucket/pre"

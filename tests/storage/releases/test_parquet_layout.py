@@ -150,6 +150,7 @@ print(f"{peak} {time.process_time() - started:.3f}")
 """
 
 
+@pytest.mark.slow
 def test_a_small_file_that_would_expand_takes_no_memory(tmp_path: Path) -> None:
     """A dictionary of one long text and a run of indexes, 20,000 rows of it: 1.2 GB from a small file."""
     rows = 20_000

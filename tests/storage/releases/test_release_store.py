@@ -288,6 +288,7 @@ def test_data_files_are_create_only(root: Path) -> None:
         data_files(plan, some_values(plan, 2), store)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_every_file_is_refused(root: Path) -> None:
     plan = make_plan()
     directory = publish(root, plan)
@@ -349,6 +350,7 @@ def test_a_parquet_file_is_parsed_only_after_its_hash(root: Path, monkeypatch: p
         open_release(str(directory))
 
 
+@pytest.mark.slow
 def test_consumers_load_no_engine_no_ledger_and_no_flows(root: Path) -> None:
     directory = publish(root, make_plan())
     script = (

@@ -60,6 +60,7 @@ def same(ours: Any, theirs: Any) -> None:
 WHERE: list[dict[str, object]] = [{}, {"hour": 0}, {"origin": "Zürich"}, {"flag": "yes", "origin": ""}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [make_plan(groups=GROUPS), make_plan(groups=None), public_n_plan()])
 def test_slices_are_what_the_whole_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
     in_files, in_memory = both(publish(tmp_path, plan), monkeypatch)
@@ -169,6 +170,7 @@ def open_files() -> int:
     return psutil.Process().num_fds()
 
 
+@pytest.mark.slow
 def test_copies_have_no_name_and_go_with_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = publish(tmp_path / "store", make_plan(groups=GROUPS))
     copies = tmp_path / "temporary"

@@ -36,6 +36,7 @@ def asked(**changes: Any) -> PartTerms:
     return PartTerms(**{**terms, **changes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bernoulli", "categorical", "normal"])
 def test_the_rows_are_those_of_the_whole_posterior(family: str) -> None:
     statistic = cells(family)

@@ -90,6 +90,7 @@ def test_the_noise_can_be_seen_where_it_matters() -> None:
     assert (unasked.ignored, unasked.widening) == ((), ())
 
 
+@pytest.mark.slow
 def test_the_default_is_what_a_verdict_takes() -> None:
     assert default_simulations(generative_model_for("bernoulli", n=20)) == 5000
     normal = generative_model_for("normal", n=20)
@@ -111,6 +112,7 @@ def opened(tmp_path: Path, plan: Plan, **values: NDArray[Any]) -> Release:
     return suffice.open_release(publish(tmp_path, plan, {**full, **values}).as_posix())
 
 
+@pytest.mark.slow
 def test_a_release_is_calibrated_from_its_manifest(tmp_path: Path) -> None:
     """The entry of every family in the canonical plan is read back, and the default N is around the noisy."""
     counts = np.array([[90, 10], [400, 100], [3000, 0]]).astype(object)
@@ -207,6 +209,7 @@ def test_statistics_of_several_columns_and_of_tables_are_calibrated(tmp_path: Pa
         calibrate(release, "pair", n_prior=3)
 
 
+@pytest.mark.slow
 def test_numbers_of_records_are_those_that_the_posterior_believes_possible() -> None:
     """Two columns need four rows: 0 to 3 are drawn again, and not where N is taken from the noisy counts."""
     rng = np.random.default_rng()

@@ -92,6 +92,7 @@ def test_what_is_no_world_is_refused(given: Any, error: type[Exception], words: 
         predictor_rows(PLAN, given)
 
 
+@pytest.mark.slow
 def test_simulations_take_the_world_and_posteriors_their_prior() -> None:
     """Sums of squares of predictors of 4 and 1 in 500 rows, to six standard errors."""
     empty = noisy_statistic(PLAN, np.zeros((1, len(PLAN.components)), dtype=object))

@@ -44,6 +44,7 @@ def test_the_noise_aware_method_helps_where_noise_was_ignored() -> None:
     assert epsilon.change == "4 times the epsilon"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clipping", [BY_EVIDENCE, IGNORED])
 def test_each_is_judged_by_the_records_that_its_posterior_is_of(clipping: str) -> None:
     """Rates about 3.3 with a bound of 5: an eighth of the records is clipped.
@@ -77,6 +78,7 @@ def test_remedies_with_slow_posteriors_are_tried_on_few_data_sets() -> None:
     assert data_sets([model, modelled], 3) == 3
 
 
+@pytest.mark.slow
 def test_bounds_that_spoil_truths_within_them_are_not_advised() -> None:
     """Where noise is ignored, bounds twice as wide clip less, and add noise to truths that the bounds hold.
 

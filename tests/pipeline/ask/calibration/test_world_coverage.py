@@ -29,6 +29,7 @@ from suffice.pipeline.families import FAMILIES
 from support.generative_models import generative_model_for
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_worlds_whose_truths_differ(family: str) -> None:
     model = generative_model_for(family, n=30, method=PLUG_IN)

@@ -23,6 +23,7 @@ from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_a_family_takes_what_its_errors_name_and_nothing_else(family: str) -> None:
     generative_model, rng = generative_model_for(family, n=20), np.random.default_rng()

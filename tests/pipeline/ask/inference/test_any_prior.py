@@ -119,6 +119,7 @@ PROBLEMS: list[tuple[str, list[float], Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "row", "prior"), PROBLEMS, ids=lambda value: str(value)[:20])
 @pytest.mark.parametrize(
     ("n_prior", "public"), [(Uniform(0, 20), False), (Fixed(9), False), (Fixed(9), True)]
@@ -250,6 +251,7 @@ def test_a_text_says_where_densities_are_given() -> None:
         posterior_of(released("poisson", [[5, 4]]), prior="lognorm(0.5)")
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_reached_and_leave_no_mean() -> None:
     statistic = released("normal_known_variance", [[3, 2], [-3, 2]], epsilon="0.1")
     posterior = posterior_of(statistic, prior=stats.cauchy(4, 1))

@@ -300,6 +300,7 @@ class IgnoresClipping(GenerativeModel):
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "public_n", "simulations"), [(200, True, 200), (60, False, 60)])
 def test_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored(
     n: int, public_n: bool, simulations: int
@@ -389,6 +390,7 @@ def test_pooled_cells_in_which_clipping_is_negligible_stay_as_they_were() -> Non
     assert ignored.clipping.is_warned.tolist() == [False, False]
 
 
+@pytest.mark.slow
 def test_pooled_intervals_cover_where_most_is_clipped_and_fail_where_that_is_ignored() -> None:
     """30 times two data sets of 40 records, rates of 10 on average behind a bound of 8.
 

@@ -65,6 +65,7 @@ def held(posterior: Posterior, parameter: str, truth: float) -> int:
     return int(np.sum((low <= truth) & (truth <= high)))
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_do_not_where_clipping_is_ignored() -> None:
     """16 cells with 10 % clipped: fewer than 7 hold with a chance of 5e-7 for each parameter even at 90 %.
 
@@ -111,6 +112,7 @@ def test_parameters_far_from_the_moments_of_clipped_records_are_found(mean: floa
         assert abs(middle - truth) < 0.15 * (high - low)
 
 
+@pytest.mark.slow
 def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> None:
     rng = np.random.default_rng()
     statistic = released([0.0, 8.5, -1.0], 1.0, 2000, rng)
@@ -155,6 +157,7 @@ def test_any_prior_of_a_normal_is_taken(prior: Mixture | Independent) -> None:
         assert max(abs(low - other_low), abs(high - other_high)) < 0.15 * (other_high - other_low)
 
 
+@pytest.mark.slow
 def test_a_lognormal_column_is_modelled_on_its_logarithm() -> None:
     """Bounds e^-10 and e^10: the very statistic of a normal column of logarithms."""
     logarithms = released([5.0], 4.0, 500, np.random.default_rng(5), family="lognormal")
@@ -166,6 +169,7 @@ def test_a_lognormal_column_is_modelled_on_its_logarithm() -> None:
         np.testing.assert_allclose(interval(found, parameter), interval(reference, other), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_disjoint_and_repeated_releases_are_modelled_likewise() -> None:
     """Two data sets pooled are sharper than one; two noises of one data set are modelled as well."""
     rng = np.random.default_rng(11)
@@ -189,6 +193,7 @@ def test_disjoint_and_repeated_releases_are_modelled_likewise() -> None:
     assert ignored.mean("variance")[0] < both.mean("variance")[0]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three cells the second is refused, as by a prior far from its values: the others are modelled."""
     resolve = any_joint_prior.pooled_joint_distribution

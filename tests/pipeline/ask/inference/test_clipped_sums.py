@@ -191,6 +191,7 @@ def held(posterior: Posterior, truth: float) -> int:
     return int(np.sum((low <= truth) & (truth <= high)))
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_rate_before_clipping_and_fail_where_that_is_ignored() -> None:
     """60 times 300 exponential records of which 20 % are clipped, default priors.
 
@@ -210,6 +211,7 @@ def test_intervals_hold_the_rate_before_clipping_and_fail_where_that_is_ignored(
     assert posterior.clipping.share == pytest.approx(0.2, abs=0.12)
 
 
+@pytest.mark.slow
 def test_data_sets_of_one_rate_are_pooled() -> None:
     """Twelve times three: the same intervals in common, narrower than of one data set."""
     mean = 10 / math.log(5)

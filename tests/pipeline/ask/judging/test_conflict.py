@@ -148,6 +148,7 @@ def test_a_prior_of_the_parameters_that_excludes_what_was_released() -> None:
     assert "total" in line
 
 
+@pytest.mark.slow
 def test_values_far_from_anything_possible_are_said() -> None:
     plan = statistic_plan(
         {"family": "normal", "column": "x", "lower": "-10", "upper": "10"}, epsilon="0.5", public_n=False

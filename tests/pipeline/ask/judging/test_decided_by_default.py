@@ -52,6 +52,7 @@ def test_it_is_said_of_defaults_alone_and_never_of_plug_in() -> None:
     assert shares("0.1", (20, 10), prior="Beta(1, 1)").decided_by_default["probability"].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "decided"), [("0.1", True), ("10", False)])
 def test_means_of_thirty_records_near_a_bound(epsilon: str, *, decided: bool) -> None:
     """Noise of epsilon .1 is many times these sums: without it the released ones are as likely as any."""

@@ -103,6 +103,7 @@ def test_a_positive_sum() -> None:
     assert posterior.log_evidence == pytest.approx(np.log(total), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_two_normal_records() -> None:
     plan = plan_of("normal", lower="-2", upper="2", epsilon="2")
     unit = 4 * (1 << 16) ** 2

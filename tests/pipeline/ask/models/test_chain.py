@@ -159,6 +159,7 @@ def coverage(root: Path, method: str) -> int:
     return int(np.sum((lower <= share) & (share <= upper)))
 
 
+@pytest.mark.slow
 def test_intervals_of_stationary_shares_cover(tmp_path: Path) -> None:
     """By chance outside of this range at most once in 10^6; the plug-in, for control, is below it."""
     ends = (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2)

@@ -46,6 +46,7 @@ def chances(draws: StateDraws, draw: int, chain: int, time: int) -> Floats:
     return log_chances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "rows"), [(0.5, 4), (1.0, 30), (5.0, 35), (50.0, 35), (5.0, 2000), (0.3, 1_000_000)]
 )

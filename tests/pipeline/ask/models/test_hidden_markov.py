@@ -181,6 +181,7 @@ def test_a_missing_window_takes_part_without_an_emission(tmp_path: Path) -> None
     assert sure[:, 3].mean() < np.delete(sure, 3, axis=1).mean()
 
 
+@pytest.mark.slow
 def test_two_states_predict_held_out_cells_better_than_one(
     crashes: tuple[Release, NDArray[np.int64]],
 ) -> None:

@@ -27,6 +27,7 @@ def distance(drawn: np.ndarray, released: int, expected: float, scale: float) ->
     return float(np.max(np.abs(empirical - np.cumsum(chance) / chance.sum())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", sorted({scale for _, _, scale in CASES}))
 def test_draws_follow_their_law(scale: float) -> None:
     own = [(released, expected) for released, expected, other in CASES if other == scale]

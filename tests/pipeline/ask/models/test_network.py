@@ -172,6 +172,7 @@ def test_intervals_of_conditionals_cover_under_noise(tmp_path: Path) -> None:
     assert shares["plug-in"] < least
 
 
+@pytest.mark.slow
 def test_much_evidence_does_not_underflow(tmp_path: Path) -> None:
     features = {f"f{place}": ["0", "1"] for place in range(400)}
     entry = {"family": "naive_bayes", "outcome": {"y": ["0", "1"]}, "features": features}

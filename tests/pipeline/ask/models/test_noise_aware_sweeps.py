@@ -83,6 +83,7 @@ def p_values(priors: StatePriors) -> tuple[Floats, Floats, Floats]:
     return np.array(rows), np.array(steps), np.array(theta)
 
 
+@pytest.mark.slow
 def test_sweeps_keep_the_prior() -> None:
     """At a false-alarm rate of 1e-7 over all numbers.
 

@@ -77,6 +77,7 @@ def test_the_table_is_near(scale: float) -> None:
         assert np.allclose(far, log_emission(released, 40_000.0, scale), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_likelihood_in_numpyro_with_a_poisson_number_of_rows() -> None:
     """Given N the cell is multinomial there; summed over a Poisson N it is the product of our emissions."""
     numpyro = pytest.importorskip("numpyro")

@@ -125,6 +125,7 @@ def plug_in(released: np.ndarray, alpha: float = PRIORS.transitions, **options: 
     return shares(draws.states)
 
 
+@pytest.mark.slow
 def test_noise_aware_states() -> None:
     wanted = posterior(noise_aware_evidence(2.0))
     assert np.max(np.abs(noise_aware(2.0) - wanted)) < THRESHOLD
@@ -132,6 +133,7 @@ def test_noise_aware_states() -> None:
     assert np.max(np.abs(noise_aware(2.0 / 3.0) - wanted)) > THRESHOLD
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.0, 0.05])
 def test_without_noise_all_methods_agree(scale: float) -> None:
     """Poisson counts are multinomial given their number, which says nothing of theta."""
@@ -140,6 +142,7 @@ def test_without_noise_all_methods_agree(scale: float) -> None:
     assert np.max(np.abs(noise_aware(scale, exact) - wanted)) < THRESHOLD
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["ffbs", "single-site"])
 def test_plug_in_states(sampler: str) -> None:
     exact = np.maximum(RELEASED, 0)

@@ -139,6 +139,7 @@ def test_sums_over_counts_are_those_written_out(family: str, row: list[int]) -> 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "sums", "epsilon"),
     [
@@ -211,6 +212,7 @@ def test_a_minimal_statistic_has_one_noise_and_a_known_n(family: str) -> None:
     assert differences(found(statistic, rate=values)) == pytest.approx(differences(np.array(exact)), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public_n", [None, 12])
 @pytest.mark.parametrize("keys", [BERNOULLI, CATEGORICAL])
 def test_three_routes_agree(keys: dict[str, Any], public_n: int | None) -> None:
@@ -250,6 +252,7 @@ POOLED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("family", "keys", "name"),
@@ -324,6 +327,7 @@ def test_numbers_that_no_parameter_can_be_are_refused(
         likelihood.log_likelihood(cell, **parameters)
 
 
+@pytest.mark.slow
 def test_distributions_of_tables_may_follow_one_another() -> None:
     """Each of the rows of a table is a distribution: their sum is not 1."""
     generative_model = generative_model_for("markov_chain", n=20)
@@ -334,6 +338,7 @@ def test_distributions_of_tables_may_follow_one_another() -> None:
     assert np.all(np.isfinite(np.asarray(found)))
 
 
+@pytest.mark.slow
 def test_an_observation_outside_of_a_model_is_refused() -> None:
     statistic = released(BERNOULLI, [[3, 4]])
     with pytest.raises(UsageError, match="outside of a model"):

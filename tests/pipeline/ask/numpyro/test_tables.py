@@ -180,6 +180,7 @@ def test_sums_over_tables_are_those_of_all_rows(name: str) -> None:
         assert found - found[0] != pytest.approx(wrong - wrong[0], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "name",

@@ -59,6 +59,7 @@ def log_weights(
     return lambda latent, given: np.asarray(found(latent, given))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("family", "row"),
@@ -161,6 +162,7 @@ def standard_weights(
     return weight
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("entry", "public"),

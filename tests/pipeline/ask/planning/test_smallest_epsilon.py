@@ -187,6 +187,7 @@ def test_progress_ends_with_all_that_was_done() -> None:
     assert [done for done, _ in before] == sorted(done for done, _ in before)
 
 
+@pytest.mark.slow
 def test_a_seed_makes_the_answer_repeatable_and_shares_count() -> None:
     def found(share: str, text: str, neighboring: str) -> NeededEpsilon:
         return smallest_epsilon(spec_of(share, neighboring), text, n=300, simulations=40, rng=7)

@@ -80,6 +80,7 @@ def enumerated(entry: dict[str, Any], parts: list[NoisyStatistic]) -> tuple[Floa
     return mean, np.sqrt(square - mean**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", [NAIVE_BAYES, CHAIN, CONTINGENCY], ids=lambda entry: entry["family"])
 def test_pooled_tables_equal_enumeration(entry: dict[str, Any]) -> None:
     parts = released(entry)
@@ -111,6 +112,7 @@ def test_how_often_states_are_left_is_every_data_sets_own() -> None:
     assert np.all(np.abs(posterior.mean("probability").mean(axis=0) - mean) < reach * sd)
 
 
+@pytest.mark.slow
 def test_tables_that_contradict_each_other_are_refused() -> None:
     parts = [
         noisy_statistic(statistic_plan(NAIVE_BAYES, epsilon="1", public_n=False), np.array([row]))

@@ -126,6 +126,7 @@ def distance(found: PiecewiseTables, expected: Floats) -> float:
 LIMIT = float(stats.t.isf(FALSE_ALARM / (2 * 20), REPEATS - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.audit)])
 def test_pooled_moments_equal_enumeration(order: int) -> None:
@@ -133,6 +134,7 @@ def test_pooled_moments_equal_enumeration(order: int) -> None:
     assert distance(distribution(RELEASES[::order]), enumerated(RELEASES)) < LIMIT
 
 
+@pytest.mark.slow
 def test_half_of_the_noise_is_seen() -> None:
     """A control: measured over 200 cells, it is 127 standard errors of sixteen off, where the limit is 14.
 
@@ -142,6 +144,7 @@ def test_half_of_the_noise_is_seen() -> None:
     assert distance(distribution(RELEASES, 0.5), enumerated(RELEASES)) > LIMIT
 
 
+@pytest.mark.slow
 def test_a_release_that_says_nothing_changes_nothing() -> None:
     blank: Tables = ([[0, 0], [0] * 4, [0] * 4], 1e9, Uniform(0, 4))
     assert distance(distribution([RELEASES[0], blank]), enumerated(RELEASES[:1])) < LIMIT
@@ -153,6 +156,7 @@ def network(nodes: dict[str, Any], rows: list[list[int]], epsilon: str = "1") ->
     return noisy_statistic(plan, np.array(rows), groups=groups)
 
 
+@pytest.mark.slow
 def test_a_roll_up_with_hardly_any_noise_is_the_update_with_the_sums() -> None:
     """Three regions of 300, 60 and 600 rows: the probabilities are those of all 960."""
     nodes = {"a": UNION, "b": {**UNION, "parents": ["a"]}, "c": {**UNION, "parents": ["b"]}}
@@ -170,6 +174,7 @@ def test_a_roll_up_with_hardly_any_noise_is_the_update_with_the_sums() -> None:
     assert "not_reconciled" not in found.diagnostics
 
 
+@pytest.mark.slow
 def test_what_is_not_taken_together_is_named_as_in_one_release() -> None:
     """The tables of d and e are drawn by chains; a, b and c one by one, by importance sampling."""
     rows = [[30, 20, 25, 25, 10, 5, 8, 7, 4, 6, 3, 7, 14, 11, 12, 13, 16, 10, 9, 15]]

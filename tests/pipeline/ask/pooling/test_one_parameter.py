@@ -170,6 +170,7 @@ def test_data_that_disagree_are_pooled_where_neither_alone_would_be(rows: list[l
     assert posterior.sd("probability")[0] == pytest.approx(exact.std(), rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_data_that_disagree_behind_wide_noise_and_a_private_n_are_pooled() -> None:
     """Seven standard deviations apart, or noise that makes up for it: against the sum over all counts."""
@@ -193,6 +194,7 @@ def test_data_that_disagree_behind_wide_noise_and_a_private_n_are_pooled() -> No
     assert posterior.sd("probability")[0] == pytest.approx(sd, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_data_that_no_parameter_explains_are_refused() -> None:
     parts = [noisy(BERNOULLI, row, "1") for row in ([1e5, 5.0], [5.0, 1e5])]
     with pytest.raises(UsageError, match="barely fit"):

@@ -287,6 +287,7 @@ def test_the_noise_of_a_roll_up_is_that_of_a_sum_of_noises(put: Put) -> None:
     assert np.var(totals) / rows[0]["noise_sd"] ** 2 == pytest.approx(1, abs=reach)
 
 
+@pytest.mark.slow
 def test_means_and_variances_pool_too(put: Put) -> None:
     parts = [put("2013-01"), put("2013-02"), put("2013-03")]
     posterior = suffice.pool("delay", disjoint=parts, where={"origin": "JFK"})
@@ -300,6 +301,7 @@ def test_means_and_variances_pool_too(put: Put) -> None:
     assert np.all(further.sd("mean") < put().posterior("delay", where={"origin": "JFK"}).sd("mean"))
 
 
+@pytest.mark.slow
 def test_means_and_variances_pool_under_a_density(put: Put) -> None:
     first, prior, where = (
         put("2013-01"),

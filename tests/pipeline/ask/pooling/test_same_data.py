@@ -74,6 +74,7 @@ def assert_equal(one: Posterior, other: Posterior) -> None:
 
 
 # Chains of a regression take minutes here; those of a multivariate normal are the same code.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     [

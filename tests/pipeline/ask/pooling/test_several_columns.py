@@ -102,6 +102,7 @@ def released(entry: dict[str, Any], totals: Any, epsilon: str, rng: np.random.Ge
     return noisy_statistic(plan, totals + noise.astype(object))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("entry", [NORMAL, REGRESSION], ids=lambda entry: str(entry["family"]))
 def test_without_noise_to_speak_of_the_data_sets_are_one(entry: dict[str, Any]) -> None:

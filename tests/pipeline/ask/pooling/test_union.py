@@ -95,6 +95,7 @@ def test_totals_of_few_records_are_those_of_enumeration(values: list[list[int]],
             assert low - 0.01 <= level <= high + 0.01
 
 
+@pytest.mark.slow
 def test_shares_hold_where_rates_rise_with_sizes() -> None:
     """At a coverage of 0.93 fewer than the least is less likely than one in a million."""
     rng = np.random.default_rng()
@@ -141,6 +142,7 @@ def test_means_of_waits_hold_where_no_model_is_right() -> None:
     assert held(posterior, "n", size.sum(axis=1)).sum() >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "bounds"), [("normal", ("-10", "10")), ("lognormal", ("0.1", "1000"))])
 def test_moments_hold_of_columns_that_are_not_normal(family: str, bounds: tuple[str, str]) -> None:
     """Values of two clusters in every county, whose weights rise with its size."""

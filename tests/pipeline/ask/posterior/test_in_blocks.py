@@ -45,6 +45,7 @@ def worked_out_in(
     return found, seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "method"),
     [

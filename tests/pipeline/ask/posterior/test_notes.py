@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pytest
 
 from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
@@ -12,12 +11,10 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInv
 from support.joint import plan_of
 from support.noisy import noisy_statistic
 
-if TYPE_CHECKING:
-    import pytest
-
 UNIT = {"lower": -1, "upper": 1}
 
 
+@pytest.mark.slow
 def test_chains_that_disagree_or_are_worth_little_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {"family": "multivariate_normal", "columns": {"x": UNIT, "y": UNIT}}
     statistic = noisy_statistic(plan_of(entry, epsilon="1", public_n=False), np.zeros((1, 6), dtype=object))

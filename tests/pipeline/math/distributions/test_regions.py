@@ -129,6 +129,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", list(ENTRIES))
 def test_nothing_of_noisy_cells_lies_outside_of_what_bounded_columns_can_have(
     family: str, monkeypatch: pytest.MonkeyPatch

@@ -112,6 +112,7 @@ FALSE_ALARM = 1e-6 / len(MASSES)
 """Of the coverage at one mass, two-sided, by the exact binomial: 1e-6 a test."""
 
 
+@pytest.mark.slow
 def test_units_of_any_tail_are_covered_and_a_wrong_scale_is_told() -> None:
     """Chances of 1 to 8 rows that differ from cell to cell.
 

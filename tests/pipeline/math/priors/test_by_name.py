@@ -147,6 +147,7 @@ def rank_p_values(generative_model: GenerativeModel, simulations: int) -> list[f
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "simulations"),
     [
@@ -163,6 +164,7 @@ def test_ranks_are_uniform_under_any_prior(number: int, simulations: int) -> Non
     assert min(rank_p_values(generative_model_under(*PRIORS[number]), simulations)) > UNEVEN
 
 
+@pytest.mark.slow
 def test_uneven_ranks_are_seen() -> None:
     """The control: noise thirty times as wide as the posterior believes.
 

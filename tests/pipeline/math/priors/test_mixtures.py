@@ -260,6 +260,7 @@ def test_a_plug_in_mixture_needs_the_evidence_of_its_family() -> None:
         exact_evidence(parse_prior("NormalInverseWishart([0, 0], 1, 5, [1, 1])"), distribution)
 
 
+@pytest.mark.slow
 def test_quantiles_of_a_mixture_of_normal_priors_rest_on_no_draws() -> None:
     """40,000 draws lie below them as often as they should: 6 standard errors and 0.005; two far modes."""
     draws = 40_000

@@ -77,6 +77,7 @@ def test_the_memory_behind_a_view_is_overwritten_too() -> None:
     assert objects[0] == 0
 
 
+@pytest.mark.slow
 def test_only_the_mechanism_opens_them(repository: Path) -> None:
     callers = {
         path.relative_to(repository).as_posix()

@@ -118,6 +118,7 @@ def test_a_lookup_at_the_ends_of_int64_does_not_wrap() -> None:
     assert out.tolist() == [-1, 1, -1, -1]
 
 
+@pytest.mark.slow
 def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path) -> None:
     # For root every directory can be written: leave numba no directory instead.
     environment = {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"} if os.geteuid() == 0 else {}

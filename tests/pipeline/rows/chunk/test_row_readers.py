@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def places(values: Sequence[Any], kind: pa.DataType) -> list[Place]:
     return list(zip(found.floors.tolist(), found.rests.tolist(), strict=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(signed=st.lists(SIGNED), unsigned=st.lists(UNSIGNED), floats=st.lists(FLOATS))
 @example(signed=[2**63 - 1, 2**63 - 2, -(2**63)], unsigned=[2**64 - 1, 2**63], floats=[2.0**63, 2.0**64])

@@ -111,6 +111,7 @@ def multisets(universe: Sequence[Row], most: int) -> list[list[Row]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("shape", ["plain", "groups"])
 def test_no_unit_moves_the_totals_further_than_declared(tmp_path: Path, neighboring: str, shape: str) -> None:

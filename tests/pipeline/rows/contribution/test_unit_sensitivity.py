@@ -127,6 +127,7 @@ def test_bounding_per_partition_is_caught(tmp_path: Path, neighboring: str) -> N
     assert farthest(engine.of_every_unit(each=True), neighboring) > engine.declared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", ["by position", "per cell"])
 def test_other_ways_to_cut_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     def by_position(records: NDArray[Any], max_rows: int, key: UnitKey) -> NDArray[Any]:

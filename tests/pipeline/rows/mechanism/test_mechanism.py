@@ -161,6 +161,7 @@ def test_every_map_is_checked_before_anything_is_drawn(monkeypatch: pytest.Monke
     assert drawn.number == 50, "the count must see draws where there are some"
 
 
+@pytest.mark.slow
 def test_noise_is_drawn_ahead_of_the_blocks_taken_by_a_bounded_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -65,6 +65,7 @@ def test_no_seed_reaches_the_noise() -> None:
         assert not names & {"seed", "rng", "random_state", "generator", "bits"}
 
 
+@pytest.mark.slow
 def test_nothing_on_the_trusted_side_has_another_source_of_randomness(repository: Path) -> None:
     found = {
         path.relative_to(repository).as_posix()
@@ -78,6 +79,7 @@ def test_nothing_on_the_trusted_side_has_another_source_of_randomness(repository
     assert {name for name in found if not name.startswith(SIMULATING_ROOMS)} == SIMULATORS
 
 
+@pytest.mark.slow
 def test_only_consumers_simulate(repository: Path) -> None:
     """Families draw data sets from their models for consumers; nothing on the trusted side asks them to."""
     callers = {

@@ -55,6 +55,7 @@ def local() -> Iterator[DistributedCluster]:
         yield cluster
 
 
+@pytest.mark.slow
 def test_workers_read_the_footers_of_many_files(
     local: DistributedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_nothing_of_a_run_stays_on_the_cluster(
     assert not any(local.client.run(lambda dask_worker: list(dask_worker.data)).values())
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_changes_no_bit(
     local: DistributedCluster, rows: tuple[ChunkJob, list[Split], Sums], tmp_path: Path
 ) -> None:
@@ -185,6 +187,7 @@ def test_a_worker_that_dies_changes_no_bit(
     assert set(local.client.run(memory_limits).values()) == {(False, False, False)}
 
 
+@pytest.mark.slow
 def test_workers_that_die_again_and_again_end_in_a_fixed_text(
     rows: tuple[ChunkJob, list[Split], Sums],
 ) -> None:
@@ -232,6 +235,7 @@ def test_a_scheduler_with_other_certificates(
         pass
 
 
+@pytest.mark.slow
 def test_a_cluster_by_address(rows: tuple[ChunkJob, list[Split], Sums]) -> None:
     job, partitions, expected = rows
     with (
@@ -265,6 +269,7 @@ UNFIT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unfit", [*UNFIT, "fit"])
 def test_a_worker_that_joins_later_is_checked_like_the_first(
     rows: tuple[ChunkJob, list[Split], Sums], unfit: str
@@ -290,6 +295,7 @@ def test_a_worker_that_joins_later_is_checked_like_the_first(
     assert bool(heard) == (unfit == "fit"), "a control: whoever is fit takes part"
 
 
+@pytest.mark.slow
 def test_without_admission_an_unfit_worker_would_hear_of_tasks(
     rows: tuple[ChunkJob, list[Split], Sums], monkeypatch: pytest.MonkeyPatch
 ) -> None:

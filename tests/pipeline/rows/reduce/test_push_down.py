@@ -176,6 +176,7 @@ def test_tables_are_those_of_the_kernels(hostile: Path) -> None:
     assert any(map(any, found["bayes"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     numbers=st.lists(st.floats() | st.none(), min_size=1, max_size=50),

@@ -94,6 +94,7 @@ def expected(tmp_path: Path) -> dict[str, list[list[int]]]:
     return as_lists(sum_tasks(chunk_job(spec), [partition], n_buckets=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_the_same_bits_however_rows_lie(
     tmp_path: Path,
@@ -137,6 +138,7 @@ def test_the_same_bits_however_rows_lie(
     assert calls == [(number, total) for number in range(1, total + 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clustered", [False, True])
 def test_processes_give_the_same_bits(
     tmp_path: Path,
@@ -151,6 +153,7 @@ def test_processes_give_the_same_bits(
     assert as_lists(bounded_sums(chunk_job(spec), partitions_of(spec), local, KEY).open_totals()) == expected
 
 
+@pytest.mark.slow
 def test_a_cluster_by_address(tmp_path: Path, expected: dict[str, list[list[int]]]) -> None:
     import dask
 
@@ -232,6 +235,7 @@ def test_content_does_not_steer_what_is_kept(tmp_path: Path) -> None:
     assert abs((kept[:, 0] == 1).sum() - mixed * n_units) < 5.5 * np.sqrt(n_units * mixed * (1 - mixed))
 
 
+@pytest.mark.slow
 def test_a_unit_with_a_million_rows_in_every_file_moves_no_cell_by_more_than_its_bound(
     tmp_path: Path, threads: Cluster
 ) -> None:
@@ -306,6 +310,7 @@ def test_the_key_is_not_shown() -> None:
     assert "key" not in repr(shuffle.Round(job=job, key=key, number=0, n_rounds=1, n_buckets=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "local"])
 def test_failures_come_back_as_fixed_texts(
     tmp_path: Path, kind: str, threads: Cluster, local: Cluster, capfd: pytest.CaptureFixture[str]

@@ -53,6 +53,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[FragileJob, F
     return one, everyone, partitions, combine([chunk(partition, job) for partition in partitions])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_stopped_worker_is_named_and_others_read_what_it_had(
     rows: tuple[FragileJob, FragileJob, list[Split], Sums], tmp_path: Path

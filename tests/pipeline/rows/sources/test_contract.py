@@ -192,6 +192,7 @@ def test_nobody_else_imports_a_reader(kind: str, repository: Path) -> None:
     assert [path for path in found if path.rpartition("/")[0] not in allowed and path not in PUSH_DOWN] == []
 
 
+@pytest.mark.slow
 def test_the_splits_hold_every_row_once(maker: SourceMaker, tmp_path: Path, kind: str) -> None:
     table = rows()
     spec = spec_of(maker.write(tmp_path, table))
@@ -414,6 +415,7 @@ def reader() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_splits_are_read_in_another_process(made: Spec, reader: subprocess.Popen[bytes]) -> None:
     splits = splits_of(made, 1)
     assert unpack(pack(splits)) == splits

@@ -43,6 +43,7 @@ def rows_read(spec: Spec, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.mark.slow
 @given(
     lines=st.lists(st.lists(st.sampled_from([b"a", b",", b'"', b"\xff", b"bb"]), max_size=5).map(b"".join)),
     sizes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)),

@@ -41,6 +41,7 @@ def expected(lines: list[bytes], form: LineFormat) -> list[list[str | None]]:
     return [fields_of_line(line, form.n_fields, longest=LONGEST, quote=form.quote) for line in lines]
 
 
+@pytest.mark.slow
 @given(
     lines=FILES,
     n_fields=st.integers(1, 3),
@@ -59,6 +60,7 @@ def test_hostile_bytes_are_read_as_one_line_after_the_other(
     assert records(data, form, block_bytes) == expected(lines, form)
 
 
+@pytest.mark.slow
 @given(lines=FILES, line=LINES, position=st.integers(0, 8), block_bytes=st.sampled_from([1, 7, 1000]))
 @settings(max_examples=200, deadline=None)
 def test_neighbours_differ_in_one_record(

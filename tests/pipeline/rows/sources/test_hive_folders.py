@@ -286,6 +286,7 @@ def test_no_message_names_a_path_below_the_root(tmp_path: Path) -> None:
         assert "city=" not in str(error)
 
 
+@pytest.mark.slow
 def test_of_a_bucket_only_the_prefixes_and_bytes_needed_are_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

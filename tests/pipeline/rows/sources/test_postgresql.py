@@ -160,6 +160,7 @@ def server_log(url: str) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
+@pytest.mark.slow
 def test_no_value_is_an_error_and_none_is_logged(database: str) -> None:
     execute(
         database,
@@ -194,6 +195,7 @@ def test_what_no_statistic_reads_is_refused_before_anything_is_read(database: st
     sources.close(pin)
 
 
+@pytest.mark.slow
 def test_others_write_while_it_is_read(database: str) -> None:
     numbers("hostile.t")
     pin = sources.pin(spec_of("hostile.t"))
@@ -251,6 +253,7 @@ DIVIDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DIVIDED)
 def test_every_row_is_in_one_split(database: str, how: str) -> None:
     numbers("hostile.t")
@@ -347,6 +350,7 @@ def test_what_cannot_be_read_is_said_without_a_credential(
     assert CANARY not in f"{caught.value!r} {caught.value}"
 
 
+@pytest.mark.slow
 def test_a_role_that_sees_part_of_a_table_reads_that_part(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

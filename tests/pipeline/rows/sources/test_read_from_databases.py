@@ -119,6 +119,7 @@ def counts(privacy: dict[str, Any]) -> int:
     return int(np.sum(sums["origin"]))
 
 
+@pytest.mark.slow
 def test_a_join_that_fans_out_breaks_the_unit_that_was_meant(
     repository: Path, source_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,7 @@ WAREHOUSES = ("snowflake", "bigquery")
 """Kinds whose stand-in is not in the environment that processes inherit."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_as", [kind for kind in (*SOURCES, *VARIANTS) if kind != "parquet"])
 def test_totals_are_those_of_the_same_rows_in_parquet(
     entry: dict[str, Any], threads: Cluster, expected: Totals
@@ -162,6 +163,7 @@ def test_totals_are_those_of_the_same_rows_in_parquet(
     assert totals(entry, threads) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_as", [kind for kind in (*SOURCES, *VARIANTS) if kind not in WAREHOUSES])
 def test_processes_find_the_same_totals(entry: dict[str, Any], processes: Cluster, expected: Totals) -> None:
     assert totals(entry, processes) == expected

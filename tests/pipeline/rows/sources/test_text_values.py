@@ -21,6 +21,7 @@ def read(text: str | None, kind: str) -> object:
     return read_texts(pa.array([text], pa.string()), ColumnType(kind))[0].as_py()
 
 
+@pytest.mark.slow
 @given(texts=st.lists(st.one_of(st.none(), TEXTS), max_size=5), kind=st.sampled_from(ColumnType))
 @settings(max_examples=150, deadline=None)
 def test_every_text_is_a_value_or_null_by_itself(texts: list[str | None], kind: ColumnType) -> None:

@@ -80,6 +80,7 @@ def test_labels_of_periods_go_there_and_back(every: Every, day: dt.date) -> None
     assert len(label) == every.label_length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", list(Every))
 @given(first=st.dates(dt.date(1900, 1, 1), dt.date(2050, 1, 1)), more=st.integers(0, 1000))
 def test_periods_are_listed_without_gap(every: Every, first: dt.date, more: int) -> None:

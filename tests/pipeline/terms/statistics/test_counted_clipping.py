@@ -127,6 +127,7 @@ def test_a_null_counts_as_its_value_does() -> None:
         assert counts(spec_of({**NORMAL, "nulls": {"value": value}}), [None, None]) == [side] * 2
 
 
+@pytest.mark.slow
 def test_a_record_counts_only_where_its_lattice_value_is_the_end() -> None:
     """A bound's logarithm is rounded to 2^-32: just above it a value may lie below the end."""
     missed = 0

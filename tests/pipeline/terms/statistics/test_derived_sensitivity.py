@@ -71,6 +71,7 @@ def totals(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
 def test_no_neighbour_moves_sums_of_derived_columns_further_than_declared(
     tmp_path: Path, neighboring: str

@@ -209,6 +209,7 @@ def worst_loss(ends: tuple[str, str], scale: float, neighboring: str, *, most: i
     return max(float(abs(one - other).max()) for one, other in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("neighboring", "expected"), [("add_or_remove_one", 0.98410), ("replace_one", 0.92938)]
 )
@@ -221,6 +222,7 @@ def test_the_enumerated_loss_stays_below_epsilon(neighboring: str, expected: flo
     assert loss <= 1 < worst_loss(ends, 0.9 * sample.scale, neighboring)
 
 
+@pytest.mark.slow
 def test_forgetting_an_end_of_t_loses_more_than_epsilon() -> None:
     ends = ("0.005", "0.5")
     sample, made = bernoulli_sample(ends)
@@ -231,6 +233,7 @@ def test_forgetting_an_end_of_t_loses_more_than_epsilon() -> None:
     assert worst_loss(ends, scale, "add_or_remove_one", most=20) > 1
 
 
+@pytest.mark.slow
 def test_the_range_is_all_but_attained() -> None:
     """1,000 equal records and one more, at temperature 1: nearly log 9."""
     sampled = SAMPLED["bernoulli"].sampled

@@ -118,6 +118,7 @@ BY_ROW = [name for name, family in FAMILIES.items() if not family.needs_unit]
 """Families whose records are rows; `test_transitions.py` and `test_unit_sensitivity.py` have the others."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every_row_counts", [False, True])
 @pytest.mark.parametrize("neighboring", [str(relation) for relation in NeighboringRelation])
 @pytest.mark.parametrize("family", BY_ROW)
@@ -133,6 +134,7 @@ ONE_OF_A_FAMILY = {str(case.statistic["family"]): name for name, case in reverse
 """The first case of each family: which rows lie in a window, no other key of an entry changes."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", [str(relation) for relation in NeighboringRelation])
 @pytest.mark.parametrize(
     ("case", "shape"),
@@ -168,6 +170,7 @@ def largest_change(engine: Engine) -> int:
     return int(max(np.abs(first - second).sum() for first, second in itertools.combinations(records, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["plain", "groups"])
 @pytest.mark.parametrize(
     "name",
@@ -232,6 +235,7 @@ def test_the_rotated_bound_is_that_of_enumeration(size: int, steps: int, linear:
     assert declared < replaced <= 2 * declared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", ["1/2", "1", "2", "16"])
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
 def test_no_search_on_a_fine_lattice_finds_a_larger_change(size: int, weight: str) -> None:
@@ -268,6 +272,7 @@ def test_the_naive_range_sum_would_be_larger_and_the_separate_sum_smaller() -> N
     assert minimal_moments(steps, Fraction(2)) > steps**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(STRUCTURED))
 def test_a_row_enters_all_tables_or_none(tmp_path: Path, name: str) -> None:
     """Entering some tables only would keep the bound, but then the tables would count different rows."""

@@ -181,6 +181,7 @@ CORNERS = [(1.0, 0.0), (0.0, -9.0), (1.0, 1.0), (None, 1.0)]
 """The records of a unit: two that attain the bound, one of them clipped, and one that does not enter."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("nulls", [False, True])
 def test_a_unit_moves_the_totals_by_what_its_kept_rows_add(

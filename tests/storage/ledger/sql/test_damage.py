@@ -99,6 +99,7 @@ def flip(database: Path, n_flips: int) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.slow
 def test_whatever_bit_is_turned_over_what_changes_is_named(database: Path) -> None:
     counts = flip(database, 200)
     assert counts["changed"] > 20, counts
@@ -112,6 +113,7 @@ def test_whatever_of_2000_bits_is_turned_over_what_changes_is_named(database: Pa
     assert counts["changed"] > 300, counts
 
 
+@pytest.mark.slow
 def test_a_damaged_ledger_is_charged_or_refuses_and_never_breaks(
     database: Path, make_request: Callable[..., ChargeRequest]
 ) -> None:

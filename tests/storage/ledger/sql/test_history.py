@@ -66,6 +66,7 @@ def instructions(url: str, work: Callable[[SqlLedger], object]) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_window", [False, True])
 def test_a_charge_costs_what_the_first_did(tmp_path: Path, per_window: bool) -> None:
     few, many = (

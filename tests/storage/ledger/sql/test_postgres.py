@@ -64,6 +64,7 @@ def test_only_create_makes_a_ledger(postgres_url: str) -> None:
         assert opened.ledger_id == first_id
 
 
+@pytest.mark.slow
 def test_two_makers_make_one_ledger(postgres_url: str) -> None:
     code = (
         "import sys; from suffice.storage.ledger.opening import create_ledger\n"

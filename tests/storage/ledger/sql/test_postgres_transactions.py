@@ -57,6 +57,7 @@ class Injected:
         return statement, parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["40001", "40P01"])
 def test_a_serialization_failure_is_tried_again(
     ledger: SqlLedger, make_request: MakeRequest, state: str
@@ -159,6 +160,7 @@ def test_two_datasets_that_want_one_name(
     assert ledger.verify() == ()
 
 
+@pytest.mark.slow
 def test_concurrent_transactions_do_not_end_one_another(
     ledger: Ledger, postgres_url: str, make_request: MakeRequest
 ) -> None:

@@ -234,6 +234,7 @@ def test_a_heartbeat_runs_beside_the_run_that_it_serves(path: Path, make_request
         assert ledger.verify() == ()
 
 
+@pytest.mark.slow
 def test_two_makers_make_one_ledger(tmp_path: Path) -> None:
     code = (
         "import sys; from suffice.storage.ledger.opening import create_ledger\n"

@@ -70,6 +70,7 @@ def shown(url: str) -> tuple[Fraction, list[str], tuple[str, ...]]:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("obstacle", [fill, make_read_only])
 def test_a_ledger_is_shown_where_nothing_can_be_written(
     disk: Path, url: str, obstacle: Callable[[Path], None], make_request: MakeRequest

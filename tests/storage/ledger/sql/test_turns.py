@@ -93,6 +93,7 @@ def tickets(path: Path) -> int:
     return int.from_bytes(path.read_bytes()[:8], sys.byteorder)
 
 
+@pytest.mark.slow
 def test_whoever_dies_gives_the_turn_back(
     tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
 ) -> None:
@@ -113,6 +114,7 @@ def test_whoever_dies_gives_the_turn_back(
     assert entered.is_set()
 
 
+@pytest.mark.slow
 def test_whoever_is_stopped_is_passed_once_for_all(
     tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
 ) -> None:

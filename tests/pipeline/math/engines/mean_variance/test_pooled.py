@@ -54,6 +54,7 @@ def of_rows(rows: Rows, family: str = "normal", *, public: bool) -> list[NoisySt
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "family", "n_prior"),
     [
@@ -89,6 +90,7 @@ def test_observations_at_the_same_data_are_one_likelihood() -> None:
     assert missed(joint(parts), share)[0] > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [PRIOR, CONJUGATE, Mixture(1, CONJUGATE, 3, CONJUGATE)])
 @pytest.mark.parametrize("public", [True, False])
 def test_one_release_alone_is_its_own_posterior(prior: Any, public: bool) -> None:
@@ -149,6 +151,7 @@ def test_few_rows_of_all_releases_together_leave_moments() -> None:
     assert np.isfinite(four.sd("variance")[0])
 
 
+@pytest.mark.slow
 def test_cells_that_are_rolled_up_take_any_prior() -> None:
     parts = of_rows([(40, "1", 2.0, 5.0), (40, "1", 1.0, 5.0)], public=False)
     statistic = dataclasses.replace(
@@ -175,6 +178,7 @@ def test_a_conjugate_prior_with_its_mass_at_an_end_is_sampled_and_says_so() -> N
         joint(parts, Mixture(1, NormalInverseGamma(0, 1e-4, 0.05, 0.05), 1, CONJUGATE))
 
 
+@pytest.mark.slow
 def test_very_many_cells_under_a_conjugate_prior_are_sampled_and_say_so() -> None:
     """The first of them is that of quadrature within the error of a few hundred draws that count."""
     parts = of_rows(AGREE, public=True)

@@ -37,6 +37,7 @@ def nig(loc: float, precision: float, concentration: float, scale: float) -> Joi
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "epsilon", "public", "n_prior"),
     [(3, "1", False, Uniform(0, 5)), (2, "0.3", False, Fixed(2)), (6, "1", True, None), (1, "1", True, None)],
@@ -61,6 +62,7 @@ def test_moments_and_quantiles_are_those_of_dense_quadrature(
     assert missed(wrong, share)[1] > 0.1
 
 
+@pytest.mark.slow
 def test_heavy_tails_of_a_variance_are_followed() -> None:
     """Under a half Cauchy a few rows leave a variance with a heavy tail, and with mass near 0."""
     statistic = released(10, "1", public=True)
@@ -82,6 +84,7 @@ def test_heavy_tails_of_a_variance_are_followed() -> None:
     assert missed(thin, share, log_variances)[0] > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "epsilon", "public"),
     [(0, "1", False), (20, "1", False), (100, "1", True), (10**4, "0.1", False), (10**9, "1", True)],
@@ -117,6 +120,7 @@ def test_plug_in_posteriors_are_exact(public: bool) -> None:
         assert np.max(np.abs(interval - other)) < 0.005 * expected.sd(name)[0]
 
 
+@pytest.mark.slow
 def test_draws_follow_the_distribution() -> None:
     statistic = released(20)
     posterior = posterior_of(statistic, prior="Independent(mean=Laplace(1, 2), sd=LogNormal(0.7, 0.5))")
@@ -142,6 +146,7 @@ def test_prior_and_data_far_apart_are_resolved() -> None:
     assert abs(found.mean("mean")[0] - expected) < 0.2 * found.sd("mean")[0]
 
 
+@pytest.mark.slow
 def test_heavy_tails_leave_no_moments() -> None:
     statistic = released(4, "0.5")
     posterior = posterior_of(statistic, prior="Independent(mean=Cauchy(0, 2), variance=InverseGamma(1.5, 5))")
@@ -155,6 +160,7 @@ def test_heavy_tails_leave_no_moments() -> None:
         assert SD.cdf(none.quantile("variance", level)[0] ** 0.5) == pytest.approx(level, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("far", ["Normal(0, 10)", "Cauchy(0, 10)"])
 def test_a_prior_far_from_the_data_raises_no_tails(far: str) -> None:
@@ -177,6 +183,7 @@ def test_a_prior_far_from_the_data_raises_no_tails(far: str) -> None:
         assert np.max(np.abs(draws - other.mean(name))) < 9.0 * other.sd(name)[0]
 
 
+@pytest.mark.slow
 def test_no_rows_are_no_way_out_where_prior_and_data_are_apart() -> None:
     """Of 300 rows that scatter fifteen times as much as the prior allows: noise did that."""
     prior = "Independent(mean=Normal(0, 10), sd=Uniform(0.1, 0.2))"
@@ -191,6 +198,7 @@ def test_no_rows_are_no_way_out_where_prior_and_data_are_apart() -> None:
         posterior_of(released(8000, "5"), prior=prior, n_prior=Uniform(0, 20_000))
 
 
+@pytest.mark.slow
 def test_rows_that_are_all_but_impossible_leave_moments() -> None:
     """N is private: with little noise no rows, or one, are out of the question."""
     prior = "Independent(mean=Normal(0, 10), sd=HalfCauchy(2))"

@@ -104,6 +104,7 @@ def test_counts_seen_through_several_noises_equal_enumeration(n_prior: NPrior) -
 DRAWN = [([3.0, 5.0], 2.0), ([-6.0, 1.0], 2.0), ([4.0, 0.0, 2.0], 0.9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_prior", FAR)
 @pytest.mark.parametrize(("noisy", "scale"), DRAWN)
 def test_draws_follow_the_enumerated_distribution(noisy: list[float], scale: float, n_prior: NPrior) -> None:
@@ -127,6 +128,7 @@ def test_draws_at_one_tilt_are_found_out() -> None:
     assert distance(draws[:, 0, 0], Enumeration(counts, 0), 0) > LARGEST_DISTANCE
 
 
+@pytest.mark.slow
 def test_cells_are_as_pieces_of_n_have_them_and_those_near_the_bound_are_left_to_pieces() -> None:
     """From small to large counts and noise; some cells come near the bound of N, and are told."""
     rng = np.random.default_rng()

@@ -167,6 +167,7 @@ CASES: list[tuple[dict[str, Any], Any, str, int | None]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("entry", "prior", "epsilon", "public_n"), CASES)
 def test_the_posterior_is_that_of_weighted_draws_of_the_prior(
     entry: dict[str, Any], prior: Any, epsilon: str, public_n: int | None
@@ -207,6 +208,7 @@ def test_the_posterior_is_that_of_weighted_draws_of_the_prior(
             )
 
 
+@pytest.mark.slow
 def test_a_fixed_n_without_a_public_one_is_known() -> None:
     """More components than moments: the noise on n says nothing any more."""
     rng = np.random.default_rng()
@@ -226,6 +228,7 @@ def test_a_fixed_n_without_a_public_one_is_known() -> None:
     assert (np.abs(means - expected) < 7 * spread * np.sqrt(1 / effective + 1 / chains)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10**6, 10**9])
 def test_without_noise_to_speak_of_the_posterior_is_the_plug_in_one(n: int) -> None:
     """Moments known to a millionth: cost and answer do not depend on how many rows there were."""
@@ -246,6 +249,7 @@ def test_without_noise_to_speak_of_the_posterior_is_the_plug_in_one(n: int) -> N
         assert posterior.sd(parameter) == pytest.approx(sd, rel=0.1)
 
 
+@pytest.mark.slow
 def test_chains_find_moments_beyond_the_bounds() -> None:
     """Sums of a model without bounds: brought within some, chains would start where nothing is likely."""
     rng, sizes = np.random.default_rng(), np.array([10_000])
@@ -261,6 +265,7 @@ def test_chains_find_moments_beyond_the_bounds() -> None:
     assert abs(posterior.mean("coefficient")[0, 0]) < 8 * posterior.sd("coefficient")[0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entry",
     [pytest.param(NORMAL, id="normal"), pytest.param(REGRESSION, id="regression", marks=pytest.mark.audit)],
@@ -286,6 +291,7 @@ def test_cells_side_by_side_have_the_posteriors_that_they_have_alone(entry: dict
             assert (apart < 7 * sd * np.sqrt(2.0 / effective)).all()
 
 
+@pytest.mark.slow
 def test_who_asks_again_gets_the_same_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of short chains too, whatever they say of the posterior."""
     monkeypatch.setattr(posteriors, "lengths", lambda _: (32, 64))
@@ -311,6 +317,7 @@ def test_who_asks_again_gets_the_same_chains(monkeypatch: pytest.MonkeyPatch) ->
     assert (other.mean("mean") != first.mean("mean")).all()
 
 
+@pytest.mark.slow
 def test_too_few_rows_for_a_density_are_refused() -> None:
     values = np.zeros((1, 6), dtype=object)
     statistic = noisy_statistic(plan_of(NORMAL, epsilon="1", public_n=False), values)

@@ -123,6 +123,7 @@ def test_an_outcomes_coordinates_keep_the_gradient(linear: bool, data_sets: int,
     assert found == pytest.approx(x[: len(found)], abs=1e-8)
 
 
+@pytest.mark.slow
 def test_coordinates_of_an_outcome_are_white_given_the_scales() -> None:
     """Over eight decades of scales, against draws of coefficients and rows, and the noise on products."""
     rng, draws = np.random.default_rng(), 40_000

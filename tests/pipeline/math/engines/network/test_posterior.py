@@ -120,6 +120,7 @@ def distance(distribution: PiecewiseTables, expected: Floats) -> float:
     return float(np.abs((found.mean(axis=0) - expected) / error).max())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("nodes", "n_prior", "observations"),
@@ -210,6 +211,7 @@ def distribution_of(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_what_a_posterior_rests_on_is_told() -> None:
     star: Nodes = {"a": (), "b": ("a",), "c": ("a",), "alone": ()}
@@ -224,6 +226,7 @@ def test_what_a_posterior_rests_on_is_told() -> None:
     assert str(cut["sampler"]).startswith("MCMC")
 
 
+@pytest.mark.slow
 def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of cells of 20, 200 and 2,000 rows, through noise of 2: the last twice, the first three times."""
     judgements = [[1.2, 1.0, 1.2], [1.2, 1.0], [1.0]]
@@ -262,6 +265,7 @@ def test_only_cells_that_have_not_settled_are_run_on(monkeypatch: pytest.MonkeyP
     assert np.abs(piece.posterior.counts[..., :2].sum(axis=-1) - cells).max() < 20
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_chains_are_the_same_for_who_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of short chains, whose draws follow what these chains found."""
@@ -275,6 +279,7 @@ def test_chains_are_the_same_for_who_asks_again(monkeypatch: pytest.MonkeyPatch)
     assert draws.std(axis=0) == pytest.approx(first.sd("probability"), rel=0.1)
 
 
+@pytest.mark.slow
 def test_what_tables_share_makes_intervals_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the table of b alone is far noisier than that of its children, they tell its counts."""
     rng = np.random.default_rng(8)

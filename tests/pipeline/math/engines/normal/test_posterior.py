@@ -177,6 +177,7 @@ class Dense:
         return np.array([self.weight @ distributions[parameter].cdf(point) for point in at])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PROBLEMS))
 def test_means_deviations_evidence_and_draws_are_those_of_dense_quadrature(name: str) -> None:
     noisy = PROBLEMS[name]

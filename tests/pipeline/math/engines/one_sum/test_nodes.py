@@ -291,6 +291,7 @@ def test_several_releases_of_the_same_sums_equal_dense_sums(
 LEVELS = (0.025, 0.25, 0.5, 0.9, 0.975)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_prior", [Fixed(12), Uniform(0, 30), Reciprocal(40)])
 @pytest.mark.parametrize(
     ("family", "prior"),

@@ -95,6 +95,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statistic", "prior", "alpha", "rows", "epsilons", "most"), CASES)
 def test_pooled_posteriors_equal_enumeration(
     statistic: dict[str, Any],
