@@ -70,7 +70,7 @@ def test_a_long_run_that_depends_on_the_start_is_said(tmp_path: Path, suffice: R
     words = ("model", "transitions", "models", "steps", "--store", str(tmp_path / "empty"), *FEW)
     sparse = (*words, "--prior", "Dirichlet(0.000001)")
     assert 0.1 < suffice.json(*sparse)["undefined_share"] < 0.9
-    assert "the stationary law is not defined in up to" in suffice.text(*sparse)
+    assert "the stationary distribution is not defined in up to" in suffice.text(*sparse)
     assert "is not defined" not in suffice.text(*words)
 
 

@@ -1,4 +1,4 @@
-r"""A Markov chain over a release: transition matrix, stationary law, expected steps, law after some steps.
+r"""A Markov chain over a release: transition matrix, stationary distribution, expected steps, law after some steps.
 
 Every quantity is worked out for each posterior draw of the transition matrix, and so has an interval.
 
@@ -6,7 +6,7 @@ The expected number of steps until state j is entered satisfies
 
 .. math:: m_{ij} = 1 + \sum_{k \ne j} P_{ik} m_{kj}
 
-States are eliminated one at a time, as Grassmann, Taksar and Heyman do for the stationary law: a chain that
+States are eliminated one at a time, as Grassmann, Taksar and Heyman do for the stationary distribution: a chain that
 is watched only outside of an eliminated state is a chain again, whose steps take longer. Nothing is ever
 subtracted, so that small probabilities keep their digits, and what cannot be left is known by a zero.
 
@@ -345,7 +345,7 @@ class Chain:
 
     @property
     def undefined_share(self) -> Floats:
-        """The share of draws in which a cell's chain has no one stationary law, (n_groups,)."""
+        """The share of draws in which a cell's chain has no one stationary distribution, (n_groups,)."""
         shares = [self._of(cells).stationary().undefined_share[:, 0] for cells in self._blocks()]
         return np.concatenate(shares)
 

@@ -55,7 +55,7 @@ def _transitions(question: Question, terms: Transitions, streams: Streams) -> An
     undefined = float(found.undefined_share.max())
     notes = ["expected_steps have medians and intervals: their means need not exist"]
     if undefined > 0.0:
-        notes.append(f"the stationary law is not defined in up to {100 * undefined:.3g} % of draws")
+        notes.append(f"the stationary distribution is not defined in up to {100 * undefined:.3g} % of draws")
     return Answer(
         name=f"{asked.statistic}-transitions",
         statistics=(asked.statistic,),

@@ -1,4 +1,4 @@
-"""Pictures of Markov chains: the transition matrix as a heat map beside the stationary law with intervals."""
+"""Pictures of Markov chains: the transition matrix as a heat map beside the stationary distribution with intervals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_NUMBERS = 12
 
 
 def plot_chain(chain: Chain, path: Path, *, title: str, footer: str, mass: float) -> None:
-    """Draw each cell's mean transition matrix and its stationary law into a PNG or SVG file.
+    """Draw each cell's mean transition matrix and its stationary distribution into a PNG or SVG file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""First passages and stationary laws: known chains, linear systems, and chains with parts that trap."""
+"""First passages and stationary distributions: known chains, linear systems, and chains with parts that trap."""
 
 from __future__ import annotations
 
