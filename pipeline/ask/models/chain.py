@@ -1,4 +1,4 @@
-r"""A Markov chain over a release: transition matrix, stationary distribution, expected steps, law after some steps.
+r"""A Markov chain over a release: transitions, stationary distribution, expected steps, states after steps.
 
 Every quantity is worked out for each posterior draw of the transition matrix, and so has an interval.
 
@@ -6,9 +6,9 @@ The expected number of steps until state j is entered satisfies
 
 .. math:: m_{ij} = 1 + \sum_{k \ne j} P_{ik} m_{kj}
 
-States are eliminated one at a time, as Grassmann, Taksar and Heyman do for the stationary distribution: a chain that
-is watched only outside of an eliminated state is a chain again, whose steps take longer. Nothing is ever
-subtracted, so that small probabilities keep their digits, and what cannot be left is known by a zero.
+States are eliminated one at a time, as Grassmann, Taksar and Heyman do for the stationary distribution: a
+chain that is watched only outside of an eliminated state is a chain again, whose steps take longer. Nothing
+is ever subtracted, so that small probabilities keep their digits, and what cannot be left is known by a zero.
 
 References
 ----------

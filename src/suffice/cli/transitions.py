@@ -126,8 +126,8 @@ def transitions(
     say("\nexpected_steps have medians and intervals: their means need not exist")
     if undefined > 0.0:
         say(
-            f"the stationary distribution is not defined in up to {100 * undefined:.3g} % of draws, and is of the "
-            "others: several parts of the chain cannot be left there, and the long run depends on the start"
+            f"the stationary distribution is not defined in up to {100 * undefined:.3g} % of draws, and is "
+            "of the others: several parts of the chain cannot be left there, and the long run depends on the start"
         )
     model_output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out, plot)

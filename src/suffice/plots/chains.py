@@ -1,4 +1,4 @@
-"""Pictures of Markov chains: the transition matrix as a heat map beside the stationary distribution with intervals."""
+"""Pictures of Markov chains: transitions as a heat map, the stationary distribution with intervals."""
 
 from __future__ import annotations
 

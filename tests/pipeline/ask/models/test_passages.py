@@ -1,4 +1,4 @@
-"""First passages and stationary distributions: known chains, linear systems, and chains with parts that trap."""
+"""First passages and stationary distributions: known chains, linear systems, chains that trap."""
 
 from __future__ import annotations
 
