@@ -127,7 +127,8 @@ def transitions(
     if undefined > 0.0:
         say(
             f"the stationary distribution is not defined in up to {100 * undefined:.3g} % of draws, and is "
-            "of the others: several parts of the chain cannot be left there, and the long run depends on the start"
+            "of the others: several parts of the chain cannot be left there, and the long run depends on "
+            "the start"
         )
     model_output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out, plot)
