@@ -86,7 +86,7 @@ class RepeatedCells:
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Marginal densities, of one turn of all different cells after the other."""
-        found = np.empty_like(points)
+        values = np.empty_like(points)
         for turn in range(int(self.turn.max()) + 1):
             cells = np.flatnonzero(self.turn == turn)
             asked = points[np.unique(self.of_cell, return_index=True)[1]]
@@ -94,8 +94,8 @@ class RepeatedCells:
             densities = self.distribution.density(parameter, asked)
             if densities is None:
                 return None
-            found[cells] = densities[self.of_cell[cells]]
-        return found
+            values[cells] = densities[self.of_cell[cells]]
+        return values
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws, independent between all cells."""
@@ -127,24 +127,28 @@ def posterior_of_alike(
     first, of_cell, turn = _different(statistic, MOST_DRAWN // draws if draws else len(statistic.values))
     if len(first) == len(of_cell):
         return posterior_of(statistic)
-    found = posterior_of(statistic.take(first))
+    distinct_posterior = posterior_of(statistic.take(first))
 
     def spread(values: Any) -> Any:
         return None if values is None else values[of_cell]
 
     return dataclasses.replace(
-        found,
+        distinct_posterior,
         groups=statistic.groups,
-        distribution=RepeatedCells(distribution=found.distribution, of_cell=of_cell, turn=turn),
-        observed=(dataclasses.replace(found.observed[0], **_whole(found, statistic, of_cell)),),
-        models_clipping=spread(found.models_clipping),
-        design_effect=spread(found.design_effect),
+        distribution=RepeatedCells(distribution=distinct_posterior.distribution, of_cell=of_cell, turn=turn),
+        observed=(
+            dataclasses.replace(
+                distinct_posterior.observed[0], **_whole(distinct_posterior, statistic, of_cell)
+            ),
+        ),
+        models_clipping=spread(distinct_posterior.models_clipping),
+        design_effect=spread(distinct_posterior.design_effect),
     )
 
 
-def _whole(found: Posterior, statistic: NoisyStatistic, of_cell: Cells) -> dict[str, Any]:
+def _whole(distinct: Posterior, statistic: NoisyStatistic, of_cell: Cells) -> dict[str, Any]:
     """Return what was observed of all cells, as it is observed of the different ones."""
-    return {"values": found.observed[0].values[of_cell], "groups": statistic.groups}
+    return {"values": distinct.observed[0].values[of_cell], "groups": statistic.groups}
 
 
 def _different(statistic: NoisyStatistic, most: int) -> tuple[Cells, Cells, Cells]:
@@ -230,37 +234,43 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
     def posterior(statistic: NoisyStatistic) -> Posterior:
         return posterior_of(statistic, **asked.terms)
 
-    found = posterior_of_alike(cells, posterior, asked.draws)
+    alike = posterior_of_alike(cells, posterior, asked.draws)
     return PartAnswer(
         summaries=summary_columns(
-            found,
+            alike,
             summaries(
-                found, asked.mass, quantile_draws(asked.draws), streams.summaries(), interval=asked.interval
+                alike,
+                asked.mass,
+                quantile_draws(asked.draws),
+                streams.summaries(),
+                interval=asked.interval,
             ),
         ),
-        draws=draw_columns(found, asked.draws, streams.draws()) if asked.draws else None,
-        diagnostics=found.diagnostics,
-        notes=notes_of(found, of_cells=asked.n_cells),
+        draws=draw_columns(alike, asked.draws, streams.draws()) if asked.draws else None,
+        diagnostics=alike.diagnostics,
+        notes=notes_of(alike, of_cells=asked.n_cells),
     )
 
 
-def summary_columns(posterior: Posterior, found: Mapping[str, Mapping[str, Floats]]) -> dict[str, Any]:
+def summary_columns(posterior: Posterior, summaries: Mapping[str, Mapping[str, Floats]]) -> dict[str, Any]:
     """Return the rows of ``summarise`` as columns; null where a number does not exist.
 
     Parameters
     ----------
     posterior : Posterior
-    found : dict of str to dict of str to ndarray
+    summaries : dict of str to dict of str to ndarray
         From ``summaries``.
     """
-    entries = [entry for parameter in found for entry in _entries(posterior, parameter)]
+    entries = [entry for parameter in summaries for entry in _entries(posterior, parameter)]
     n_cells = posterior.n_groups
     cell = np.repeat(np.arange(n_cells), len(entries))
     columns = {name: _keys(keys, cell) for name, keys in posterior.groups.items()}
     for name in entries[0]:
         columns[name] = _tiled([entry[name] for entry in entries], n_cells)
-    for name in next(iter(found.values())):
-        numbers = np.concatenate([found[one][name].reshape(n_cells, -1) for one in found], axis=1).ravel()
+    for name in next(iter(summaries.values())):
+        numbers = np.concatenate(
+            [summaries[parameter][name].reshape(n_cells, -1) for parameter in summaries], axis=1
+        ).ravel()
         columns[name] = masked_array(numbers, ~np.isfinite(numbers))
     return columns
 

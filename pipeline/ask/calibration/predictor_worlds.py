@@ -87,7 +87,7 @@ def predictor_rows(plan: StatisticPlan, given: AnyPredictors) -> PredictorRows:
             f"not {len(each)}"
         )
         raise PriorError(message)
-    named = [_distribution(one) for one in each] * (len(names) if len(each) == 1 else 1)
+    named = [_distribution(predictor) for predictor in each] * (len(names) if len(each) == 1 else 1)
     texts = [text for text, _ in named]
 
     def draw(rows: int, rng: np.random.Generator) -> Floats:
@@ -126,15 +126,15 @@ def _columns_of(path: str, names: list[str]) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             read = pyarrow.csv.read_csv if path.lower().endswith(".csv") else pyarrow.parquet.read_table
             table = read(file)
-        found = table.column_names
+        names_present = table.column_names
     except (OSError, ValueError, pa.ArrowException):  # ValueErrors are of NUL, and of names that are no UTF-8
         message = f"predictors: {path} cannot be read as the file that its ending says"
         raise UsageError(message) from None
-    repeated = [name for name in names if found.count(name) > 1]
+    repeated = [name for name in names if names_present.count(name) > 1]
     if repeated:
         message = f"predictors: {path} has more than one column {repeated[0]!r}"
         raise UsageError(message)
-    return {name: table.column(name).to_pylist() for name in names if name in found}
+    return {name: table.column(name).to_pylist() for name in names if name in names_present}
 
 
 def _require_within_reach(plan: StatisticPlan, rows: Floats) -> None:

@@ -359,14 +359,14 @@ def _codes(shares: Floats, rng: np.random.Generator) -> Counts:
 def _joint_codes(world: World, sizes: dict[str, int], rng: np.random.Generator) -> dict[str, Counts]:
     """Return codes of several columns: rare ones, or of two kinds of records that nobody recorded."""
     kind = rng.random(SIZE) < 0.5
-    found = {}
+    worlds_by_name = {}
     for name, width in sizes.items():
         first, second = rng.dirichlet(np.full(width, 2.0), 2)
         if world.name == SKEWED:
             first = _falling_to(0.05, width)
         drawn = _codes(first, rng)
-        found[name] = np.where(kind, drawn, _codes(second, rng)) if world.name == MIXTURE else drawn
-    return found
+        worlds_by_name[name] = np.where(kind, drawn, _codes(second, rng)) if world.name == MIXTURE else drawn
+    return worlds_by_name
 
 
 def _walks(world: World, measure: TransitionCounts, stays: float, rng: np.random.Generator) -> Counts:

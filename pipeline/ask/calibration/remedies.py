@@ -120,7 +120,7 @@ def tried_remedies(
         if is_nearer and within_bounds is not None:  # asked for where it decides
             held = [_held(each, within_bounds, sizes, seed)[1] for each in (generative_model, candidate)]
             pairs = [(held[0][:, worst], held[1][:, worst])]
-        spoils = any(comes_nearer(two, one, len(changed)) for one, two in pairs)
+        spoils = any(comes_nearer(two, before, len(changed)) for before, two in pairs)
         remedies.append(
             Remedy(
                 change=change,

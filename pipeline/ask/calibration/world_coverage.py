@@ -132,12 +132,12 @@ def world_coverages(
     """
     measure = generative_model.family.measure(generative_model.entry)
     worlds = worlds_of(measure, chosen)
-    found: list[WorldCoverage] = []
+    coverages: list[WorldCoverage] = []
     for position, world in enumerate(worlds):
         done = position * simulations
         say = None if progress is None else _Shifted(progress, done, len(worlds) * simulations)
-        found += _coverage(generative_model, world, simulations, rng, say)
-    return tuple(found)
+        coverages += _coverage(generative_model, world, simulations, rng, say)
+    return tuple(coverages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +243,8 @@ def simulated_sums(
 def _sum_of(each: Floats, size: int, rng: np.random.Generator) -> Floats:
     """Return the sums of so many records, drawn from a population with replacement."""
     if size <= _ONE_BY_ONE:
-        found: Floats = each[rng.integers(0, len(each), size)].sum(axis=0)
-        return found
+        sums: Floats = each[rng.integers(0, len(each), size)].sum(axis=0)
+        return sums
     return rng.multinomial(size, np.full(len(each), 1.0 / len(each))) @ each
 
 
@@ -266,10 +266,10 @@ def true_parameters(generative_model: GenerativeModel, means: Sequence[Floats]) 
     )
 
 
-def worlds_table(found: Sequence[WorldCoverage]) -> str:
+def worlds_table(coverages: Sequence[WorldCoverage]) -> str:
     """Return a line for every world and parameter: of several entries the one that is covered least."""
     worst: dict[tuple[str, str], WorldCoverage] = {}
-    for each in found:
+    for each in coverages:
         key = each.world, each.ranks.parameter
         if key not in worst or each.ranks.coverage(0.95) < worst[key].ranks.coverage(0.95):
             worst[key] = each

@@ -159,9 +159,9 @@ def _plug_in(statistic: NoisyStatistic, grid_prior: DensityOnGrid) -> Iterator[t
     sums = _of_family(statistic).project(statistic)
     for n, total, squares in zip(sums.n, sums.total, sums.total_of_squares, strict=True):
         product = Exact(grid_prior, float(n), float(total), float(squares))
-        found = Panels.of(product, *around(product, product.edges))
-        share, _ = found.shares()
-        lowest = found.left[:, 1] < _NOTHING
+        panels = Panels.of(product, *around(product, product.edges))
+        share, _ = panels.shares()
+        lowest = panels.left[:, 1] < _NOTHING
         if grid_prior.is_open[1][0] and np.sum((node_weights() * share)[lowest]) > _TOLERABLE:
             message = (
                 f"prior {grid_prior.prior}: the released values of {statistic.plan.name}, taken for exact, "
@@ -169,7 +169,7 @@ def _plug_in(statistic: NoisyStatistic, grid_prior: DensityOnGrid) -> Iterator[t
                 "variance of 0, or take the noise into account"
             )
             raise PriorError(message)
-        yield found, exists(grid_prior, product)
+        yield panels, exists(grid_prior, product)
 
 
 def _noise_aware(
@@ -185,8 +185,8 @@ def _noise_aware(
     start, room = (COARSE.depth, _MOST_CLIPPED) if clips else (FINE.depth, _MOST_DENSITIES)
     depths = _CLIPPED_DEPTHS if clips else _DEPTHS
     for cell in range(len(parts[0].values)):
-        own = [one.take(np.array([cell])) for one in noisy]
-        rows = [LatentRows.of(one, start, clips=clips) for one in own]
+        sums = [part.take(np.array([cell])) for part in noisy]
+        rows = [LatentRows.of(part, start, clips=clips) for part in sums]
         while True:
             product = Product(grid_prior, rows)
             try:
@@ -204,7 +204,7 @@ def _noise_aware(
                 if not deeper:
                     raise _too_far_apart(grid_prior, parts)
                 try:
-                    rows[number] = LatentRows.of(own[number], deeper[0], room, clips=clips)
+                    rows[number] = LatentRows.of(parts[number], deeper[0], room, clips=clips)
                 except TooManyError:
                     raise _too_far_apart(grid_prior, parts) from None
         yield product.panels(surface, fine)

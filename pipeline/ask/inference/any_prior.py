@@ -147,21 +147,21 @@ def any_prior_posterior(
     if n_prior is None:
         return GriddedDistribution.of(name, line, _exact_cells(statistic, prior))
     references: list[list[Reference]] = [[] for _ in statistic.values]
-    found: dict[int, Cell] = {}
+    cells_by_row: dict[int, Cell] = {}
     pending = np.arange(len(references))
     for more in _stages(family.prior, default, prior):
         few = statistic.take(pending)
         for reference in more:
-            own = references_of(family.latent(few, reference, n_prior))
-            for cell, one in zip(pending.tolist(), own, strict=True):
-                references[cell].append(one)
+            more_references = references_of(family.latent(few, reference, n_prior))
+            for cell, reference_of_cell in zip(pending.tolist(), more_references, strict=True):
+                references[cell].append(reference_of_cell)
         for cell in pending.tolist():
             resolved = _cell(prior, references[cell])
             if resolved is not None:
-                found[cell] = resolved
-        pending = np.array([cell for cell in pending.tolist() if cell not in found], dtype=np.int64)
+                cells_by_row[cell] = resolved
+        pending = np.array([cell for cell in pending.tolist() if cell not in cells_by_row], dtype=np.int64)
         if not pending.size:
-            cells = (found[cell] for cell in range(len(references)))
+            cells = (cells_by_row[cell] for cell in range(len(references)))
             distribution = GriddedDistribution.of(name, line, cells)
             of_prior = density_posterior(density, family, plan.parameters).log_mass
             return dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
@@ -237,7 +237,7 @@ def references_of(
     """Return the mixtures of every cell."""
     sums, update = latent
     prior = update(np.zeros(1), np.zeros(1))
-    found = []
+    panels = []
     for batch in batches(sums):
         # Sums over counts have to be as accurate in the tails; integrals are so as they are.
         nodes = resolve(sums.take(batch), evenly=sums.is_sum)
@@ -246,15 +246,15 @@ def references_of(
         for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
             distributions = update(merged.n[start:stop], merged.total[start:stop])
             log_weight = np.log(merged.weight[start:stop])
-            found.append(_reference(prior, distributions, log_weight, float(nodes.log_evidence[cell])))
-    return found
+            panels.append(_reference(prior, distributions, log_weight, float(nodes.log_evidence[cell])))
+    return panels
 
 
 def likelihood(references: Sequence[Reference], position: Floats) -> tuple[Floats, Floats]:
     """Log likelihood of one cell at positions (n,), and how far below its top the best reference is there."""
     of_prior = np.stack([reference.log_prior(position) for reference in references])
     ratio = np.stack([reference.ratio(position) for reference in references])
-    tops, evidences = np.array([[one.top, one.log_evidence] for one in references]).T[:, :, None]
+    tops, evidences = np.array([[each.top, each.log_evidence] for each in references]).T[:, :, None]
     depth = np.max(ratio + of_prior - tops, axis=0)
     # Far out, logs of densities are so low that they swallow those of their ratios.
     share = of_prior - np.max(of_prior, axis=0)
@@ -272,11 +272,11 @@ def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Ce
     ]
     for cell in range(len(statistic.values)):
         single = dataclasses.replace(statistic, values=statistic.values[cell : cell + 1])
-        found = [
+        blocks = [
             _reference(none, family.plug_in(single, reference), np.zeros(1))
             for reference, none in zip(references, nothing, strict=True)
         ]
-        resolved = _cell(prior, found, exact=True)
+        resolved = _cell(prior, blocks, exact=True)
         if resolved is not None:
             yield resolved
 

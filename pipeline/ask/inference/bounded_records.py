@@ -109,9 +109,9 @@ def evidence_of_clipping(*statistics: NoisyStatistic) -> Mask:
 def _noise_alone(statistic: NoisyStatistic, count: Quantity) -> Floats:
     """Return the chance that noise alone is as large as a count, or a little more: (n_cells,)."""
     noise = Noise.of(statistic, count, None)
-    step = float(np.abs(noise.own) @ noise.counts)
+    step = float(np.abs(noise.of_quantity) @ noise.counts)
     beyond = statistic.estimates(count) - step
-    scales = np.tile(noise.scale * np.abs(noise.own), (len(beyond), 1))
+    scales = np.tile(noise.scale * np.abs(noise.of_quantity), (len(beyond), 1))
     nothing = np.zeros(len(beyond))
     return upper_tail(beyond, scales, noise.counts, nothing, nothing)
 

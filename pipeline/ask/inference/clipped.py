@@ -71,8 +71,8 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
     if isinstance(prior, Density):
         default = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
         typical = float(coordinate_of(nothing_observed(statistic, default)).centre[0])
-        found = DensityOnLine.of(prior, line, typical)
-        return PriorOnLine(log_density=found.log_density, edges=found.edges)
+        density = DensityOnLine.of(prior, line, typical)
+        return PriorOnLine(log_density=density.log_density, edges=density.edges)
     if isinstance(prior, Mixture):
         parts = [_conjugate(statistic, component) for component in prior.components]
         log_weights = np.log(np.array(prior.weights))[:, None]
@@ -159,10 +159,12 @@ def clipped_distribution(
     family = FAMILIES[statistic.plan.family]
     line = LINES[family.prior]
     (name,) = nothing_observed(statistic, family.default_prior(statistic.plan.parameters)).parameters
-    own = prior_on_line(statistic, prior, line)
-    distribution = GriddedDistribution.of(name, line, _cells(parts, own, n_priors, line))
+    line_prior = prior_on_line(statistic, prior, line)
+    distribution = GriddedDistribution.of(name, line, _cells(parts, line_prior, n_priors, line))
     # Records at the bound rule out no larger rate: a posterior has the moments that its prior has.
-    alone = GriddedDistribution.of(name, line, [(own.edges[:-1], own.edges[1:], own.log_density)])
+    alone = GriddedDistribution.of(
+        name, line, [(line_prior.edges[:-1], line_prior.edges[1:], line_prior.log_density)]
+    )
     return replace(
         distribution,
         means=np.where(np.isfinite(alone.means), distribution.means, alone.means),
@@ -228,12 +230,14 @@ def _cells(
 ) -> list[Cell]:
     """Panels and log densities, cell by cell; those on one lattice together."""
     steps = reaches(parts, n_priors)
-    found: dict[int, Cell] = {}
+    cells_by_row: dict[int, Cell] = {}
     for reach in np.unique(steps).tolist():
         rows = np.flatnonzero(steps == reach)
-        some = [part.take(rows) for part in parts]
-        found |= zip(rows.tolist(), _cells_in_steps(some, prior, n_priors, line, reach), strict=True)
-    return [found[row] for row in range(len(steps))]
+        batch_parts = [part.take(rows) for part in parts]
+        cells_by_row |= zip(
+            rows.tolist(), _cells_in_steps(batch_parts, prior, n_priors, line, reach), strict=True
+        )
+    return [cells_by_row[row] for row in range(len(steps))]
 
 
 def _cells_in_steps(
@@ -255,28 +259,28 @@ def _cells_in_steps(
         row, left, right = _panels(batch, prior, chances)
         ends = np.searchsorted(row, np.arange(len(batch[0].first) + 1))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
-            own = [part.take(np.array([cell])) for part in batch]
+            cell_parts = [part.take(np.array([cell])) for part in batch]
 
-            def log_density(position: Floats, own: Sequence[ClippedSums] = own) -> Floats:
-                return _log_density(own, n_priors, chances(position), prior.log_density(position))
+            def log_density(position: Floats, cell_parts: Sequence[ClippedSums] = cell_parts) -> Floats:
+                return _log_density(cell_parts, n_priors, chances(position), prior.log_density(position))
 
             yield left[first:last], right[first:last], log_density
 
 
 def _log_density(
-    own: Sequence[ClippedSums], n_priors: Sequence[NPrior], chance: Floats, log_prior: Floats
+    sums: Sequence[ClippedSums], n_priors: Sequence[NPrior], chance: Floats, log_prior: Floats
 ) -> Floats:
     """The log of the prior and all likelihoods of one cell, (n_rows,), but for a constant."""
-    if len(own) == 1:
-        return log_product(own[0], n_priors[0], chance, log_prior)
+    if len(sums) == 1:
+        return log_product(sums[0], n_priors[0], chance, log_prior)
     rows = np.zeros(len(chance), dtype=np.int64)
-    depths = np.stack([saddle(part.take(rows), chance).log_weight for part in own])
+    depths = np.stack([saddle(part.take(rows), chance).log_weight for part in sums])
     together = log_prior + np.sum(depths, axis=0)
     together -= np.max(together)
     log_density: Floats = np.maximum(together, _NOTHING)
     near = together > -_DEEP
     log_density[near] = log_prior[near]
-    for part, depth, n_prior in zip(own, depths, n_priors, strict=True):
+    for part, depth, n_prior in zip(sums, depths, n_priors, strict=True):
         # What the others make improbable need not be resolved: to each they are part of the prior.
         others = (together - depth)[near]
         log_density[near] += log_product(part, n_prior, chance[near], others) - others

@@ -98,10 +98,12 @@ def moments_with_clipping(
         except (PriorError, UsageError):
             pending += np.array_split(rows, 2) if rows.size > 1 else []
             continue
-        own = np.isin(np.arange(len(modelled)), rows)
-        modelled |= own
+        is_modelled = np.isin(np.arange(len(modelled)), rows)
+        modelled |= is_modelled
         distribution = (
-            clipped if own.all() else PartlyClipped(plain=distribution, clipped=clipped, modelled=own)
+            clipped
+            if is_modelled.all()
+            else PartlyClipped(plain=distribution, clipped=clipped, modelled=is_modelled)
         )
     return distribution, modelled
 
@@ -111,13 +113,13 @@ def _matters_for_moments(plain: Distribution, statistic: NoisyStatistic) -> Mask
     outside: Any = FAMILIES[statistic.plan.family].outside
     at = [*_MIDDLES, _STRATA[3], _STRATA[7]]
     # Marginal quantiles rest on no draws here: nothing random is taken of the generator.
-    found = [plain.quantiles(name, at, 0, np.random.default_rng(0)).T for name in plain.parameters]
-    mean, variance = (quantiles[: len(_MIDDLES)] for quantiles in found)
+    by_parameter = [plain.quantiles(name, at, 0, np.random.default_rng(0)).T for name in plain.parameters]
+    mean, variance = (quantiles[: len(_MIDDLES)] for quantiles in by_parameter)
     share = np.outer(np.diff(_STRATA), np.diff(_STRATA))
     matters = np.zeros(mean.shape[1], dtype=bool)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shifts = outside(mean[:, None], variance[None], statistic.plan.parameters).shifts
-        for shift, quantiles in zip(shifts, found, strict=True):
+        for shift, quantiles in zip(shifts, by_parameter, strict=True):
             width = (quantiles[-1] - quantiles[-2]) / 2.0
             average: Floats = np.einsum("ij,ijc->c", share, np.abs(shift))
             matters |= ~(average <= NEGLIGIBLE_OF_MOMENTS * width)

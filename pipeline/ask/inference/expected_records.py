@@ -45,7 +45,7 @@ class Noise:
 
     Attributes
     ----------
-    own, of_n : ndarray of shape (n_kinds,), float64
+    of_quantity, of_n : ndarray of shape (n_kinds,), float64
         Their coefficients in the quantity, and in n; 0 where n is known.
     counts : ndarray of shape (n_kinds,), float64
         How many components are of a kind, in all cells that are summed.
@@ -53,7 +53,7 @@ class Noise:
         In lattice units.
     """
 
-    own: Floats
+    of_quantity: Floats
     of_n: Floats
     counts: Floats
     scale: float
@@ -67,9 +67,9 @@ class Noise:
             pair = (float(quantity.coefficients.get(position, 0)), float(of_n.get(position, 0)))
             pairs[pair] = pairs.get(pair, 0) + 1
         pairs = {pair: count for pair, count in pairs.items() if any(pair)}
-        own, others = np.array(list(pairs)).reshape(-1, 2).T
+        of_quantity, others = np.array(list(pairs)).reshape(-1, 2).T
         counts = np.array(list(pairs.values()), dtype=np.float64) * statistic.cells_summed
-        return cls(own=own, of_n=others, counts=counts, scale=statistic.plan.scale)
+        return cls(of_quantity=of_quantity, of_n=others, counts=counts, scale=statistic.plan.scale)
 
     @property
     def sd_of_n(self) -> float:
@@ -90,9 +90,9 @@ def tails_of_n(statistic: NoisyStatistic, n_map: Quantity, n_prior: NPrior) -> F
 
 def _tail_of_n(noise: Noise, n_prior: NPrior, estimate: float) -> float:
     low, high = (float(end) for end in n_prior.support)
-    scales = np.abs(noise.own) * noise.scale
+    scales = np.abs(noise.of_quantity) * noise.scale
     unit = float(np.sqrt(2.0 * (scales**2 @ noise.counts)))
-    shift = float(np.abs(noise.own) @ noise.counts) / 2.0
+    shift = float(np.abs(noise.of_quantity) @ noise.counts) / 2.0
     number, weight = _numbers_of_records(n_prior, estimate, unit)
     expected_less = _above(n_prior, np.array([estimate]))[0] <= 0.5
     gap = (estimate - number if expected_less else number - estimate) - shift
@@ -115,13 +115,13 @@ def _numbers_of_records(n_prior: NPrior, estimate: float, unit: float) -> tuple[
     numbers, weights = [], []
     for left, right in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         if right - left <= _FEW:
-            own = np.arange(left, right)
-            width = np.ones_like(own)
+            records = np.arange(left, right)
+            width = np.ones_like(records)
         else:
             nodes, widths = integral_rule(np.array([left - 0.5]), np.array([right - 0.5]))
-            own, width = nodes.ravel(), widths.ravel()
-        numbers.append(own)
-        weights.append(width * np.exp(n_prior.log_prob(np.clip(own, low, high))))
+            records, width = nodes.ravel(), widths.ravel()
+        numbers.append(records)
+        weights.append(width * np.exp(n_prior.log_prob(np.clip(records, low, high))))
     return np.concatenate(numbers), np.concatenate(weights)
 
 

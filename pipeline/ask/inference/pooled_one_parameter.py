@@ -96,14 +96,18 @@ def pooled_grid_distribution(
         for first in range(0, len(parts[0].values), _CELLS):
             rows = np.arange(first, min(first + _CELLS, len(parts[0].values)))
             few = [part.take(rows) for part in parts]
-            found = [_by_cell(family, part, start, given) for part, given in zip(few, n_priors, strict=True)]
+            by_part = [
+                _by_cell(family, part, start, given) for part, given in zip(few, n_priors, strict=True)
+            ]
             for position, row in enumerate(rows.tolist()):
 
                 def one_more(release: int, given: Any, row: int = row) -> Reference:
                     statistic = parts[release].take(np.array([row]))
                     return _by_cell(family, statistic, [given], n_priors[release])[0][0]
 
-                yield _cell(family.prior, on_line, edges, [own[position] for own in found], one_more)
+                yield _cell(
+                    family.prior, on_line, edges, [of_part[position] for of_part in by_part], one_more
+                )
 
     (name,) = none.parameters
     return GriddedDistribution.of(name, line, cells())
@@ -125,8 +129,8 @@ def _by_cell(
     family: Family, statistic: NoisyStatistic, priors: Sequence[Any], n_prior: NPrior
 ) -> list[list[Reference]]:
     """Return every cell's references under these priors."""
-    found = [references_of(_latent(family, statistic, prior, n_prior), _FINENESS) for prior in priors]
-    return [list(own) for own in zip(*found, strict=True)]
+    by_part = [references_of(_latent(family, statistic, prior, n_prior), _FINENESS) for prior in priors]
+    return [list(of_cell) for of_cell in zip(*by_part, strict=True)]
 
 
 def _density(
@@ -161,8 +165,8 @@ class _Product:
         """Log densities at positions (n,), and how far below its mode each release's best reference is."""
         product = self.prior.log_density(position)
         depths = []
-        for own in self.releases:
-            log_likelihood, depth = likelihood(own, position)
+        for references in self.releases:
+            log_likelihood, depth = likelihood(references, position)
             product += log_likelihood
             depths.append(depth)
         return product, depths
@@ -189,7 +193,7 @@ def _cell(
         if not unresolved:
             return left, right, _known(log_value)
         centre = float(share @ nodes.ravel())
-        releases = [list(own) for own in releases]
+        releases = [list(references) for references in releases]
         for release in unresolved:
             first, last = releases[release][0], releases[release][-1 if release in pulled else 0]
             if turn < _MOST_ROUNDS:
@@ -216,7 +220,7 @@ def _known(log_value: Floats) -> Callable[[Floats], Floats]:
 
 def _panels(product: _Product, edges: Floats) -> tuple[Floats, Floats]:
     """Panels that are fine where the product is, and coarse ones out to the ends of the prior's support."""
-    middles = [reference.middle for own in product.releases for reference in own]
+    middles = [reference.middle for references in product.releases for reference in references]
     start = np.unique(np.concatenate([edges, np.clip(middles, edges[0], edges[-1])]))
 
     def evaluate(position: Floats) -> Floats:

@@ -72,7 +72,7 @@ def design_effects(products: NoisyProducts, n: Floats, mean: Floats, variance: F
     rows = np.maximum(n, 1.0)
     centre = np.clip(mean, 0.0, 1.0)
     spread = np.clip(variance, _LEAST_VARIANCE, 0.25)
-    found = [
+    widened = [
         _of_cells(
             products.values[cells],
             products.scale,
@@ -83,7 +83,7 @@ def design_effects(products: NoisyProducts, n: Floats, mean: Floats, variance: F
         )
         for cells in (slice(start, start + _CELLS) for start in range(0, len(rows), _CELLS))
     ]
-    return np.concatenate(found) if found else np.empty((0, LEVELS))
+    return np.concatenate(widened) if widened else np.empty((0, LEVELS))
 
 
 def _of_cells(values: Floats, scale: float, most: int, n: Floats, m: Floats, v: Floats) -> Floats:
@@ -129,8 +129,8 @@ def _crosses(values: Floats, noise_sd: float, size: Floats, m: Floats, v: Floats
     bound = np.arctan(1.0 / _CROSS_SCALE)
 
     def share(cross: Floats) -> Floats:
-        found: Floats = np.arctan(np.clip(cross / unit, -1.0, 1.0) / _CROSS_SCALE) / bound
-        return found
+        angle: Floats = np.arctan(np.clip(cross / unit, -1.0, 1.0) / _CROSS_SCALE) / bound
+        return angle
 
     low, high = _within(
         share((estimate - reach)[:, None]), share((estimate + reach)[:, None]), -np.ones(1), np.ones(1)
@@ -152,8 +152,8 @@ def _roots(
 
     def root(squares: Floats) -> Floats:
         effect = (squares / (n * v))[:, None]
-        found: Floats = np.clip((effect - 1.0) / room, 0.0, 1.0) ** (1.0 / _POWER)
-        return found
+        share: Floats = np.clip((effect - 1.0) / room, 0.0, 1.0) ** (1.0 / _POWER)
+        return share
 
     low, high = _within(root(estimate - reach), root(estimate + reach), np.zeros(1), np.ones(1))
     return low[..., None] + (high - low)[..., None] * _middles(_ROOTS), np.log(high - low)
@@ -177,12 +177,12 @@ def _levels(effect: Floats, weight: Floats) -> Floats:
     share = weight / weight.sum(axis=1, keepdims=True)
     ends = np.cumsum(share, axis=1)
     edges = np.arange(LEVELS + 1) / LEVELS
-    found = np.empty((len(effect), LEVELS))
+    levels_by_cell = np.empty((len(effect), LEVELS))
     for level in range(LEVELS):
         low, high = edges[level], edges[level + 1]
         part = np.clip(np.minimum(ends, high) - np.maximum(ends - share, low), 0.0, None)
-        found[:, level] = np.sum(part * effect, axis=1) / np.maximum(part.sum(axis=1), 1e-300)
-    return found
+        levels_by_cell[:, level] = np.sum(part * effect, axis=1) / np.maximum(part.sum(axis=1), 1e-300)
+    return levels_by_cell
 
 
 def widened(distribution: Distribution, products: NoisyProducts, name: str) -> tuple[Distribution, Floats]:

@@ -97,9 +97,15 @@ def check_of(posterior: Judged, quantity: str | None, draws: int, rng: np.random
         )
         raise UsageError(message)
     statistic = posterior.observed[0]
-    quantities = [one for one in statistic.plan.quantities if one.name != "n"]
+    quantities = [
+        quantity_of_plan for quantity_of_plan in statistic.plan.quantities if quantity_of_plan.name != "n"
+    ]
     names = names_of(quantities)
-    chosen = [(one, name) for one, name in zip(quantities, names, strict=True) if quantity in {None, name}]
+    chosen = [
+        (quantity_of_plan, name)
+        for quantity_of_plan, name in zip(quantities, names, strict=True)
+        if quantity in {None, name}
+    ]
     if not chosen:
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         message = f"{posterior.statistic} has no quantity {str(quantity)[:40]!r} to check: it has {shown}"
@@ -111,9 +117,9 @@ def check_of(posterior: Judged, quantity: str | None, draws: int, rng: np.random
     replicate = dataclasses.replace(exact, values=exact.values + noise.astype(object))
     return Check(
         quantities=tuple(name for _, name in chosen),
-        released=np.stack([statistic.estimates(one) for one, _ in chosen], axis=-1),
+        released=np.stack([statistic.estimates(quantity_of_plan) for quantity_of_plan, _ in chosen], axis=-1),
         replicated=np.stack(
-            [replicate.estimates(one).reshape(draws, -1) for one, _ in chosen],
+            [replicate.estimates(quantity_of_plan).reshape(draws, -1) for quantity_of_plan, _ in chosen],
             axis=-1,
         ),
         groups=posterior.groups,

@@ -91,9 +91,12 @@ class SimulatedWorlds:
     def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
         """Return cells (n_cells,) that share worlds, and these."""
         power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
-        for own in np.unique(power).tolist():
-            exact = self._sums(4**own, is_clipped=is_clipped)
-            yield np.flatnonzero(power == own), Worlds.drawn(exact.estimates(quantity) / 4.0**own).merged()
+        for power_of_cells in np.unique(power).tolist():
+            exact = self._sums(4**power_of_cells, is_clipped=is_clipped)
+            yield (
+                np.flatnonzero(power == power_of_cells),
+                Worlds.drawn(exact.estimates(quantity) / 4.0**power_of_cells).merged(),
+            )
 
     def _sums(self, records: int, *, is_clipped: bool) -> NoisyStatistic:
         """Exact sums of data sets of so many records, a world a cell."""
@@ -104,8 +107,8 @@ class SimulatedWorlds:
             assert family.simulate is not None  # noqa: S101
             rng = np.random.default_rng(_SEED)
             truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
-            found = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
-            sums = found.clipped if is_clipped else found.unclipped
+            simulated = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
+            sums = simulated.clipped if is_clipped else simulated.unclipped
             self._drawn[records, is_clipped] = dataclasses.replace(
                 self.statistic,
                 values=family.totals(model.entry, plan.design, sums),
@@ -223,7 +226,7 @@ class Conflict:
         cells = int(np.count_nonzero(np.any(said, axis=1)))
         if not cells:
             return ""
-        names = [name for name, some in zip(self.quantities, np.any(said, axis=0), strict=True) if some]
+        names = [name for name, is_said in zip(self.quantities, np.any(said, axis=0), strict=True) if is_said]
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         prior = (
             f"the prior of N, {_shortened(self.n_prior)},"
@@ -258,15 +261,15 @@ def conflict_of(posterior: Judged) -> Conflict:
     not_judged: dict[str, None] = {}
     tails: list[Floats] = []
     of_n: list[bool] = []
-    observations = [one for part in posterior.observed for one in part.observations]
-    for number, one in enumerate(observations, start=1):
+    observations = [observation for part in posterior.observed for observation in part.observations]
+    for number, observation in enumerate(observations, start=1):
         suffix = f", release {number}" if len(observations) > 1 else ""
-        for name, judges_n, found in _judged(posterior, one):
-            if found is None:
+        for name, judges_n, judgement in _judged(posterior, observation):
+            if judgement is None:
                 not_judged[name] = None
                 continue
             names.append(name + suffix)
-            tails.append(found)
+            tails.append(judgement)
             of_n.append(judges_n)
     default, log_factors = log_bayes_factors(posterior)
     return Conflict(
@@ -333,9 +336,11 @@ def _tails_of(
         elif simulated is None:
             return None
         else:
-            for group, own in simulated.worlds(quantity, n[rows], is_clipped=way):
-                some = rows[group]
-                tails[some] = _two_sided(own, noise, estimate[some], n[some], effect[some])
+            for group, group_worlds in simulated.worlds(quantity, n[rows], is_clipped=way):
+                group_rows = rows[group]
+                tails[group_rows] = _two_sided(
+                    group_worlds, noise, estimate[group_rows], n[group_rows], effect[group_rows]
+                )
     return tails
 
 
@@ -352,14 +357,16 @@ def _two_sided(worlds: Worlds, noise: Noise, estimate: Floats, n: Floats, effect
         for sign, rows in ((1.0, above <= below), (-1.0, above > below)):
             near = np.flatnonzero(rows & (tails[part] < PLAIN))
             if near.size:
-                own = sign * gap[near]
-                tails[start + near] = _worked_out(worlds, noise, own, n[part][near], effect[part][near], sign)
+                gap_near = sign * gap[near]
+                tails[start + near] = _worked_out(
+                    worlds, noise, gap_near, n[part][near], effect[part][near], sign
+                )
     return tails
 
 
 def _worked_out(worlds: Worlds, noise: Noise, gap: Floats, n: Floats, effect: Floats, sign: float) -> Floats:
     """Twice the chances of values as far out on one side, (n_cells,), at most 1."""
-    scales = np.abs(noise.own - worlds.mean[:, None] * noise.of_n)
+    scales = np.abs(noise.of_quantity - worlds.mean[:, None] * noise.of_n)
     gap = gap - (scales @ noise.counts) / 2.0
     scales = scales * noise.scale
     records = ((np.maximum(n, 0.0) + noise.sd_of_n) * effect)[:, None]
@@ -378,7 +385,7 @@ def _worked_out(worlds: Worlds, noise: Noise, gap: Floats, n: Floats, effect: Fl
             )
         ]
     bound = np.minimum(np.minimum(bounds[0], bounds[1]), bounds[2])
-    found = np.zeros(len(gap))
+    tail = np.zeros(len(gap))
     few = min(_FIRST, len(worlds.weight))
     first = np.argpartition(-bound, few - 1, axis=1)[:, :few]
     matters = np.zeros(bound.shape, dtype=bool)
@@ -392,10 +399,10 @@ def _worked_out(worlds: Worlds, noise: Noise, gap: Floats, n: Floats, effect: Fl
             variance[row, world],
             (sign * records * worlds.third)[row, world],
         )
-        found += np.bincount(row, chance * worlds.weight[world], len(gap))
+        tail += np.bincount(row, chance * worlds.weight[world], len(gap))
         bound[matters] = 0.0
-        matters = bound > _NEGLIGIBLE / bound.shape[1] * found[:, None]
-    tails: Floats = np.minimum(2.0 * found, 1.0)
+        matters = bound > _NEGLIGIBLE / bound.shape[1] * tail[:, None]
+    tails: Floats = np.minimum(2.0 * tail, 1.0)
     return tails
 
 

@@ -69,12 +69,12 @@ def noise_constant(statistic: NoisyStatistic) -> float:
 def _of(distribution: Any) -> Floats:
     """The log evidence but for the constant of the noise."""
     distribution = unrestricted(distribution)
-    own: Floats = distribution.log_evidence
+    log_evidence: Floats = distribution.log_evidence
     first = distribution.distributions[0] if isinstance(distribution, PosteriorMixture) else distribution
     if not isinstance(first, MomentsDistribution):
-        return own
+        return log_evidence
     # Of normal columns it is a density of components in records, with the constant of continuous noise.
-    return own - float(np.sum(np.log(first.posterior.noisy.totals.rate / 2.0)))
+    return log_evidence - float(np.sum(np.log(first.posterior.noisy.totals.rate / 2.0)))
 
 
 def _reason_against(posterior: Judged) -> str:

@@ -64,8 +64,10 @@ def worlds_of(
         Whether records are taken for clipped to their bounds.
     """
     if isinstance(prior, Mixture):
-        found = [worlds_of(statistic, one, quantity, is_clipped=is_clipped) for one in prior.components]
-        return _mixed(prior.weights, found)
+        components = [
+            worlds_of(statistic, component, quantity, is_clipped=is_clipped) for component in prior.components
+        ]
+        return _mixed(prior.weights, components)
     family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
     if family.latent is not None:
         return _of_one_sum(statistic, prior, is_clipped=is_clipped)
@@ -77,9 +79,9 @@ def worlds_of(
     return _of_one_column(constants, prior, quantity) if isinstance(prior, NormalInverseWishart) else None
 
 
-def _mixed(weights: Sequence[float], found: Sequence[Worlds | None]) -> Worlds | None:
-    parts = [part for part in found if part is not None]
-    if len(parts) < len(found):
+def _mixed(weights: Sequence[float], components: Sequence[Worlds | None]) -> Worlds | None:
+    parts = [part for part in components if part is not None]
+    if len(parts) < len(components):
         return None
     columns = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "variance", "third")
@@ -95,8 +97,8 @@ def _of_one_sum(
     line, latent = LINES[family.prior], family.latent
     assert latent is not None  # noqa: S101 - the caller has looked
     if isinstance(prior, Density):
-        own = on_line(prior, family, constants)
-        weight, position = levels(own.log_density, own.edges, FINE)
+        line_prior = on_line(prior, family, constants)
+        weight, position = levels(line_prior.log_density, line_prior.edges, FINE)
     else:
         weight, position = conjugate_levels(
             latent(statistic, prior, Fixed(0))[1](np.zeros(1), np.zeros(1)), line
@@ -146,9 +148,9 @@ def _means_and_variances(statistic: NoisyStatistic, prior: Any) -> tuple[Floats,
         return _conjugate_pairs(prior.loc, prior.precision, prior.concentration, prior.scale)
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid  # rarely needed
 
-    own = FAMILIES[statistic.plan.family].mean_and_variance
-    assert own is not None  # noqa: S101 - the caller has looked
-    centre, half_range = own.interval(statistic.plan.parameters)
+    mean_and_variance = FAMILIES[statistic.plan.family].mean_and_variance
+    assert mean_and_variance is not None  # noqa: S101 - the caller has looked
+    centre, half_range = mean_and_variance.interval(statistic.plan.parameters)
     on_grid = DensityOnGrid.of(prior, centre, half_range)
     first, second = (between(edges, 12) for edges in on_grid.edges)
     log_mass = on_grid.log_density(first[None], second[None])[0]
@@ -205,9 +207,9 @@ def _of_counts(statistic: NoisyStatistic, prior: Dirichlet, quantity: Quantity) 
     plan = statistic.plan
     given = np.array(prior.concentration, dtype=np.float64)
     if plan.family in {"categorical", "contingency"}:
-        own = np.broadcast_to(given, (len(plan.components),))
+        concentration = np.broadcast_to(given, (len(plan.components),))
         (position,) = quantity.coefficients
-        return _chance(own, position)
+        return _chance(concentration, position)
     layout = _LAYOUTS.get(plan.family)
     if layout is None:
         return None
@@ -225,10 +227,10 @@ def _chance(concentration: Floats, position: int, step: float = FINE) -> Worlds:
     """Worlds of one entry of a Dirichlet vector."""
     from suffice.pipeline.math.distributions.beta import Beta  # counts only
 
-    own, others = float(concentration[position]), float(np.sum(concentration) - concentration[position])
+    alpha, others = float(concentration[position]), float(np.sum(concentration) - concentration[position])
     if others <= 0.0:
         return Worlds.of_chances(np.ones(1), np.ones(1))
-    weight, place = conjugate_levels(Beta(own, others).distribution(), Line.LOGIT, step)
+    weight, place = conjugate_levels(Beta(alpha, others).distribution(), Line.LOGIT, step)
     return Worlds.of_chances(weight, Line.LOGIT.parameter(place))
 
 
@@ -239,9 +241,9 @@ def _rows_of_tables(
     return {
         label: (
             (first[0], index // table.shape[-1]),
-            (own[index // table.shape[-1]], index % table.shape[-1]),
+            (concentration_of_table[index // table.shape[-1]], index % table.shape[-1]),
         )
-        for table, own in zip(tables, rows, strict=True)
+        for table, concentration_of_table in zip(tables, rows, strict=True)
         for index, label in enumerate(table.labels())
     }
 
@@ -276,9 +278,9 @@ def _of_one_column(constants: Parameters, prior: NormalInverseWishart, quantity:
     if quantity.name not in {"total", "total_of_squares"}:
         return None
     loc, precision, df, scale = prior.of(len(names))
-    own = names.index(str(quantity.component))
+    place = names.index(str(quantity.component))
     pairs = _conjugate_pairs(
-        float(loc[own]), precision, (df - len(names) + 1.0) / 2.0, float(scale[own, own]) / 2.0
+        float(loc[place]), precision, (df - len(names) + 1.0) / 2.0, float(scale[place, place]) / 2.0
     )
     return _of_moments(*pairs, quantity, None)
 

@@ -269,7 +269,7 @@ class CellEmissions:
             Lambda.
         """
         n_restarts, n_states, n_columns = theta.shape
-        found = np.zeros((n_states, expected_rows.size))
+        log_emission = np.zeros((n_states, expected_rows.size))
         root_rows, root_theta = np.sqrt(expected_rows).ravel(), np.sqrt(theta).ravel()
         for positive in self.positive:
             value = np.empty(len(positive.cells))
@@ -280,8 +280,8 @@ class CellEmissions:
                     at = of_state.take(positive.columns[part])
                     at *= root[part]
                     value[part] = positive.table.log_emission(at, part)
-                found[state, positive.own_cells] += np.add.reduceat(value, positive.firsts)
-        by_state: Floats = np.ascontiguousarray(found.T).reshape(n_restarts, -1, n_states)
+                log_emission[state, positive.own_cells] += np.add.reduceat(value, positive.firsts)
+        by_state: Floats = np.ascontiguousarray(log_emission.T).reshape(n_restarts, -1, n_states)
         by_state -= (self.decline @ theta.swapaxes(1, 2)) * expected_rows[..., None]
         by_state += self.constant[..., None]
         if self.exact is not None:
@@ -291,14 +291,16 @@ class CellEmissions:
 
     def by_cell(self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats) -> Floats:
         """Return the log emission of every cell in its own state, (n_restarts, n_cells)."""
-        own = _of_cells(theta, states)
-        found: Floats = self.constant - expected_rows * np.einsum("rcj,rcj->rc", self.decline, own)
+        theta_of_cells = _of_cells(theta, states)
+        log_emission: Floats = self.constant - expected_rows * np.einsum(
+            "rcj,rcj->rc", self.decline, theta_of_cells
+        )
         for positive, value in self._terms(theta, states, expected_rows):
-            found.reshape(-1)[positive.own_cells] += np.add.reduceat(value, positive.firsts)
+            log_emission.reshape(-1)[positive.own_cells] += np.add.reduceat(value, positive.firsts)
         if self.exact is not None:
-            found += np.einsum("rcj,rcj->rc", self.exact, np.log(own))
-            found += self.exact.sum(axis=-1) * np.log(expected_rows)
-        return found
+            log_emission += np.einsum("rcj,rcj->rc", self.exact, np.log(theta_of_cells))
+            log_emission += self.exact.sum(axis=-1) * np.log(expected_rows)
+        return log_emission
 
     def by_category(self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats) -> Floats:
         """Return sums over the cells in a state, by state and category, (n_restarts, K, n_columns).
@@ -307,13 +309,13 @@ class CellEmissions:
         """
         n_states, n_columns = theta.shape[1:]
         member = (states[:, None] == np.arange(n_states)[:, None]).astype(np.float64)
-        found: Floats = -theta * ((member * expected_rows[:, None]) @ self.decline)
+        gradient: Floats = -theta * ((member * expected_rows[:, None]) @ self.decline)
         if self.exact is not None:
-            found += (member @ self.exact) * np.log(theta)
+            gradient += (member @ self.exact) * np.log(theta)
         for positive, value in self._terms(theta, states, expected_rows):
             place = positive.columns + (states * n_columns).ravel().take(positive.cells)
-            found += np.bincount(place, value, theta.size).reshape(theta.shape)
-        return found
+            gradient += np.bincount(place, value, theta.size).reshape(theta.shape)
+        return gradient
 
     def draw_latent_counts(
         self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats, rng: np.random.Generator
@@ -347,5 +349,5 @@ def _of_cells(theta: Floats, states: NDArray[np.int64]) -> Floats:
     """Return theta of every cell's state, (n_restarts, n_cells, n_columns)."""
     n_restarts, n_states, n_columns = theta.shape
     rows = states + n_states * np.arange(n_restarts)[:, None]
-    own: Floats = theta.reshape(-1, n_columns).take(rows, axis=0)
-    return own
+    theta_of_cells: Floats = theta.reshape(-1, n_columns).take(rows, axis=0)
+    return theta_of_cells

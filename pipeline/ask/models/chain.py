@@ -61,8 +61,10 @@ def first_passage(transitions: Floats, state: int) -> Floats:
         At least 1; of the state itself, until it is entered again. Infinite where it may never be.
     """
     order = [state, *(other for other in range(transitions.shape[-1]) if other != state)]
-    found = _to_first(_ordered(_invertible(transitions), order), np.ones(transitions.shape[:-1]), 1)[..., 0]
-    return found[..., np.argsort(order)]
+    expected_steps = _to_first(_ordered(_invertible(transitions), order), np.ones(transitions.shape[:-1]), 1)[
+        ..., 0
+    ]
+    return expected_steps[..., np.argsort(order)]
 
 
 def all_first_passages(transitions: Floats) -> Floats:
@@ -98,9 +100,9 @@ def _to_first(chances: Floats, steps: Floats, kept: int) -> Floats:
     """
     size = chances.shape[-1]
     leaving = [_eliminate(chances, steps, state) for state in range(size - 1, kept - 1, -1)][::-1]
-    found = np.empty((*steps.shape, kept))
-    found[..., :kept, :] = _to_each(chances[..., :kept, :kept], steps[..., :kept])
-    onward = found.copy()
+    probabilities = np.empty((*steps.shape, kept))
+    probabilities[..., :kept, :] = _to_each(chances[..., :kept, :kept], steps[..., :kept])
+    onward = probabilities.copy()
     onward[..., range(kept), range(kept)] = 0.0
     for state, left in zip(range(kept, size), leaving, strict=True):
         outward, before = chances[..., state, None, :state], onward[..., :state, :]
@@ -110,8 +112,8 @@ def _to_first(chances: Floats, steps: Floats, kept: int) -> Floats:
         with np.errstate(over="ignore"):
             took = total / np.where(left > 0.0, left, 1.0)[..., None]
         onward[..., state, :] = np.where(never, np.inf, took)
-    found[..., kept:, :] = onward[..., kept:, :]
-    return found
+    probabilities[..., kept:, :] = onward[..., kept:, :]
+    return probabilities
 
 
 def _eliminate(chances: Floats, steps: Floats, state: int) -> Floats:
@@ -288,8 +290,8 @@ class Chain:
         rows = []
         for cells in self._blocks():
             groups = {column: keys[cells] for column, keys in self.posterior.groups.items()}
-            found = self._of(cells).quantities(steps=steps, to=to, start=start)
-            rows += _quantity_rows(groups, found, mass)
+            quantities = self._of(cells).quantities(steps=steps, to=to, start=start)
+            rows += _quantity_rows(groups, quantities, mass)
         return rows
 
     def quantities(

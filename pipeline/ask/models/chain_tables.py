@@ -160,7 +160,7 @@ def chain_table(
     first = next(iter(windows.values()))
     names = feature_names(first, statistics)
     chains, times = _columns("chain", chain), _columns("time", () if time is None else time)
-    cells = {label: [_cells(one, name, where) for name in names] for label, one in windows.items()}
+    cells = {label: [_cells(release, name, where) for name in names] for label, release in windows.items()}
     (*_, sample) = cells[first.window]
     _check_columns(sample, chains, times, of_series=len(windows) > 1)
     chain_keys, time_keys = _keys(sample, chains), _keys(sample, times)
@@ -192,15 +192,15 @@ def chain_table(
         ),
         chain_keys=chain_keys,
         time_keys=labels | {name: keys * len(steps) for name, keys in time_keys.items()},
-        releases=tuple(one.label for one in windows.values()),
+        releases=tuple(release.label for release in windows.values()),
     )
 
 
 def _series(given: object) -> dict[str, Release]:
     """Return releases by window, in the order of time; refuse what is not windows of one series."""
-    found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    releases = [one for one in found if isinstance(one, Release)]
-    if not found or len(releases) < len(found):
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    releases = [release for release in items if isinstance(release, Release)]
+    if not items or len(releases) < len(items):
         message = (
             "a hidden Markov model is fitted to what suffice.open_release returns, or to a list of these"
         )
@@ -208,11 +208,11 @@ def _series(given: object) -> dict[str, Release]:
     first = releases[0]
     if len(releases) == 1:
         return {first.window: first}
-    for one in releases[1:]:
-        differing = _differing(first, one)
+    for release in releases[1:]:
+        differing = _differing(first, release)
         if differing:
             message = (
-                f"{first.label} and {one.label} are not windows of one series: they differ in "
+                f"{first.label} and {release.label} are not windows of one series: they differ in "
                 f"{', '.join(differing)}"
             )
             raise UsageError(message)
@@ -221,23 +221,28 @@ def _series(given: object) -> dict[str, Release]:
             f"{first.label} has no window: several releases are windows of one series, or name one alone"
         )
         raise UsageError(message)
-    labels = [one.window for one in releases]
+    labels = [release.window for release in releases]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         message = f"{first.name}@{twice} is given twice: name one edition of each window"
         raise UsageError(message)
     every = Every(first.manifest["plan"]["window"]["every"])
-    return {one.window: one for one in sorted(releases, key=lambda one: period_start(one.window, every))}
+    return {
+        release.window: release
+        for release in sorted(releases, key=lambda release: period_start(release.window, every))
+    }
 
 
 def _differing(first: Release, second: Release) -> list[str]:
     """Return in what the canonical plans of two releases differ, statistic by statistic."""
     plans = [dict(release.manifest["plan"]) for release in (first, second)]
-    one, other = (
+    first_plan, second_plan = (
         {**plan, **{f"statistic {name}": entry for name, entry in plan.pop("statistics").items()}}
         for plan in plans
     )
-    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))[:_MOST_NAMED]
+    return sorted(key for key in {*first_plan, *second_plan} if first_plan.get(key) != second_plan.get(key))[
+        :_MOST_NAMED
+    ]
 
 
 def _steps(windows: Mapping[str, Release]) -> dict[str, int]:
@@ -255,11 +260,15 @@ def _steps(windows: Mapping[str, Release]) -> dict[str, int]:
 
 def feature_names(release: Release, statistics: Sequence[str] | None) -> list[str]:
     """Return the statistics that are features."""
-    fitting = [name for name, one in release.statistics.items() if one.plan.family in FAMILIES_OF_FEATURES]
+    fitting = [
+        name
+        for name, statistic in release.statistics.items()
+        if statistic.plan.family in FAMILIES_OF_FEATURES
+    ]
     kinds = " or ".join(FAMILIES_OF_FEATURES)
     if statistics is None:
         if not fitting:
-            others = [f"{name} is {one.plan.family}" for name, one in release.statistics.items()]
+            others = [f"{name} is {statistic.plan.family}" for name, statistic in release.statistics.items()]
             others += [f"{name} is a posterior sample" for name in release.sampled]
             message = f"{release.label} has no {kinds} statistic: {', '.join(others)}"
             raise UsageError(message)

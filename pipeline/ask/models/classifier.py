@@ -90,8 +90,8 @@ class Classification:
     def predicted(self) -> NDArray[np.object_]:
         """The most probable class of each row as text, (n_rows,); None in rows of no cell."""
         names = np.array([*self.classes, None], dtype=object)
-        found: NDArray[np.object_] = names[np.where(self._is_known, self._largest, len(self.classes))]
-        return found
+        classes: NDArray[np.object_] = names[np.where(self._is_known, self._largest, len(self.classes))]
+        return classes
 
     @property
     def n_predicted(self) -> int:
@@ -123,10 +123,10 @@ class Classification:
         if not len(scored):
             message = f"no row can be scored: none has a cell and a class of {', '.join(self.classes)}"
             raise UsageError(message)
-        own = np.maximum(self.probability[scored, codes[scored]], np.finfo(np.float64).tiny)
+        probability = np.maximum(self.probability[scored, codes[scored]], np.finfo(np.float64).tiny)
         return Score(
             accuracy=float(np.mean(self._largest[scored] == codes[scored])),
-            mean_log_score=float(np.mean(np.log(own))),
+            mean_log_score=float(np.mean(np.log(probability))),
             n_rows=len(scored),
         )
 
@@ -232,8 +232,8 @@ class Classifier:
             cell=cells,
             groups=self.posterior.groups,
             left_out={
-                name: int(np.count_nonzero(found == size - 1))
-                for (name, found), size in zip(codes.items(), sizes, strict=True)
+                name: int(np.count_nonzero(feature_codes == size - 1))
+                for (name, feature_codes), size in zip(codes.items(), sizes, strict=True)
             },
             absent=absent,
             _domain=outcome.categories,
@@ -270,9 +270,9 @@ class Classifier:
         unlisted = self._log_features[name].shape[1] - 1
         if variable.column not in columns:
             return np.full(n_rows, unlisted, np.int32)
-        found = codes_of(columns[variable.column], variable.categories)
+        codes = codes_of(columns[variable.column], variable.categories)
         instead = len(variable.categories) if variable.other else unlisted
-        return np.where(found == UNLISTED, np.int32(instead), found)
+        return np.where(codes == UNLISTED, np.int32(instead), codes)
 
     def _probabilities(self, codes: NDArray[np.int64], sizes: list[int]) -> Floats:
         """Return chances (n_rows, n_classes) of rows of codes: of the cell, from 1, and of each feature."""
@@ -368,7 +368,7 @@ def _distinct(codes: NDArray[np.int64], sizes: list[int]) -> tuple[NDArray[np.in
     """Return distinct rows of codes, and where each row stands among them: alike rows are alike."""
     if math.prod(sizes) < 1 << 62:
         flat = np.ravel_multi_index(tuple(codes.T), tuple(sizes))
-        found, places = np.unique(flat, return_inverse=True)
-        return np.stack(np.unravel_index(found, tuple(sizes)), axis=1), places
-    found, places = np.unique(codes, axis=0, return_inverse=True)
-    return found, places.reshape(-1)
+        distinct, places = np.unique(flat, return_inverse=True)
+        return np.stack(np.unravel_index(distinct, tuple(sizes)), axis=1), places
+    distinct, places = np.unique(codes, axis=0, return_inverse=True)
+    return distinct, places.reshape(-1)

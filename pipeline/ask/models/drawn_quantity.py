@@ -123,5 +123,5 @@ class DrawnQuantity:
         ordered = np.sort(self.draws, axis=0)  # what is not a number comes last
         count = np.sum(~np.isnan(ordered), axis=0)
         places = [np.maximum(np.ceil(level * count).astype(np.int64) - 1, 0) for level in levels]
-        found = [np.take_along_axis(ordered, place[None], axis=0)[0] for place in places]
-        return np.stack(found, axis=-1)
+        order_statistics = [np.take_along_axis(ordered, place[None], axis=0)[0] for place in places]
+        return np.stack(order_statistics, axis=-1)

@@ -67,14 +67,14 @@ def log_emission(released: ArrayLike, expected: ArrayLike, scale: float) -> Floa
         exact: Floats = _log_poisson(y, mu).reshape(shape)
         return exact
     shrunk = np.exp(-1.0 / scale)
-    found = log_noise_at_zero(scale) + np.minimum(y, 0.0) / scale + mu * np.expm1(-1.0 / scale)
+    log_chance = log_noise_at_zero(scale) + np.minimum(y, 0.0) / scale + mu * np.expm1(-1.0 / scale)
     above = np.flatnonzero((y > 0.0) & (mu > 0.0))
     if len(above):
         # At mu = 0 nothing but the noise is left.
-        found[above] = log_noise_at_zero(scale) + _log_brackets(y[above], mu[above], scale, shrunk)
+        log_chance[above] = log_noise_at_zero(scale) + _log_brackets(y[above], mu[above], scale, shrunk)
     none = (y > 0.0) & (mu == 0.0)
-    found[none] -= y[none] / scale
-    noisy: Floats = found.reshape(shape)
+    log_chance[none] -= y[none] / scale
+    noisy: Floats = log_chance.reshape(shape)
     return noisy
 
 
@@ -123,8 +123,8 @@ def _log_poisson(count: Floats, expected: Floats) -> Floats:
     from scipy.special import gammaln, xlogy
 
     with np.errstate(invalid="ignore"):
-        found = xlogy(count, expected) - expected - gammaln(count + 1.0)
-    result: Floats = np.where(count < 0.0, -np.inf, found)
+        log_poisson = xlogy(count, expected) - expected - gammaln(count + 1.0)
+    result: Floats = np.where(count < 0.0, -np.inf, log_poisson)
     return result
 
 
@@ -254,5 +254,5 @@ def _root(coordinate: Floats, bend: float) -> Floats:
         middle = 0.5 * (low + high)
         over = middle + np.sinh(np.minimum(middle, 700.0)) / bend > coordinate
         high, low = np.where(over, middle, high), np.where(over, low, middle)
-    found: Floats = np.sinh(np.minimum(0.5 * (low + high), 700.0)) / bend
-    return found
+    root: Floats = np.sinh(np.minimum(0.5 * (low + high), 700.0)) / bend
+    return root

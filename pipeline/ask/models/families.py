@@ -34,7 +34,7 @@ def require_family(release: Release, statistic: str, families: Sequence[str], mo
     family = release.statistic(statistic).plan.family
     if family in families:
         return
-    fitting = [name for name, found in release.statistics.items() if found.plan.family in families]
+    fitting = [name for name, fitted in release.statistics.items() if fitted.plan.family in families]
     *others, last = families
     wanted = f"{', '.join(others)} or {last}" if others else last
     message = f"{statistic} is {family}, and {model} is made of {wanted}: " + (

@@ -251,7 +251,7 @@ class HiddenMarkovFit:
 
     def to_dict(self, mass: float = MASS) -> dict[str, Any]:
         """Return everything but the draws, as JSON has it."""
-        found = self.diagnostics
+        diagnostics = self.diagnostics
         return {
             "releases": list(self.table.releases),
             "statistics": [feature.name for feature in self.table.features],
@@ -260,10 +260,10 @@ class HiddenMarkovFit:
             **self.settings.to_dict(),
             "mass": mass,
             "diagnostics": {
-                "log_joint": list(found.log_joint),
-                "poorer_restarts": [number + 1 for number in found.poorer],
-                "r_hat": dict(found.r_hat),
-                "effective_draws": dict(found.effective_draws),
+                "log_joint": list(diagnostics.log_joint),
+                "poorer_restarts": [number + 1 for number in diagnostics.poorer],
+                "r_hat": dict(diagnostics.r_hat),
+                "effective_draws": dict(diagnostics.effective_draws),
             },
             "rows": self.rows(mass),
             "cells": self.cells(),

@@ -131,7 +131,7 @@ def elimination_order(
 
     def fill(variable: str) -> tuple[int, int]:
         around = neighbours[variable]
-        missing = sum(other not in neighbours[one] for one, other in itertools.combinations(around, 2))
+        missing = sum(other not in neighbours[node] for node, other in itertools.combinations(around, 2))
         return missing, math.prod(sizes[other] for other in around)
 
     while left:
@@ -171,12 +171,12 @@ def _summed(factors: Sequence[Factor], variable: str) -> Factor:
     return Factor(variables=rest, values=_scaled(first.values.sum(axis=2 + first.variables.index(variable))))
 
 
-def _product(one: Factor, other: Factor, without: str | None = None) -> Factor:
-    every = tuple(dict.fromkeys((*one.variables, *other.variables)))
+def _product(first: Factor, other: Factor, without: str | None = None) -> Factor:
+    every = tuple(dict.fromkeys((*first.variables, *other.variables)))
     rest = tuple(name for name in every if name != without)
-    axes = [_axes(names, every) for names in (one.variables, other.variables, rest)]
+    axes = [_axes(names, every) for names in (first.variables, other.variables, rest)]
     return Factor(
-        variables=rest, values=_scaled(_einsum(one.values, axes[0], other.values, axes[1], axes[2]))
+        variables=rest, values=_scaled(_einsum(first.values, axes[0], other.values, axes[1], axes[2]))
     )
 
 
@@ -318,7 +318,7 @@ class Network:
             _reduced(table, values, fixed)
             for table, values in self._needed({*targets, *observed}, set(chosen))
         ]
-        found = marginal(factors, targets)
+        probabilities = marginal(factors, targets)
         shape = CountTable(name="", variables=tuple(self.variables[name] for name in targets))
         labels = label_columns([label[1:] for label in shape.labels()])
         return Conditional(
@@ -328,7 +328,7 @@ class Network:
             mass=mass,
             groups=self.posterior.groups,
             label_columns=labels,
-            probability=DrawnQuantity(draws=found.reshape(*found.shape[:2], -1)),
+            probability=DrawnQuantity(draws=probabilities.reshape(*probabilities.shape[:2], -1)),
         )
 
     def _needed(self, wanted: set[str], cut: set[str]) -> list[tuple[CountTable, Floats]]:
@@ -357,7 +357,7 @@ class Network:
         if not isinstance(stated, Mapping):
             message = f"{argument} maps variables to categories, as {{'sex': 'Male'}}, not {stated!r}"
             raise UsageError(message)
-        found = {}
+        factors_by_variable = {}
         for name, value in stated.items():
             category = str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
             known = self._variable(name).categories
@@ -368,8 +368,8 @@ class Network:
                     f"{', '.join(known[:_NAMED])}{more}"
                 )
                 raise UsageError(message)
-            found[name] = category
-        return found
+            factors_by_variable[name] = category
+        return factors_by_variable
 
     def _check(self, targets: tuple[str, ...], given: Mapping[str, str], do: Mapping[str, str]) -> None:
         if not targets:

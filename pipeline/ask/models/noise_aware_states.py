@@ -195,12 +195,12 @@ def _without_counts(
     now += priors.emissions * np.log(position.theta)
     for _ in range(PAIR_STEPS):
         first, second = _pairs(emissions, rng)
-        one, other = position.theta[..., first], position.theta[..., second]
-        width = _widths(_PAIR_WIDTHS, one.shape, rng)
-        log_odds = np.log(one / other) + width * rng.standard_normal(one.shape)
+        theta_first, other = position.theta[..., first], position.theta[..., second]
+        width = _widths(_PAIR_WIDTHS, theta_first.shape, rng)
+        log_odds = np.log(theta_first / other) + width * rng.standard_normal(theta_first.shape)
         proposed = position.theta.copy()
-        proposed[..., first] = (one + other) / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
-        proposed[..., second] = (one + other) / (1.0 + np.exp(np.clip(log_odds, -700.0, 700.0)))
+        proposed[..., first] = (theta_first + other) / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
+        proposed[..., second] = (theta_first + other) / (1.0 + np.exp(np.clip(log_odds, -700.0, 700.0)))
         np.maximum(proposed, LEAST, out=proposed)
         then = emissions.by_category(proposed, position.states, position.expected_rows)
         # In log odds the density of Dirichlet(beta) is theta^beta.
@@ -244,9 +244,9 @@ def _log_joint(
     priors: StatePriors,
 ) -> Floats:
     """Return the log density of parameters, states and released counts, (n_restarts,)."""
-    own = np.take_along_axis(log_emissions, position.states[..., None], axis=-1)[..., 0]
+    log_emission = np.take_along_axis(log_emissions, position.states[..., None], axis=-1)[..., 0]
     rows = np.where(emissions.is_observed, np.log(priors.rate) - priors.rate * position.expected_rows, 0.0)
-    joint: Floats = (own + rows).sum(axis=-1)
+    joint: Floats = (log_emission + rows).sum(axis=-1)
     joint += (steps * np.log(position.transitions)).sum(axis=(1, 2))
     joint += log_dirichlet(position.transitions, priors.transitions)
     joint += log_dirichlet(position.theta, priors.emissions, emissions.starts)

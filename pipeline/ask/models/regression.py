@@ -181,13 +181,13 @@ class Regression:
         ends = ends_of(mass)
         names = [column.name for column in self.bounds]
         groups = self.posterior.groups
-        found = columns_of(rows, [*names, *groups])
-        absent = [name for name in names if name not in found]
+        columns = columns_of(rows, [*names, *groups])
+        absent = [name for name in names if name not in columns]
         if absent:
             message = f"rows have no column {', '.join(absent)}, from which {self.outcome.name} is predicted"
             raise UsageError(message)
-        values = np.stack([numbers_of(name, found[name]) for name in names], axis=1)
-        cell = self.cells.of(found, len(values))
+        values = np.stack([numbers_of(name, columns[name]) for name in names], axis=1)
+        cell = self.cells.of(columns, len(values))
         lower, upper = (
             np.array([float(getattr(column, end)) for column in self.bounds]) for end in ("lower", "upper")
         )
@@ -220,14 +220,14 @@ class Regression:
         if "intercept" in self.draws:
             expected += self.draws["intercept"][:, cell]
         departures = np.sqrt(self.draws["variance"][:, cell]) * self.noise
-        found = np.stack(
+        predictors = np.stack(
             [
                 np.mean(expected, axis=1),
                 *np.quantile(expected, ends, axis=1),
                 *np.quantile(expected + departures, ends, axis=1),
             ]
         )
-        return np.where(np.isfinite(found).all(axis=0), found, np.nan)
+        return np.where(np.isfinite(predictors).all(axis=0), predictors, np.nan)
 
 
 def regression(

@@ -73,10 +73,10 @@ class RestartDiagnostics:
             f"by {best - self.log_joint[number]:.4g} than that of restart {self.log_joint.index(best) + 1}"
             for number in self.poorer
         ]
-        told = [f"{name} {r_hat:g} ({self.effective_draws[name]})" for name, r_hat in self.r_hat.items()]
-        if told:
+        texts = [f"{name} {r_hat:g} ({self.effective_draws[name]})" for name, r_hat in self.r_hat.items()]
+        if texts:
             said.append(
-                f"R-hat (effective draws) over {counted(len(self.kept), 'restart')}: {', '.join(told)}"
+                f"R-hat (effective draws) over {counted(len(self.kept), 'restart')}: {', '.join(texts)}"
             )
         if self.largest_r_hat > LARGEST_R_HAT:
             said.append(

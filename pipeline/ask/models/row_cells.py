@@ -52,7 +52,7 @@ def columns_of(rows: object, names: Iterable[str]) -> dict[str, pa.Array]:
         Where a column is no array of one dimension and one type, or columns differ in length.
     """
     if isinstance(rows, Mapping):
-        found = {name: array_of(name, rows[name]) for name in names if name in rows}
+        arrays = {name: array_of(name, rows[name]) for name in names if name in rows}
     else:
         try:
             table = rows if isinstance(rows, pa.Table) else pa.table(rows)
@@ -62,11 +62,11 @@ def columns_of(rows: object, names: Iterable[str]) -> dict[str, pa.Array]:
             if table.column_names.count(name) > 1:
                 message = f"rows have more than one column {name!r}: leave one"
                 raise UsageError(message)
-        found = {name: table[name].combine_chunks() for name in names if name in table.column_names}
-    if len({len(column) for column in found.values()}) > 1:
-        message = f"the columns {', '.join(found)} are not all of one length"
+        arrays = {name: table[name].combine_chunks() for name in names if name in table.column_names}
+    if len({len(column) for column in arrays.values()}) > 1:
+        message = f"the columns {', '.join(arrays)} are not all of one length"
         raise UsageError(message)
-    return found
+    return arrays
 
 
 def array_of(name: str, values: Any) -> pa.Array:
@@ -109,16 +109,16 @@ def codes_of(column: pa.Array, domain: Domain) -> Codes:
         return np.full(len(column), UNLISTED, np.int32)
     if domain.kind is DomainKind.PERIOD and not pa.types.is_temporal(kind):
         domain = Domain(kind=DomainKind.LIST, keys=domain.keys)
-    found = lookup(domain, column.type)
-    if isinstance(found, Listed):
-        places = pc.fill_null(pc.index_in(column, value_set=found.keys), len(found.codes))
-        codes: Codes = np.append(found.codes, np.int32(UNLISTED))[places.to_numpy(zero_copy_only=False)]
+    table = lookup(domain, column.type)
+    if isinstance(table, Listed):
+        places = pc.fill_null(pc.index_in(column, value_set=table.keys), len(table.codes))
+        codes: Codes = np.append(table.codes, np.int32(UNLISTED))[places.to_numpy(zero_copy_only=False)]
         return codes
-    values, is_known = _integers(column, found)
-    return np.where(is_known, _looked_up(values, found), np.int32(UNLISTED)).astype(np.int32)
+    values, is_known = _integers(column, table)
+    return np.where(is_known, _looked_up(values, table), np.int32(UNLISTED)).astype(np.int32)
 
 
-def _integers(column: pa.Array, found: Dense | Sparse | Interval) -> tuple[np.ndarray, Mask]:
+def _integers(column: pa.Array, table: Dense | Sparse | Interval) -> tuple[np.ndarray, Mask]:
     """Return values as the integers that a lookup compares, (n_rows,), and which of them it can compare."""
     kind = column.type
     is_known = pc.is_valid(column).to_numpy(zero_copy_only=False)
@@ -133,27 +133,27 @@ def _integers(column: pa.Array, found: Dense | Sparse | Interval) -> tuple[np.nd
         return (values ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64), is_known
     if values.dtype.kind != "f":
         values = values.astype(np.int64)
-        return (values // found.divisor if found.divisor > 1 else values), is_known
+        return (values // table.divisor if table.divisor > 1 else values), is_known
     numbers = values.astype(np.float64)
-    if isinstance(found, Sparse) and found.of_bits:
+    if isinstance(table, Sparse) and table.of_bits:
         return (numbers + 0.0).view(np.int64), is_known
     with np.errstate(invalid="ignore"):
         integers = numbers.astype(np.int64)
     return integers, is_known & (integers == numbers) & (numbers < 2.0**63)
 
 
-def _looked_up(values: np.ndarray, found: Dense | Sparse | Interval) -> Codes:
-    if isinstance(found, Interval):
-        return np.where((values >= found.begins) & (values < found.ends), 0, UNLISTED).astype(np.int32)
-    if isinstance(found, Sparse):
-        if not len(found.keys):
+def _looked_up(values: np.ndarray, table: Dense | Sparse | Interval) -> Codes:
+    if isinstance(table, Interval):
+        return np.where((values >= table.begins) & (values < table.ends), 0, UNLISTED).astype(np.int32)
+    if isinstance(table, Sparse):
+        if not len(table.keys):
             return np.full(len(values), UNLISTED, np.int32)
-        places = np.minimum(np.searchsorted(found.keys, values), len(found.keys) - 1)
-        return np.where(found.keys[places] == values, found.codes[places], np.int32(UNLISTED))
-    last = found.first + len(found.codes) - 1
-    inside = (values >= found.first) & (values <= last)
-    places = np.where(inside, values, found.first) - found.first
-    return np.where(inside, found.codes[places], np.int32(UNLISTED))
+        places = np.minimum(np.searchsorted(table.keys, values), len(table.keys) - 1)
+        return np.where(table.keys[places] == values, table.codes[places], np.int32(UNLISTED))
+    last = table.first + len(table.codes) - 1
+    inside = (values >= table.first) & (values <= last)
+    places = np.where(inside, values, table.first) - table.first
+    return np.where(inside, table.codes[places], np.int32(UNLISTED))
 
 
 NO_CELL = -1
@@ -197,17 +197,17 @@ class RowCells:
         places = np.zeros(n_rows, np.int64)
         for name, domain in self.keys.items():
             if name in columns:
-                found = codes_of(columns[name], domain).astype(np.int64)
+                codes = codes_of(columns[name], domain).astype(np.int64)
             elif name in self.shared:
-                found = np.full(n_rows, self.shared[name], np.int64)
+                codes = np.full(n_rows, self.shared[name], np.int64)
             else:
                 message = (
                     f"rows need a column {name!r}: the release has a cell for each {', '.join(self.keys)}; "
                     "or keep one cell with where"
                 )
                 raise UsageError(message)
-            is_known = (places >= 0) & (found != UNLISTED)
-            places = np.where(is_known, places * len(domain) + found, -1)
+            is_known = (places >= 0) & (codes != UNLISTED)
+            places = np.where(is_known, places * len(domain) + codes, -1)
         return np.where(places < 0, NO_CELL, self.numbers[places])
 
 
@@ -225,5 +225,5 @@ def row_cells(release: Release, posterior: Posterior) -> RowCells:
     sizes = tuple(map(len, keys.values()))
     numbers = np.full(math.prod(sizes), NO_CELL, np.int64)
     numbers[np.ravel_multi_index(tuple(places.values()), sizes)] = np.arange(posterior.n_groups)
-    shared = {name: int(found[0]) for name, found in places.items() if np.ptp(found) == 0}
+    shared = {name: int(codes[0]) for name, codes in places.items() if np.ptp(codes) == 0}
     return RowCells(keys=keys, shared=shared, numbers=numbers)

@@ -87,7 +87,7 @@ def held_out_log_likelihood(
     low, high = _range(cells)
     n_states = draws.transitions.shape[-1]
     taken = _taken(draws.states.shape[1], n_draws)
-    found = np.empty((len(taken), len(low)))
+    log_chance = np.empty((len(taken), len(low)))
     for row, draw in enumerate(taken):
         theta = np.concatenate([each[restart, draw] for each in draws.emissions], axis=-1)
         by_state = np.empty((len(low), n_states))
@@ -101,8 +101,8 @@ def held_out_log_likelihood(
             by_state[:, state] = _log_sum_exp(density, axis=1) + np.log(step)
         with np.errstate(divide="ignore"):
             chances = np.log(_state_chances(held_out, draws, restart, draw))
-        found[row] = _log_sum_exp(by_state + chances, axis=1)
-    return found
+        log_chance[row] = _log_sum_exp(by_state + chances, axis=1)
+    return log_chance
 
 
 def exact_log_likelihood(
@@ -120,13 +120,13 @@ def exact_log_likelihood(
         As in ``held_out_log_likelihood``.
     """
     cells = np.concatenate([each[held_out] for each in counts], axis=-1).astype(np.float64)
-    found = []
+    scores = []
     for draw in _taken(draws.states.shape[1], n_draws):
         theta = np.concatenate([each[restart, draw] for each in draws.emissions], axis=-1)
         with np.errstate(divide="ignore"):
             chances = np.log(_state_chances(held_out, draws, restart, draw))
-        found.append(_log_sum_exp(cells @ np.log(theta).T + chances, axis=1))
-    return np.stack(found)
+        scores.append(_log_sum_exp(cells @ np.log(theta).T + chances, axis=1))
+    return np.stack(scores)
 
 
 def log_mean_exp(log_likelihood: Floats) -> Floats:
@@ -261,14 +261,14 @@ class StateComparison:
         spread = self.difference.std(axis=1, ddof=1).tolist() if self.n_splits > 1 else None
         return [
             {
-                "states": one.n_states,
+                "states": setting.n_states,
                 "score": float(self.scores[number].mean()),
                 "difference": float(self.difference[number].mean()),
                 "sd": None if spread is None else spread[number],
                 "r_hat": float(self.r_hat[number].max()),
-                "poorer_restarts": float(self.n_poorer[number].mean() / one.n_restarts),
+                "poorer_restarts": float(self.n_poorer[number].mean() / setting.n_restarts),
             }
-            for number, one in enumerate(self.settings)
+            for number, setting in enumerate(self.settings)
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -304,32 +304,32 @@ def compare_states(
     UsageError
         Where a number of states is given twice, or no cell would be held out or left.
     """
-    numbers = [one.n_states for one in settings]
+    numbers = [setting.n_states for setting in settings]
     if len(set(numbers)) < len(numbers):
         message = f"states names a number twice: {', '.join(map(str, numbers))}"
         raise UsageError(message)
-    settings = [dataclasses.replace(one, until_settled=False) for one in settings]
+    settings = [dataclasses.replace(setting, until_settled=False) for setting in settings]
     fitted = sorted(
         [*settings, *([] if 1 in numbers else [dataclasses.replace(settings[0], n_states=1)])],
-        key=lambda one: one.n_states,
+        key=lambda setting: setting.n_states,
     )
     n_splits = integer("splits", splits, 1)
     held_out = [_held_out(table.counts, holdout, rng) for _ in range(n_splits)]
     shape = (len(fitted), n_splits)
     scores, r_hat, n_poorer = np.empty(shape), np.empty(shape), np.zeros(shape, dtype=np.int64)
-    total = sum(one.n_sweeps for one in fitted) * n_splits
+    total = sum(setting.n_sweeps for setting in fitted) * n_splits
     done = 0
     for split, mask in enumerate(held_out):
         rest = dataclasses.replace(table.counts, is_observed=table.counts.is_observed & ~mask)
-        for number, one in enumerate(fitted):
-            drawn = sampled_states(rest, one, rng=rng, progress=part_of(progress, done, total))
-            likelihood = _likelihood(table.counts, mask, drawn, one)
+        for number, setting in enumerate(fitted):
+            drawn = sampled_states(rest, setting, rng=rng, progress=part_of(progress, done, total))
+            likelihood = _likelihood(table.counts, mask, drawn, setting)
             judged = diagnose(drawn, {HELD_OUT_SCORE: likelihood.mean(axis=2)})
             kept = likelihood[list(judged.kept)].reshape(-1, likelihood.shape[2])
             scores[number, split] = log_mean_exp(kept).mean()
             r_hat[number, split] = judged.largest_r_hat
             n_poorer[number, split] = len(judged.poorer)
-            done += one.n_sweeps
+            done += setting.n_sweeps
     return StateComparison(
         table=table, settings=tuple(fitted), holdout=holdout, scores=scores, r_hat=r_hat, n_poorer=n_poorer
     )
@@ -337,13 +337,13 @@ def compare_states(
 
 def _likelihood(table: CountTable, held_out: Mask, drawn: StateDraws, settings: FitSettings) -> Floats:
     """Return the log likelihood of held-out cells under draws, (n_restarts, n_taken, n_held_out)."""
-    found = [
+    rows = [
         held_out_log_likelihood(
             table, held_out, drawn, settings.priors, restart=restart, n_draws=SCORED_DRAWS
         )
         for restart in range(settings.n_restarts)
     ]
-    return np.stack(found)
+    return np.stack(rows)
 
 
 def _held_out(table: CountTable, share: float, rng: np.random.Generator) -> Mask:

@@ -171,13 +171,13 @@ def state_probability(log_emissions: Floats, transitions: Floats) -> Floats:
     Parameters are those of ``draw_states``.
     """
     filtered, _ = _filter(log_emissions, transitions)
-    found = np.empty_like(filtered)
-    found[-1] = filtered[-1]
+    smoothed = np.empty_like(filtered)
+    smoothed[-1] = filtered[-1]
     between = transitions[:, 1:]
     for time in range(len(filtered) - 2, -1, -1):
-        ahead = found[time + 1] / (filtered[time] @ between)
-        found[time] = filtered[time] * (ahead @ between.swapaxes(1, 2))
-    return np.ascontiguousarray(np.moveaxis(found, 0, 2))
+        ahead = smoothed[time + 1] / (filtered[time] @ between)
+        smoothed[time] = filtered[time] * (ahead @ between.swapaxes(1, 2))
+    return np.ascontiguousarray(np.moveaxis(smoothed, 0, 2))
 
 
 def _filter(log_emissions: Floats, transitions: Floats) -> tuple[Floats, Floats]:

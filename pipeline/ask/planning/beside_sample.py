@@ -189,7 +189,7 @@ def beside_sample(
     compiled = compile_plan(spec).statistics
     sampled = [(statistic, statistic.sample) for statistic in compiled if statistic.sample is not None]
     truths = _truths([statistic for statistic, _ in sampled], truth)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     total = len(n) * len(sampled)
     for statistic, sample in sampled:
         entry = spec.statistics[statistic.name]
@@ -199,8 +199,8 @@ def beside_sample(
             repeats = simulations or (SLOW_SIMULATIONS if model.is_slow else SIMULATIONS)
             errors.append(compared_errors(model, law, own_truth, size, repeats, source))
             if progress is not None:
-                progress(len(found) * len(n) + len(errors), total)
-        found.append(
+                progress(len(comparisons) * len(n) + len(errors), total)
+        comparisons.append(
             Comparison(
                 statistic=statistic.name,
                 parameter=_space(model).name,
@@ -216,7 +216,7 @@ def beside_sample(
                 errors=tuple(errors),
             )
         )
-    return tuple(found)
+    return tuple(comparisons)
 
 
 def compared_errors(

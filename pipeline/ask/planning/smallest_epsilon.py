@@ -129,32 +129,35 @@ def smallest_epsilon(
 
     def widths(epsilon: Fraction, rows: Rows) -> Floats:
         nonlocal done
-        found = trials.widths(epsilon, rows)
+        smallest_of_trials = trials.widths(epsilon, rows)
         done += len(rows)
         if progress is not None:
             progress(done, max(done + 1, _POSTERIORS * size))
-        return found
+        return smallest_of_trials
 
     least = math.ceil(MICRO * generative_model.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
-    found = smallest(widths, without, asked.width, least)
+    smallest_of_trials = smallest(widths, without, asked.width, least)
     if progress is not None:
         progress(done, done)
-    if found is None:
+    if smallest_of_trials is None:
         message = f"target {asked}: not reached at epsilon {LARGEST_EPSILON}: ask for a wider interval"
         raise UsageError(message)
     return NeededEpsilon(
         target=asked,
-        epsilon=found.epsilon,
-        epsilon_standard_error=float(found.epsilon) * found.width_error / found.width / -found.slope,
-        statistic_epsilon=share * found.epsilon,
+        epsilon=smallest_of_trials.epsilon,
+        epsilon_standard_error=float(smallest_of_trials.epsilon)
+        * smallest_of_trials.width_error
+        / smallest_of_trials.width
+        / -smallest_of_trials.slope,
+        statistic_epsilon=share * smallest_of_trials.epsilon,
         n=n,
         prior=str(generative_model.prior),
         n_prior=str(generative_model.n_prior),
-        width=found.width,
-        width_standard_error=found.width_error,
+        width=smallest_of_trials.width,
+        width_standard_error=smallest_of_trials.width_error,
         width_without_noise=least_width,
         simulations=size,
-        counts=counts_beside(spec, asked.statistic, found.epsilon),
+        counts=counts_beside(spec, asked.statistic, smallest_of_trials.epsilon),
     )
 
 
@@ -237,8 +240,8 @@ class Trials:
         silence = np.zeros((1, len(generative_model.plan.components)), dtype=np.int64)
         cell = generative_model.noisy(self.sums[:1], silence)
         draws = generative_model.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)
-        own = draws[:, _position(_nothing_observed(cell), self.target)]
-        lower, upper = np.quantile(own, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
+        of_target = draws[:, _position(_nothing_observed(cell), self.target)]
+        lower, upper = np.quantile(of_target, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
         return float(upper - lower)
 
     def _widths(

@@ -255,17 +255,17 @@ def parse_target(text: str) -> Target:
     UsageError
         Where the text is no such target.
     """
-    found = _FORM.fullmatch(text.strip())
+    match = _FORM.fullmatch(text.strip())
     try:
-        width = float(found["width"]) if found else math.nan
+        width = float(match["width"]) if match else math.nan
     except ValueError:
         width = math.nan
-    if found is None or not 0.0 < width < math.inf:
+    if match is None or not 0.0 < width < math.inf:
         message = (
             f"target {text!r}: write STATISTIC PARAMETER width NUMBER, as 'arr_delay mean width 2' or "
             "'carrier probability[UA] width 0.01'"
         )
         raise UsageError(message)
     return Target(
-        statistic=found["statistic"], parameter=found["parameter"], category=found["category"], width=width
+        statistic=match["statistic"], parameter=match["parameter"], category=match["category"], width=width
     )

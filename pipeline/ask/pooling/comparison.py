@@ -146,8 +146,8 @@ def compare(
         )
         raise UsageError(message)
     require_agreement(first, second, statistic)
-    found, reason = relation_of(first, second, statistic)
-    if found is Relation.SAME_DATA:
+    relation, reason = relation_of(first, second, statistic)
+    if relation is Relation.SAME_DATA:
         message = f"{reason}: whatever differs is noise; pool them with same_data instead"
         raise UsageError(message)
     require([first, second], statistic, Relation.DISJOINT, vouched=vouched)

@@ -122,24 +122,25 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
         message = f"{claimed}: name at least two releases"
         raise UsageError(message)
     first = releases[0]
-    for position, one in enumerate(releases):
-        require_agreement(first, one, statistic)
+    for position, release in enumerate(releases):
+        require_agreement(first, release, statistic)
         for other in releases[:position]:
-            if one.release_id == other.release_id:
-                message = f"release {one.release_id} is given twice: its noise would count as two"
+            if release.release_id == other.release_id:
+                message = f"release {release.release_id} is given twice: its noise would count as two"
                 raise UsageError(message)
-            if _are_editions(other, one):
+            if _are_editions(other, release):
                 message = (
-                    f"{other.label} ({other.release_id}) and {one.label} ({one.release_id}) are editions of "
-                    "one release: one replaces the other, about the same rows; name the newest alone"
+                    f"{other.label} ({other.release_id}) and {release.label} ({release.release_id}) are "
+                    "editions of one release: one replaces the other, about the same rows; name the newest "
+                    "alone"
                 )
                 raise UsageError(message)
-            found, reason = relation_of(other, one, statistic)
-            if found is claimed:
+            relation, reason = relation_of(other, release, statistic)
+            if relation is claimed:
                 continue
-            names = f"{other.release_id} and {one.release_id}"
-            if found in {Relation.DISJOINT, Relation.SAME_DATA}:
-                message = f"{names} are {found}, not {claimed}: {reason}"
+            names = f"{other.release_id} and {release.release_id}"
+            if relation in {Relation.DISJOINT, Relation.SAME_DATA}:
+                message = f"{names} are {relation}, not {claimed}: {reason}"
                 raise UsageError(message)
             if not vouched:
                 message = (
@@ -161,11 +162,11 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     UsageError
         Naming the keys that differ.
     """
-    one, other = entry(first, statistic), entry(second, statistic)
-    differing = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    first_entry, other = entry(first, statistic), entry(second, statistic)
+    differing = sorted(key for key in {*first_entry, *other} if first_entry.get(key) != other.get(key))
     differing += sorted(
         f"the order of {key}"
-        for key, value in one.items()
+        for key, value in first_entry.items()
         if key not in differing and isinstance(value, dict) and [*value] != [*other[key]]
     )
     designs = [release.statistic(statistic).plan.design for release in (first, second)]
@@ -201,8 +202,8 @@ def _derived(release: Release, columns: Sequence[str]) -> dict[str, Any]:
 def _are_editions(first: Release, second: Release) -> bool:
     """Tell whether one of two releases amends the other, or both amend a third."""
     return first.amendment != second.amendment and all(
-        one == other
-        for one, other in (
+        before == after
+        for before, after in (
             (first.dataset, second.dataset),
             (first.name, second.name),
             (first.window, second.window),
@@ -294,7 +295,7 @@ def pool(
     refuse_within_unit(parts[0], "pooling")
     names = tuple(release.named for release in releases)
     if claimed is Relation.DISJOINT:
-        found = pooled(
+        posterior = pooled(
             parts,
             prior=prior,
             n_prior=n_prior,
@@ -302,25 +303,25 @@ def pool(
             predictor_prior=predictor_prior,
             rng=generator(rng),
         )
-        return dataclasses.replace(found, releases=names)
+        return dataclasses.replace(posterior, releases=names)
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    found = noise_aware_posterior(
+    posterior = noise_aware_posterior(
         observed_again(parts),
         prior=prior,
         n_prior=n_prior,
         clipping=clipping,
         predictor_prior=predictor_prior,
     )
-    return dataclasses.replace(found, releases=names)
+    return dataclasses.replace(posterior, releases=names)
 
 
 def _listed(given: object) -> list[Release]:
     """Return releases as a list, and refuse what is none."""
-    found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    releases = [release for release in found if isinstance(release, Release)]
-    if len(releases) < len(found):
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    releases = [release for release in items if isinstance(release, Release)]
+    if len(releases) < len(items):
         message = "releases are given as a list of what suffice.open_release returns"
         raise UsageError(message)
     return releases
@@ -435,7 +436,9 @@ def _by_particles(
     distribution: Distribution = distributions[0]
     if isinstance(first.distribution, PiecewiseTables):
         positions = (positions for _, _, positions in first.distribution.pieces)
-        pieces = ((own, slice(None), where) for own, where in zip(distributions, positions, strict=True))
+        pieces = (
+            (product, slice(None), where) for product, where in zip(distributions, positions, strict=True)
+        )
         distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
     if clipping != MODELLED:
         distribution = of_bounded_records(distribution, parts[0].plan)

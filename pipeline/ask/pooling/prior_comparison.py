@@ -94,11 +94,11 @@ class PriorComparison:
 
     def __str__(self) -> str:
         """Return the totals as a text table."""
-        found = self.totals()
+        totals = self.totals()
         cells = [
-            [row["prior"], f"{row['log_evidence']:.6g}", f"{row['log_bayes_factor']:.4g}"] for row in found
+            [row["prior"], f"{row['log_evidence']:.6g}", f"{row['log_bayes_factor']:.4g}"] for row in totals
         ]
-        return text_table(list(found[0]), cells)
+        return text_table(list(totals[0]), cells)
 
 
 def compare_priors(

@@ -253,8 +253,8 @@ def _moments(statistic: NoisyStatistic) -> list[CellPoints]:
 
     @lru_cache(maxsize=_KEPT)
     def weighted(cell: int) -> tuple[Floats, Mapping[str, Floats]]:
-        own = MomentsOfCell(values=values[cell], scale=plan.scale / record, terms=statistic.cells_summed)
-        weight, (n, m, square) = own.points(shares)
+        moments = MomentsOfCell(values=values[cell], scale=plan.scale / record, terms=statistic.cells_summed)
+        weight, (n, m, square) = moments.points(shares)
         location = centre + half_range * m
         return weight, {"n": n, "total": n * location, mean: location, variance: half_range**2 * square}
 

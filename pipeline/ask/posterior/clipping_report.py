@@ -76,7 +76,7 @@ def clipping_of(
     share, bias = (np.full(known.shape, np.nan) for _ in range(2))
     # A prior far beyond the bounds clips everything: no parameter fits what is left, the shift is infinite.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = outside(*(mean[known] for mean in means), constants)
-        biases = [np.abs(shift) / sd[known] for shift, sd in zip(found.shifts, sds, strict=True)]
-    share[known], bias[known] = found.share, np.max(biases, axis=0)
+        shares = outside(*(mean[known] for mean in means), constants)
+        biases = [np.abs(shift) / sd[known] for shift, sd in zip(shares.shifts, sds, strict=True)]
+    share[known], bias[known] = shares.share, np.max(biases, axis=0)
     return Clipping(share=share, bias=bias, is_modelled=modelled)

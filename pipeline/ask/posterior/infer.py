@@ -86,10 +86,10 @@ def in_blocks(
     n_cells = len(statistic.values)
     n_blocks = -(-n_cells // block_cells(statistic.plan))
     if n_blocks <= 1:
-        found = posterior(statistic)
+        result = posterior(statistic)
         if progress is not None:
             progress(n_cells, n_cells)
-        return found
+        return result
     parts = []
     for cells in np.array_split(np.arange(n_cells), n_blocks):
         parts.append(posterior(statistic.take(cells)))

@@ -54,12 +54,12 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
     of_cells : int, optional
         How many cells are judged in all, where these are a part of them.
     """
-    found = dataclasses.replace(posterior.conflict, of_cells=of_cells)
-    if not found.not_judged:
-        return found.lines()
-    names = ", ".join(found.not_judged[:4])
-    more = f" and {len(found.not_judged) - 4} more" if len(found.not_judged) > 4 else ""
-    return [*found.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
+    conflict = dataclasses.replace(posterior.conflict, of_cells=of_cells)
+    if not conflict.not_judged:
+        return conflict.lines()
+    names = ", ".join(conflict.not_judged[:4])
+    more = f" and {len(conflict.not_judged) - 4} more" if len(conflict.not_judged) > 4 else ""
+    return [*conflict.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
 
 
 def default_lines(posterior: Posterior) -> list[str]:
@@ -129,14 +129,14 @@ def described(diagnostics: Mapping[str, Any]) -> dict[str, str]:
 
 def clipping_warnings(posterior: Posterior) -> list[str]:
     """Return in words what rests on a model of records beyond the bounds, or should and does not."""
-    found = posterior.clipping
+    clipping = posterior.clipping
     said: list[str] = []
-    if found is None:
+    if clipping is None:
         return said
-    modelled, left = found.is_modelled, found.is_warned & ~found.is_modelled
+    modelled, left = clipping.is_modelled, clipping.is_warned & ~clipping.is_modelled
     if modelled.any():
         most = 100.0 * max(
-            (float(share) for share in found.share[modelled] if math.isfinite(share)), default=0.0
+            (float(share) for share in clipping.share[modelled] if math.isfinite(share)), default=0.0
         )
         said.append(
             f"clipping is modelled in {modelled.sum()} of {posterior.n_groups} cells: the model puts up to "
@@ -145,7 +145,7 @@ def clipping_warnings(posterior: Posterior) -> list[str]:
             "ignored describes the records as the bounds leave them"
         )
     if left.any():
-        share = 100.0 * float(found.share[left].max())
+        share = 100.0 * float(clipping.share[left].max())
         said.append(
             f"clipping was to be modelled and is not in {left.sum()} of {posterior.n_groups} cells: their "
             f"numbers are of the records as the bounds leave them; the model puts up to {share:.3g} % beyond"
@@ -159,5 +159,5 @@ def design_effect_text(posterior: Posterior) -> str:
     if effects is None:
         return ""
     least, most = (f"{float(end):.3g}" for end in (effects.min(), effects.max()))
-    found = f"a design effect of {least}" if least == most else f"design effects of {least} to {most}"
-    return f"rows of one unit are not independent: intervals are widened by {found} (approximate)"
+    effects_text = f"a design effect of {least}" if least == most else f"design effects of {least} to {most}"
+    return f"rows of one unit are not independent: intervals are widened by {effects_text} (approximate)"

@@ -128,9 +128,9 @@ class Posterior(ParameterPosterior):
         ConflictWarning
             As ``credible_interval``.
         """
-        found = ParameterPosterior.quantile(self, parameter, q, draws=draws, rng=rng)
+        quantiles = ParameterPosterior.quantile(self, parameter, q, draws=draws, rng=rng)
         self._warn_of_conflict()
-        return found
+        return quantiles
 
     def credible_interval(
         self,
@@ -148,11 +148,11 @@ class Posterior(ParameterPosterior):
         ConflictWarning
             Once a posterior of releases, where a prior and what was released disagree; see ``conflict``.
         """
-        found = ParameterPosterior.credible_interval(
+        ends = ParameterPosterior.credible_interval(
             self, parameter, mass, interval=interval, draws=draws, rng=rng
         )
         self._warn_of_conflict()
-        return found
+        return ends
 
     def _warn_of_conflict(self) -> None:
         """Say once what contradicts the intervals; of simulated statistics nothing is judged."""
@@ -441,7 +441,7 @@ def summaries(
     draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
     blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
     for block in blocks_of(posterior.distribution):
-        for parameter, found in blocks.items():
+        for parameter, values in blocks.items():
             if kind == CENTRAL:
                 between = block.quantiles(parameter, ends, draws, source)
             else:
@@ -450,11 +450,11 @@ def summaries(
                 )
             lower, upper = np.moveaxis(between, -1, 0)
             moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
-            found.append({**moments, "lower": lower, "upper": upper})
+            values.append({**moments, "lower": lower, "upper": upper})
         done += len(lower)
         if progress is not None:
             progress(done, n_cells)
     return {
-        parameter: {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-        for parameter, found in blocks.items()
+        parameter: {name: np.concatenate([part[name] for part in values]) for name in values[0]}
+        for parameter, values in blocks.items()
     }

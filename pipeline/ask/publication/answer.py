@@ -90,12 +90,12 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator | in
     return joined([_columns(posterior, parameter, values) for parameter, values in sample.items()])
 
 
-def comparison_columns(found: Comparison) -> dict[str, Any]:
+def comparison_columns(comparison: Comparison) -> dict[str, Any]:
     """Return draws of every difference and ratio of a comparison; ``contrast`` says which."""
     parts = []
-    for kind, contrasts in (("difference", found.differences), ("ratio", found.ratios)):
+    for kind, contrasts in (("difference", comparison.differences), ("ratio", comparison.ratios)):
         for parameter, contrast in contrasts.items():
-            part = _columns(found.before, parameter, contrast.draws)
+            part = _columns(comparison.before, parameter, contrast.draws)
             parts.append({**part, "contrast": np.full(len(part["draw"]), kind)})
     return joined(parts)
 

@@ -229,7 +229,7 @@ def posterior_of_request(
 def _comparison(question: Question, asked: StatisticRequest, streams: Streams) -> Answer:
     request = question.request
     first, second = question.releases
-    found = compare(
+    comparison = compare(
         first,
         second,
         asked.statistic,
@@ -242,12 +242,12 @@ def _comparison(question: Question, asked: StatisticRequest, streams: Streams) -
         draws=quantile_draws(request.draws),
         rng=streams.draws(),
     )
-    sides = ((found.first, found.before), (found.second, found.after))
+    sides = ((comparison.first, comparison.before), (comparison.second, comparison.after))
     return Answer(
         name=asked.statistic,
         statistics=(asked.statistic,),
-        rows=found.rows(float(request.mass), interval=asked.interval),
-        draws=lambda: comparison_columns(found),
+        rows=comparison.rows(float(request.mass), interval=asked.interval),
+        draws=lambda: comparison_columns(comparison),
         rng=streams.summaries,
         diagnostics={
             f"{label}: {name}": text for label, side in sides for name, text in diagnostics_text(side).items()
@@ -260,7 +260,7 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
     request = question.request
     (release,) = question.releases
     statistic = release.statistic(asked.statistic)
-    found = sensitivity(
+    table = sensitivity(
         release,
         asked.statistic,
         {str(named.name): named.prior for named in asked.priors},
@@ -270,23 +270,23 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
         predictor_prior=asked.predictor_prior,
         where=request.where,
     )
-    sides = found.posteriors.items()
+    sides = table.posteriors.items()
     return Answer(
         name=asked.statistic,
         statistics=(asked.statistic,),
-        rows=found.rows(
+        rows=table.rows(
             float(request.mass),
             quantile_draws(request.draws),
             streams.summaries(),
             interval=asked.interval,
         ),
-        draws=lambda: found.draw_columns(request.draws, streams.draws()),
+        draws=lambda: table.draw_columns(request.draws, streams.draws()),
         rng=streams.summaries,
         diagnostics={
             f"{name}: {what}": text for name, side in sides for what, text in diagnostics_text(side).items()
         },
         notes=(
-            *found.notes,
+            *table.notes,
             *(f"prior {name}: {line}" for name, side in sides for line in notes_of(side)),
         ),
     )

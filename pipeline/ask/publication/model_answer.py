@@ -41,7 +41,7 @@ def model_answer(question: Question, streams: Streams) -> Answer:
 def _transitions(question: Question, terms: Transitions, streams: Streams) -> Answer:
     request, asked = question.request, question.request.statistics[0]
     (release,) = question.releases
-    found = chain(
+    chain_answer = chain(
         release,
         asked.statistic,
         prior=asked.priors[0].prior,
@@ -52,25 +52,25 @@ def _transitions(question: Question, terms: Transitions, streams: Streams) -> An
         rng=streams.draws(),
     )
     wanted = {"steps": terms.steps, "to": terms.to, "start": terms.start}
-    undefined = float(found.undefined_share.max())
+    undefined = float(chain_answer.undefined_share.max())
     notes = ["expected_steps have medians and intervals: their means need not exist"]
     if undefined > 0.0:
         notes.append(f"the stationary distribution is not defined in up to {100 * undefined:.3g} % of draws")
     return Answer(
         name=f"{asked.statistic}-transitions",
         statistics=(asked.statistic,),
-        rows=found.rows(float(request.mass), **wanted),  # type: ignore[arg-type]
-        draws=lambda: found.draw_columns(**wanted),  # type: ignore[arg-type]
+        rows=chain_answer.rows(float(request.mass), **wanted),  # type: ignore[arg-type]
+        draws=lambda: chain_answer.draw_columns(**wanted),  # type: ignore[arg-type]
         rng=streams.summaries,
-        diagnostics=diagnostics_text(found.posterior),
-        notes=(*notes, *notes_of(found.posterior)),
+        diagnostics=diagnostics_text(chain_answer.posterior),
+        notes=(*notes, *notes_of(chain_answer.posterior)),
     )
 
 
 def _query(question: Question, terms: Query, streams: Streams) -> Answer:
     request, asked = question.request, question.request.statistics[0]
     (release,) = question.releases
-    found = network(
+    network_answer = network(
         release,
         asked.statistic,
         prior=asked.priors[0].prior,
@@ -80,7 +80,7 @@ def _query(question: Question, terms: Query, streams: Streams) -> Answer:
         draws=quantile_draws(request.draws),
         rng=streams.draws(),
     )
-    answer = found.query(terms.target, terms.given, terms.do, float(request.mass))
+    answer = network_answer.query(terms.target, terms.given, terms.do, float(request.mass))
     undefined = float(answer.probability.undefined_share.max())
     notes = ["do: holds in the world only where the declared graph does"] if terms.do else []
     if undefined > 0.0:
@@ -91,15 +91,15 @@ def _query(question: Question, terms: Query, streams: Streams) -> Answer:
         rows=answer.rows(),
         draws=answer.draw_columns,
         rng=streams.summaries,
-        diagnostics=diagnostics_text(found.posterior),
-        notes=(*notes, *notes_of(found.posterior)),
+        diagnostics=diagnostics_text(network_answer.posterior),
+        notes=(*notes, *notes_of(network_answer.posterior)),
     )
 
 
 def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) -> Answer:
     request = question.request
     names = tuple(asked.statistic for asked in request.statistics)
-    found: HiddenMarkovFit | StateComparison = hidden_markov(
+    fit: HiddenMarkovFit | StateComparison = hidden_markov(
         question.releases if len(question.releases) > 1 else question.releases[0],
         names,
         chain=terms.chain,
@@ -119,23 +119,23 @@ def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) ->
         where=request.where,
         rng=streams.computation(),
     )
-    if not isinstance(found, HiddenMarkovFit):
+    if not isinstance(fit, HiddenMarkovFit):
         return Answer(
             name="hidden_markov",
             statistics=names,
-            rows=found.rows(),
+            rows=fit.rows(),
             rng=streams.summaries,
-            diagnostics={f"R-hat, {row['states']} states": f"{row['r_hat']:.4g}" for row in found.rows()},
-            notes=(f"highest score: {found.best} states", *found.settings[0].lines),
+            diagnostics={f"R-hat, {row['states']} states": f"{row['r_hat']:.4g}" for row in fit.rows()},
+            notes=(f"highest score: {fit.best} states", *fit.settings[0].lines),
         )
-    judged = found.diagnostics
+    judged = fit.diagnostics
     return Answer(
         name="hidden_markov",
         statistics=names,
-        rows=found.rows(float(request.mass)),
-        draws=found.draw_columns,
-        further={"cells": found.cells()},
-        to_arviz=found.to_arviz,
+        rows=fit.rows(float(request.mass)),
+        draws=fit.draw_columns,
+        further={"cells": fit.cells()},
+        to_arviz=fit.to_arviz,
         rng=streams.summaries,
         diagnostics={
             **{f"R-hat of {name}": f"{value:.4g}" for name, value in judged.r_hat.items()},
@@ -143,5 +143,5 @@ def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) ->
                 f"effective draws of {name}": f"{value:.0f}" for name, value in judged.effective_draws.items()
             },
         },
-        notes=(*judged.lines, *found.settings.lines),
+        notes=(*judged.lines, *fit.settings.lines),
     )

@@ -135,8 +135,8 @@ def ask(
     asked = []
     for name in names:
         parts = [cells_asked(release, name, where).slice(0, 1) for release in releases]
-        own = prior.get(name) if isinstance(prior, Mapping) else prior
-        given: dict[str | None, AnyPrior] = {None: own}
+        stated = prior.get(name) if isinstance(prior, Mapping) else prior
+        given: dict[str | None, AnyPrior] = {None: stated}
         if priors is not None:
             given = dict(priors.items())
         if is_union:
@@ -263,8 +263,8 @@ def intervals_of(
         cells = HeldCells(roll_up(cells.slice(0, len(cells)), *over).parts[0])
         if assume is None:
             return len(cells) * quantities_of(cells.plan)
-    one = plug_in_posterior(cells.slice(0, 1))
-    entries = sum(max(1, len(one.labels(parameter)[1])) for parameter in one.parameters)
+    first_cell = plug_in_posterior(cells.slice(0, 1))
+    entries = sum(max(1, len(first_cell.labels(parameter)[1])) for parameter in first_cell.parameters)
     return len(cells) * entries
 
 
@@ -401,22 +401,22 @@ def _checked(name: str, value: object, least: int, most: int) -> int:
 
 
 def _checked_formats(formats: Sequence[str], kind: str, terms: object, draws: int) -> tuple[Any, ...]:
-    found = tuple(sorted({formats} if isinstance(formats, str) else set(formats)))
-    unknown = [name for name in found if name not in FORMATS]
-    if unknown or not found:
+    wanted_formats = tuple(sorted({formats} if isinstance(formats, str) else set(formats)))
+    unknown = [name for name in wanted_formats if name not in FORMATS]
+    if unknown or not wanted_formats:
         message = f"formats are {', '.join(FORMATS)}" + (f", not {unknown[0]!r}" if unknown else "")
         raise UsageError(message)
     of_one = kind in NETCDF_KINDS
-    if "netcdf" in found and not (of_one or isinstance(terms, HiddenMarkov)):
+    if "netcdf" in wanted_formats and not (of_one or isinstance(terms, HiddenMarkov)):
         message = "netcdf holds draws of one posterior: choose parquet or csv for what compares several"
         raise UsageError(message)
-    if "netcdf" in found and draws == 0:
+    if "netcdf" in wanted_formats and draws == 0:
         message = "netcdf holds draws, and none are asked for: ask for draws, or leave netcdf out"
         raise UsageError(message)
-    if "card" in found and not of_one:
+    if "card" in wanted_formats and not of_one:
         message = "a card shows one posterior: choose parquet, csv or json for what compares several"
         raise UsageError(message)
-    return found
+    return wanted_formats
 
 
 def _in_order(release: Release, statistic: str, over: Sequence[str]) -> tuple[str, ...]:
@@ -434,7 +434,7 @@ def _read(part: type[_Part], place: str, /, **fields: Any) -> _Part:
         return part(**fields)
     except ValidationError as error:
         first = error.errors()[0]
-        named = ".".join(str(one) for one in (place, *first["loc"]) if one != "")
+        named = ".".join(str(step) for step in (place, *first["loc"]) if step != "")
         rule = str(first["msg"]).removeprefix("Value error, ")
         message = f"this cannot be published: {f'{named}: ' if named else ''}{rule}"
         raise UsageError(message) from None

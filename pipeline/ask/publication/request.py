@@ -147,7 +147,7 @@ class Request(RequestPart):
     def _is_consistent(self) -> Self:
         """Refuse what no request of its kind has, and every second way of writing the same one."""
         several = self.kind == "prior_sensitivity"
-        names = [one.statistic for one in self.statistics]
+        names = [statistic.statistic for statistic in self.statistics]
         rules = {
             "several releases": (len(self.releases) > 1) == (self.kind in {"comparison", "pool"})
             or self.kind == "model",
@@ -161,10 +161,13 @@ class Request(RequestPart):
             or isinstance(self.model, HiddenMarkov)
             or len(self.releases) == len(self.statistics) == 1,
             "named priors": all(
-                (prior.name is not None) == several for one in self.statistics for prior in one.priors
+                (prior.name is not None) == several
+                for statistic in self.statistics
+                for prior in statistic.priors
             ),
-            "two priors or more": not several or all(len(one.priors) >= 2 for one in self.statistics),
-            "one prior": several or all(len(one.priors) <= 1 for one in self.statistics),
+            "two priors or more": not several
+            or all(len(statistic.priors) >= 2 for statistic in self.statistics),
+            "one prior": several or all(len(statistic.priors) <= 1 for statistic in self.statistics),
             "a statistic once": len(set(names)) == len(names),
             "formats in order": list(self.formats) == sorted(set(self.formats)),
         }
