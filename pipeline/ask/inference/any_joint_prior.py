@@ -204,7 +204,7 @@ def _noise_aware(
                 if not deeper:
                     raise _too_far_apart(grid_prior, parts)
                 try:
-                    rows[number] = LatentRows.of(parts[number], deeper[0], room, clips=clips)
+                    rows[number] = LatentRows.of(sums[number], deeper[0], room, clips=clips)
                 except TooManyError:
                     raise _too_far_apart(grid_prior, parts) from None
         yield product.panels(surface, fine)

@@ -223,13 +223,13 @@ def nodes_of(
         of_rule = np.flatnonzero(chosen == position)
         most = 4 * SLICE // points
         for start in range(0, len(of_rule), most):
-            own = of_rule[start : start + most]
-            left, right = blocks.left[own], blocks.right[own]
+            in_slice = of_rule[start : start + most]
+            left, right = blocks.left[in_slice], blocks.right[in_slice]
             if is_sum:
                 nodes, weights = sum_rule(left, right, points, at_integers=at_integers)
             else:
                 nodes, weights = integral_rule(left, right, points)
-            yield blocks.row[own], nodes, weights
+            yield blocks.row[in_slice], nodes, weights
 
 
 def _is_enough(points: int, blocks: Blocks, *, at_integers: bool) -> Mask:
@@ -259,7 +259,7 @@ def _divide(
     have at most in this block, and the block's size.
     """
     top = np.full(int(np.max(group, initial=-1)) + 1, -np.inf)
-    found: list[Blocks] = []
+    refined: list[Blocks] = []
     keep = left < right
     row, left, right = row[keep], left[keep], right[keep]
     for _ in range(_MOST_ROUNDS):
@@ -269,9 +269,11 @@ def _divide(
         length, limit = right - left, longest(left)
         least, bound, size = np.empty((3, len(row)))
         for start in range(0, len(row), SLICE):
-            own = slice(start, start + SLICE)
-            positions = left[own, None] + (last - left)[own, None] * _QUARTERS
-            least[own], bound[own], size[own] = judge(evaluate(row[own], positions), length[own])
+            in_slice = slice(start, start + SLICE)
+            positions = left[in_slice, None] + (last - left)[in_slice, None] * _QUARTERS
+            least[in_slice], bound[in_slice], size[in_slice] = judge(
+                evaluate(row[in_slice], positions), length[in_slice]
+            )
         np.maximum.at(top, group[row], least)
         part = np.minimum(length / limit, 1.0)
         pole = 2.0 * np.arctanh(1.0 / np.sqrt(1.0 + (_RATIO - 1.0) * np.maximum(part, 1e-9)))
@@ -287,7 +289,7 @@ def _divide(
         fine |= (middle <= left) | (middle >= right)
         near = depth <= nats
         # What the most that it can hold is below is not yet known.
-        found.append(replace(blocks.take(near & fine), depth=bound[near & fine]))
+        refined.append(replace(blocks.take(near & fine), depth=bound[near & fine]))
         halved = near & ~fine
         row = np.concatenate([row[halved], row[halved]])
         left, right = (
@@ -295,7 +297,7 @@ def _divide(
             np.concatenate([middle[halved], right[halved]]),
         )
     columns = ("row", "left", "right", "size", "pole", "depth")
-    joined = {name: np.concatenate([getattr(blocks, name) for blocks in found]) for name in columns}
+    joined = {name: np.concatenate([getattr(blocks, name) for blocks in refined]) for name in columns}
     joined["depth"] = top[group[joined["row"]]] - joined["depth"]
     blocks = Blocks(**joined, top=top)
     return blocks.take(blocks.depth <= nats)

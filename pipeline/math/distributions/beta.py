@@ -84,8 +84,8 @@ class BetaDistribution(OneParameter):
         """Exact quantiles."""
         from scipy.special import betaincinv
 
-        own, total = self.concentration1[:, None], self._total()[:, None]
-        return np.asarray(betaincinv(own, total - own, np.asarray(q)), dtype=np.float64)
+        alpha, total = self.concentration1[:, None], self._total()[:, None]
+        return np.asarray(betaincinv(alpha, total - alpha, np.asarray(q)), dtype=np.float64)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
@@ -101,12 +101,12 @@ class BetaDistribution(OneParameter):
 
     def coordinate(self) -> Coordinate:
         """Return the logit."""
-        own, rest = self.concentration1, self.concentration0
+        alpha, beta = self.concentration1, self.concentration0
         return Coordinate(
-            centre=np.log(own / rest),
-            width=np.sqrt(1.0 / own + 1.0 / rest),
-            cdf=lambda position: beta_cdf(own, rest, position),
-            log_density=lambda position: _log_beta(own, rest, position),
+            centre=np.log(alpha / beta),
+            width=np.sqrt(1.0 / alpha + 1.0 / beta),
+            cdf=lambda position: beta_cdf(alpha, beta, position),
+            log_density=lambda position: _log_beta(alpha, beta, position),
             line=Line.LOGIT,
         )
 
@@ -114,30 +114,30 @@ class BetaDistribution(OneParameter):
         return self.concentration0 + self.concentration1
 
 
-def _log_beta(own: Floats, rest: Floats, position: Floats) -> Floats:
+def _log_beta(alpha: Floats, beta: Floats, position: Floats) -> Floats:
     """Log density of the logit of a beta, relative to that at its mode."""
-    distance = position - np.log(own / rest)
-    p, q = own / (own + rest), rest / (own + rest)
-    height = log_height(own) + log_height(rest) - log_height(own + rest)
+    distance = position - np.log(alpha / beta)
+    p, q = alpha / (alpha + beta), beta / (alpha + beta)
+    height = log_height(alpha) + log_height(beta) - log_height(alpha + beta)
     with np.errstate(over="ignore", divide="ignore"):
-        below = own * np.log1p(q * np.expm1(-distance))
-        return height - below - rest * np.log1p(p * np.expm1(distance))
+        below = alpha * np.log1p(q * np.expm1(-distance))
+        return height - below - beta * np.log1p(p * np.expm1(distance))
 
 
-def beta_cdf(own: Floats, rest: Floats, logit: Floats) -> Floats:
+def beta_cdf(alpha: Floats, beta: Floats, logit: Floats) -> Floats:
     """Probability that a beta is below the probability with this logit."""
     from scipy.special import betainc, ndtr
 
     p, q = Line.LOGIT.parameter(logit), Line.LOGIT.parameter(-logit)
-    a, b = np.maximum(own, LARGE), np.maximum(rest, LARGE)
+    a, b = np.maximum(alpha, LARGE), np.maximum(beta, LARGE)
     n = a + b - 1.0
     s, t = a - 0.5, b - 0.5
     gap = s * q - t * p
     deviance = 2.0 * (s * excess(-gap / s) + t * excess(gap / t)) / (1.0 + 1.0 / (6.0 * n))
     distance = a - 1.0 / 3.0 - (n + 1.0 / 3.0) * p + 0.02 * (q / a - p / b + (q - 0.5) / (n + 1.0))
     result: Floats = ndtr(-distance * root_over(deviance, gap, np.sqrt(n * p * q)))
-    small = np.minimum(own, rest) < LARGE
+    small = np.minimum(alpha, beta) < LARGE
     low, high = np.flatnonzero(small & (p <= 0.5)), np.flatnonzero(small & (p > 0.5))
-    result[low] = betainc(own[low], rest[low], p[low])
-    result[high] = 1.0 - betainc(rest[high], own[high], q[high])
+    result[low] = betainc(alpha[low], beta[low], p[low])
+    result[high] = 1.0 - betainc(beta[high], alpha[high], q[high])
     return result

@@ -61,15 +61,15 @@ class CellBlocks:
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Marginal densities, block by block; None where those of one are not known."""
-        found, done = [], 0
+        parts, done = [], 0
         for block in self.blocks:
             after = done + len(block.mean(parameter))
             density = block.density(parameter, points[done:after])
             if density is None:
                 return None
-            found.append(density)
+            parts.append(density)
             done = after
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws."""

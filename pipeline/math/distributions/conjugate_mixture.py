@@ -49,8 +49,8 @@ class ConjugateMixture(Draws):
     @property
     def components(self) -> Mapping[str, tuple[str, ...]]:
         """What each parameter is of, where it is of several."""
-        found: Mapping[str, tuple[str, ...]] = getattr(self.conditional, "components", {})
-        return found
+        components: Mapping[str, tuple[str, ...]] = getattr(self.conditional, "components", {})
+        return components
 
     def take(self, cells: Cells) -> Self:
         """Return the mixture of some cells."""

@@ -114,8 +114,8 @@ class DirichletDistribution(OfCells):
 
         rest = (self._total() - self.concentration)[..., None]
         alone = rest <= 0.0
-        own = np.where(alone, 1.0, self.concentration[..., None])
-        quantiles = betaincinv(own, np.where(alone, 1.0, rest), np.asarray(q))
+        concentration = np.where(alone, 1.0, self.concentration[..., None])
+        quantiles = betaincinv(concentration, np.where(alone, 1.0, rest), np.asarray(q))
         return np.where(alone, 1.0, quantiles)
 
     def density(self, parameter: str, points: Floats) -> Floats:

@@ -126,14 +126,14 @@ def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, thir
     if len(counts) == 1 and 1.0 <= counts[0] <= _EXACT and not np.any(variance):
         return _tail_of_equals(x / np.maximum(np.abs(scales[:, 0]), _LEAST), round(float(counts[0])))
     size = max(1, _NUMBERS // (len(_STEPS) * len(counts)))
-    found = np.empty(len(x))
+    probability = np.empty(len(x))
     for start in range(0, len(x), size):
         part = slice(start, start + size)
         sign = np.where(x[part] < 0.0, -1.0, 1.0)
-        own = _Sum(np.abs(scales[part]), counts, variance[part], np.maximum(sign * third[part], 0.0))
-        tail = own.tail(np.abs(x[part]))
-        found[part] = np.where(sign < 0.0, 1.0 - tail, tail)
-    return found
+        of_part = _Sum(np.abs(scales[part]), counts, variance[part], np.maximum(sign * third[part], 0.0))
+        tail = of_part.tail(np.abs(x[part]))
+        probability[part] = np.where(sign < 0.0, 1.0 - tail, tail)
+    return probability
 
 
 def _tail_of_equals(x: Floats, terms: int) -> Floats:

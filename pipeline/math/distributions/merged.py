@@ -122,7 +122,7 @@ def find_quantile(
     wanted = np.broadcast_to(np.asarray(ndtri(level)), mean.shape)
     start, pace = (mean + sd * wanted, sd) if guess is None else guess
     position = np.clip(start, low, high)
-    found = position.copy()
+    refined = position.copy()
     active, left, right, other, previous = np.arange(len(position)), low, high, position, position
     cdf = below(active)
     for turn in range(_MOST_ROUNDS):
@@ -141,7 +141,7 @@ def find_quantile(
         close = usable & (step < _NEAR * sd)
         after = np.where(close, step * np.minimum(np.abs(position - other) / sd, 1.0), step)
         other, previous, position = position, value, np.clip(following, left, right)
-        found[active] = position
+        refined[active] = position
         open_ = (after > _CLOSE * sd) & (right - left > _CLOSE * sd)
         if not np.any(open_):
             break
@@ -150,7 +150,7 @@ def find_quantile(
             left, right, sd, wanted, position, other, previous = (
                 column[open_] for column in (left, right, sd, wanted, position, other, previous)
             )
-    return found
+    return refined
 
 
 _PER_SPREAD = 24.0
@@ -243,9 +243,9 @@ class Components:
         # Far out in the tails positions grow, so that their number is bounded.
         point = away * (1.0 / unit)[cell] * np.exp2(np.arange(levels) / -per_octave)[level]
         point /= 1.0 + np.abs(point) / _POSITIONS
-        position, own = _numbered(cell, level, np.rint(point).astype(np.int64), cells)
-        occupied = np.flatnonzero(own >= 0)
-        own = own[occupied]
+        position, occupied_cell = _numbered(cell, level, np.rint(point).astype(np.int64), cells)
+        occupied = np.flatnonzero(occupied_cell >= 0)
+        occupied_cell = occupied_cell[occupied]
 
         def summed(values: Floats) -> Floats:
             """Over what is merged."""
@@ -255,10 +255,10 @@ class Components:
         shifts = summed(weight * away) / total_weight
         squares = summed(weight * away * away) / total_weight
         return cls(
-            cell=own,
+            cell=occupied_cell,
             n=summed(weight * n) / total_weight,
             total=summed(weight * total) / total_weight,
-            weight=total_weight / np.bincount(cell, weight, cells)[own],
+            weight=total_weight / np.bincount(cell, weight, cells)[occupied_cell],
             scatter=np.maximum(squares - shifts**2, 0.0),
         )
 
@@ -279,11 +279,11 @@ class Components:
         """Those of some cells, ascending, which are numbered anew."""
         start, stop = (np.searchsorted(self.cell, cells, side=side) for side in ("left", "right"))
         count = stop - start
-        own = np.repeat(np.arange(len(cells)), count)
-        chosen = np.arange(len(own)) + np.repeat(start - np.cumsum(count) + count, count)
+        cell_of = np.repeat(np.arange(len(cells)), count)
+        chosen = np.arange(len(cell_of)) + np.repeat(start - np.cumsum(count) + count, count)
         return replace(
             self,
-            cell=own,
+            cell=cell_of,
             n=self.n[chosen],
             total=self.total[chosen],
             weight=self.weight[chosen],
@@ -324,7 +324,7 @@ class Components:
         self, update: Callable[[Floats, Floats], Distribution], points: Floats, *, at_once: int = 1 << 22
     ) -> Floats:
         """Densities at points (n_cells, n_points), the scatter of what was merged left out of account."""
-        found = np.empty(points.shape)
+        values = np.empty(points.shape)
         step = max(1, at_once // points.shape[1])
         line = coordinate_of(update(self.n[:1], self.total[:1])).line
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
@@ -339,8 +339,8 @@ class Components:
                 with np.errstate(divide="ignore"):
                     return np.log(value)
 
-            found[cell] = line.density(points[cell], log_density)
-        return found
+            values[cell] = line.density(points[cell], log_density)
+        return values
 
     def cdf(self, update: Callable[[Floats, Floats], Distribution], points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points)."""
@@ -350,15 +350,15 @@ class Components:
     def below(self, update: Callable[[Floats, Floats], Distribution], position: Floats) -> Floats:
         """Distribution functions at positions on the line (n_cells, n_positions)."""
         first = np.searchsorted(self.cell, np.arange(len(position)))
-        found = np.empty(position.shape)
+        values = np.empty(position.shape)
         # Several positions at a time where components are few: calls cost more than numbers there.
         step = max(1, _AT_A_TIME // len(self.cell))
         for start in range(0, position.shape[1], step):
             at = position[:, start : start + step].T[:, self.cell]
             n, total, scatter = (np.tile(column, len(at)) for column in (self.n, self.total, self.scatter))
             shares = widened(update(n, total), scatter).coordinate().cdf(at.ravel()).reshape(at.shape)
-            found[:, start : start + step] = np.add.reduceat(self.weight * shares, first, axis=1).T
-        return found
+            values[:, start : start + step] = np.add.reduceat(self.weight * shares, first, axis=1).T
+        return values
 
     def quantiles(
         self,
@@ -396,11 +396,11 @@ class Components:
 
         def below(chosen: Cells) -> Callable[[Floats], Floats]:
             """The distribution functions of some cells."""
-            some = self if len(chosen) == cells else self.take(chosen)
-            own, weight = some.cell, some.weight
-            cdf = widened(update(some.n, some.total), some.scatter).coordinate().cdf
-            start = np.searchsorted(own, np.arange(len(chosen)))
-            return lambda point: np.add.reduceat(weight * cdf(point[own]), start)
+            mixture = self if len(chosen) == cells else self.take(chosen)
+            cell, weight = mixture.cell, mixture.weight
+            cdf = widened(update(mixture.n, mixture.total), mixture.scatter).coordinate().cdf
+            start = np.searchsorted(cell, np.arange(len(chosen)))
+            return lambda point: np.add.reduceat(weight * cdf(point[cell]), start)
 
         return [
             find_quantile(
@@ -449,6 +449,6 @@ def _numbered(cell: Cells, level: Cells, point: Cells, cells: int) -> tuple[Cell
     # Where they are few, all that could be are numbered, which takes no sorting.
     start = np.cumsum(sizes) - sizes - lowest * spans - first
     position = start[cell] + level * spans[cell] + point
-    own = np.full(int(np.sum(sizes)), -1)
-    own[position] = cell
-    return position, own
+    indices = np.full(int(np.sum(sizes)), -1)
+    indices[position] = cell
+    return position, indices

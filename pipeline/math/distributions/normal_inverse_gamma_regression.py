@@ -132,19 +132,19 @@ class RegressionDistribution(OfCells):
     ) -> Self:
         """Update a prior in half ranges, (k,), (n_cells or 1, k, k), a number and (n_cells or 1,)."""
         scaling = Scaling.of(parameters)
-        own = design_of(sums, parameters)
-        updated = precision + own.gram
+        design = design_of(sums, parameters)
+        updated = precision + design.gram
         pulled = np.einsum("ckl,l->ck", precision, loc)
-        right = pulled + own.cross
+        right = pulled + design.cross
         mean = np.linalg.solve(updated, right[:, :, None])[:, :, 0]
         # What is wrong in the mean counts squared here.
         fitted = np.einsum("ck,ck->c", mean, 2.0 * right - np.einsum("ckl,cl->ck", updated, mean))
-        residual = np.maximum(own.outcome + pulled @ loc - fitted, 0.0) / 2.0
+        residual = np.maximum(design.outcome + pulled @ loc - fitted, 0.0) / 2.0
         covariance = scaling.matrix @ np.linalg.inv(updated) @ scaling.matrix.T / scaling.outcome**2
         return cls(
             loc=mean @ scaling.matrix.T + scaling.shift,
             covariance=covariance,
-            concentration=concentration + own.n / 2.0,
+            concentration=concentration + design.n / 2.0,
             scale=scaling.outcome**2 * (scale + residual),
             predictors=tuple(column.name for column in parameters.columns[:-1]),
             intercept=is_linear(parameters),

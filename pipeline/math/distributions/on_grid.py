@@ -129,24 +129,24 @@ class GriddedDistribution:
     def cdf(self, points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points), linear between knots."""
         starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1)) * (_KNOTS + 1)
-        found = np.empty(points.shape)
+        values = np.empty(points.shape)
         for row, (first, last) in enumerate(itertools.pairwise(starts)):
             position = np.clip(self.line.position(points[row]), *self.line.ends)
-            found[row] = np.interp(position, self.position[first:last], self.below[first:last] - row)
-        return found
+            values[row] = np.interp(position, self.position[first:last], self.below[first:last] - row)
+        return values
 
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the distribution of some cells, ascending."""
         kept = np.isin(self.cell, cells)
         knots = np.repeat(kept, _KNOTS + 1)
-        own = np.searchsorted(cells, self.cell[kept])
+        cell = np.searchsorted(cells, self.cell[kept])
         return replace(
             self,
             means=self.means[cells],
             sds=self.sds[cells],
             position=self.position[knots],
-            below=self.below[knots] + np.repeat(own - self.cell[kept], _KNOTS + 1),
-            cell=own,
+            below=self.below[knots] + np.repeat(cell - self.cell[kept], _KNOTS + 1),
+            cell=cell,
             left=self.left[kept],
             right=self.right[kept],
             height=self.height[kept],
@@ -157,11 +157,11 @@ class GriddedDistribution:
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points), from those at the nodes."""
         starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
-        found = np.zeros(points.shape)
+        values = np.zeros(points.shape)
         for row, (first, last) in enumerate(itertools.pairwise(starts)):
             log_height = partial(self._log_height, slice(first, last))
-            found[row] = self.line.density(points[row], log_height)
-        return found
+            values[row] = self.line.density(points[row], log_height)
+        return values
 
     def _log_height(self, panels: slice, position: Floats) -> Floats:
         """Log densities of positions of one cell, which has these panels."""

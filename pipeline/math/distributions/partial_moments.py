@@ -118,8 +118,8 @@ def _between(below: Tail, above: Tail, limits: tuple[float, float], end: float) 
     if high >= end:
         return above(low)
     below_low = below(low)
-    found: Floats = np.where(below_low > _HALF, above(low) - above(high), below(high) - below_low)
-    return np.maximum(found, 0.0)
+    mass: Floats = np.where(below_low > _HALF, above(low) - above(high), below(high) - below_low)
+    return np.maximum(mass, 0.0)
 
 
 def _of_normal(

@@ -122,8 +122,8 @@ class PiecewiseTables(Draws):
     @property
     def diagnostics(self) -> dict[str, Any]:
         """The worst of all chains, where there are any, and which tables are taken apart from others."""
-        found = worst_diagnostics([getattr(piece, "diagnostics", {}) for piece, _, _ in self.pieces])
-        return {**found, **({"not_reconciled": ", ".join(self.apart)} if self.apart else {})}
+        diagnostics = worst_diagnostics([getattr(piece, "diagnostics", {}) for piece, _, _ in self.pieces])
+        return {**diagnostics, **({"not_reconciled": ", ".join(self.apart)} if self.apart else {})}
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
@@ -160,13 +160,13 @@ class PiecewiseTables(Draws):
 
 def worst_diagnostics(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how some pieces were drawn, and the worst numbers of all."""
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for each in pieces:
         for key, value in each.items():
             if key == "sampler":
-                known = str(found.get(key, value))
-                found[key] = known if value in known else f"{known}; {value}"
+                known = str(merged.get(key, value))
+                merged[key] = known if value in known else f"{known}; {value}"
             else:
                 worst = max if key == "largest_r_hat" else min
-                found[key] = worst(found.get(key, value), value)
-    return found
+                merged[key] = worst(merged.get(key, value), value)
+    return merged

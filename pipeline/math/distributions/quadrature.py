@@ -54,15 +54,15 @@ def largest_size(
         # The longer the block, the nearer are its integers to the nodes of Gauss and Legendre; errors of
         # short blocks are the largest of several lengths.
         near = np.log(10.0 * np.maximum(length / _LENGTHS[-1], 1.0))
-        own = _looked_up(points, depth + near, at_integers=True)
-        size = np.minimum(size, np.where(points * pole + wanted + near >= 0.0, own, -1.0))
+        near_nodes = _looked_up(points, depth + near, at_integers=True)
+        size = np.minimum(size, np.where(points * pole + wanted + near >= 0.0, near_nodes, -1.0))
     return size
 
 
 def _looked_up(points: int, depth: Floats, *, at_integers: bool) -> Floats:
     table = _largest_sizes(points, at_integers=at_integers)
-    found: Floats = table[(np.clip(depth, _DEPTHS[0], _DEPTHS[-1]) - _DEPTHS[0]).astype(np.int64)]
-    return found
+    step: Floats = table[(np.clip(depth, _DEPTHS[0], _DEPTHS[-1]) - _DEPTHS[0]).astype(np.int64)]
+    return step
 
 
 @cache
@@ -79,11 +79,11 @@ def _errors(points: int, at_integers: bool) -> Floats:
         lengths = _LENGTHS[points < _LENGTHS]
         nodes, weights = sum_rule(np.zeros_like(lengths), lengths, points, at_integers=True)
         slopes = _SIZES[:, None] / (lengths - 1.0)
-        found = np.sum(weights * np.exp(-slopes[:, :, None] * nodes), axis=2)
+        integrals = np.sum(weights * np.exp(-slopes[:, :, None] * nodes), axis=2)
         steep = slopes > 0.0
         exact = np.tile(lengths, (len(slopes), 1))
         np.divide(np.expm1(-slopes * lengths), np.expm1(-slopes), out=exact, where=steep)
-        error = np.max(np.abs(found - exact) / lengths, axis=1)
+        error = np.max(np.abs(integrals - exact) / lengths, axis=1)
     else:
         (nodes,), (weights,) = integral_rule(np.zeros(1), np.ones(1), points)
         exact = np.divide(-np.expm1(-_SIZES), _SIZES, out=np.ones_like(_SIZES), where=_SIZES > 0.0)

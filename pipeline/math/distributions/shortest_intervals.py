@@ -127,15 +127,15 @@ def shortest_of_draws(draws: Floats, mass: float, ends: Range = (-math.inf, math
     n_draws, shape = len(draws), draws.shape[1:]
     flat = draws.reshape(n_draws, -1)
     window = min(math.ceil(mass * (n_draws + 1)), n_draws + 1)
-    found = np.empty((flat.shape[1], 2))
+    intervals = np.empty((flat.shape[1], 2))
     step = max(1, _NUMBERS // n_draws)
-    for start in range(0, len(found), step):
+    for start in range(0, len(intervals), step):
         part = slice(start, start + step)
         ordered = np.sort(flat[:, part].T, axis=1)
         ordered = _with_end(_with_end(ordered, ends[0], first=True), ends[1])
         lower, upper = ordered[:, : n_draws + 2 - window], ordered[:, window:]
-        found[part] = _taken(lower, upper, _chosen(lower, upper, ends))
-    return found.reshape(*shape, 2)
+        intervals[part] = _taken(lower, upper, _chosen(lower, upper, ends))
+    return intervals.reshape(*shape, 2)
 
 
 def _levels(mass: float) -> tuple[list[float], list[float]]:

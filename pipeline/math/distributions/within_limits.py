@@ -159,13 +159,13 @@ class WithinLimits(Restricted):
         if self.inner is None:
             return np.clip(values(self.plain), *self.limits[parameter])
         inner = values(self.inner)
-        found = np.empty((len(self.cut), *inner.shape[1:]))
-        found[self.cut] = inner
+        restricted = np.empty((len(self.cut), *inner.shape[1:]))
+        restricted[self.cut] = inner
         rest = np.flatnonzero(~self.cut)
         if rest.size:
             known: Any = self.plain
-            found[rest] = np.clip(values(known.take(rest)), *self.limits[parameter])
-        return found
+            restricted[rest] = np.clip(values(known.take(rest)), *self.limits[parameter])
+        return restricted
 
     def _joined(self, plain: Floats, inner: Floats) -> Floats:
         joined = plain.copy()
@@ -221,15 +221,15 @@ class Tabulated:
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points), between the middles of steps."""
-        found = np.empty(points.shape)
+        values = np.empty(points.shape)
         for cell, at in enumerate(points):
             low, high = self.knots[cell, 0], self.knots[cell, -1]
             # Knots that are alike but for rounding have no slope between them.
             apart = np.append(True, np.diff(self.knots[cell]) > _ALIKE * (high - low))
             knots, below = self.knots[cell, apart], self.below[cell, apart]
             middle, slope = (knots[1:] + knots[:-1]) / 2.0, np.diff(below) / np.diff(knots)
-            found[cell] = np.where((at < low) | (at > high), 0.0, np.interp(at, middle, slope))
-        return found
+            values[cell] = np.where((at < low) | (at > high), 0.0, np.interp(at, middle, slope))
+        return values
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
@@ -238,8 +238,8 @@ class Tabulated:
     def _inverse(self, level: Floats) -> Floats:
         return np.stack(
             [
-                np.interp(own, below, knots)
-                for own, below, knots in zip(level, self.below, self.knots, strict=True)
+                np.interp(cell_level, below, knots)
+                for cell_level, below, knots in zip(level, self.below, self.knots, strict=True)
             ]
         )
 
@@ -272,7 +272,7 @@ class DrawnWithin(Draws):
 
         What kernels carry over the outermost draw is folded back, so that nothing is lost at a limit.
         """
-        found = np.empty(points.shape)
+        values = np.empty(points.shape)
         for cell, at in enumerate(points):
             drawn = np.sort(self._drawn[parameter][:: max(1, _KEPT // 1000), cell])
             low, high = drawn[0], drawn[-1]
@@ -281,8 +281,8 @@ class DrawnWithin(Draws):
             folded = np.concatenate([drawn, 2.0 * low - drawn, 2.0 * high - drawn])
             kernels = np.exp(-0.5 * ((at[:, None] - folded) / width) ** 2)
             value = np.sum(kernels, axis=1) / (len(drawn) * width * np.sqrt(2.0 * np.pi))
-            found[cell] = np.where((at < low) | (at > high), 0.0, value)
-        return found
+            values[cell] = np.where((at < low) | (at > high), 0.0, value)
+        return values
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Draws of these draws."""
@@ -303,26 +303,26 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     if not hasattr(plain, "cdf") or not cut.any():
         return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=np.zeros_like(cut))
     known: Any = plain
-    own = known.take(np.flatnonzero(cut))
-    ends = _ends(own, name)
-    below = own.cdf(np.clip(np.tile(limits, (len(ends), 1)), ends[:, :1], ends[:, 1:]))
+    cut_cells = known.take(np.flatnonzero(cut))
+    ends = _ends(cut_cells, name)
+    below = cut_cells.cdf(np.clip(np.tile(limits, (len(ends), 1)), ends[:, :1], ends[:, 1:]))
     is_cut = (limits[0] > ends[:, 0]) & (below[:, 0] > NEGLIGIBLE)
     is_cut |= (limits[1] < ends[:, 1]) & (below[:, 1] < 1.0 - NEGLIGIBLE)
-    is_cut |= _impossible(own, name, limits)
+    is_cut |= _impossible(cut_cells, name, limits)
     cut[cut] = is_cut
     if not cut.any():
         return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=cut)
-    inner = _tabulated(own.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut])
+    inner = _tabulated(cut_cells.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut])
     return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut)
 
 
-def _ends(own: Any, name: str) -> Floats:
+def _ends(known: Any, name: str) -> Floats:
     """Return ends beyond which next to nothing lies, (n_cells, 2)."""
-    if isinstance(own, Draws):
+    if isinstance(known, Draws):
         # Of mixtures, whose quantiles are those of draws: too few lie far out.
-        span: Floats = own.span(_TAIL)  # type: ignore[attr-defined]
+        span: Floats = known.span(_TAIL)  # type: ignore[attr-defined]
         return span
-    ends: Floats = own.quantiles(name, [_TAIL, 1.0 - _TAIL], 0, np.random.default_rng(0))
+    ends: Floats = known.quantiles(name, [_TAIL, 1.0 - _TAIL], 0, np.random.default_rng(0))
     return ends
 
 
@@ -333,22 +333,24 @@ def _near(plain: Distribution, name: str, limits: tuple[float, float]) -> Mask:
         return np.asarray(~((mean - _FAR * sd > limits[0]) & (mean + _FAR * sd < limits[1])))
 
 
-def _impossible(own: Distribution, name: str, limits: tuple[float, float]) -> Mask:
+def _impossible(known: Distribution, name: str, limits: tuple[float, float]) -> Mask:
     """Cells of a heavy tail: little of it is outside of the limits, and it makes their moments infinite.
 
     Within l..h a standard deviation is at most (h - l) / 2 (Popoviciu's inequality).
     """
-    _, sd = _near_moments(own, name)
+    _, sd = _near_moments(known, name)
     return np.asarray(~(sd <= (limits[1] - limits[0]) / 2.0))
 
 
-def _near_moments(own: Any, name: str) -> tuple[Floats, Floats]:
+def _near_moments(known: Any, name: str) -> tuple[Floats, Floats]:
     """Return means and standard deviations; but for far tails, where those take long to work out."""
-    moments: tuple[Floats, Floats] = own.near if hasattr(own, "near") else (own.mean(name), own.sd(name))
+    moments: tuple[Floats, Floats] = (
+        known.near if hasattr(known, "near") else (known.mean(name), known.sd(name))
+    )
     return moments
 
 
-def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -> Tabulated:
+def _tabulated(known: Any, name: str, limits: tuple[float, float], ends: Floats) -> Tabulated:
     """Tabulate the distribution function between limits, or where all but a millionth of it ends."""
     low = np.clip(ends[:, 0], *limits)
     high = np.clip(ends[:, 1], *limits)
@@ -363,9 +365,9 @@ def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -
     )
     knots = low[:, None] + (high - low)[:, None] * share
     # Where knots are best is seen by a rough distribution function, what they have below by the exact one.
-    rough = own.coarser() if hasattr(own, "coarser") else own
+    rough = known.coarser() if hasattr(known, "coarser") else known
     below = _scaled(rough.cdf(knots), share)
-    for each in (rough, own):
+    for each in (rough, known):
         at = np.stack([np.interp(_LEVELS, *pair) for pair in zip(below, knots, strict=True)])
         knots = np.sort(np.concatenate([at, low[:, None] + (high - low)[:, None] * _EVEN], axis=1), axis=1)
         below = _scaled(each.cdf(knots), np.linspace(0.0, 1.0, knots.shape[1]))
@@ -373,15 +375,15 @@ def _tabulated(own: Any, name: str, limits: tuple[float, float], ends: Floats) -
         name=name,
         knots=np.clip(knots, *limits),
         below=below,
-        moments=functools.cache(lambda: _moments_within(own, limits)),
+        moments=functools.cache(lambda: _moments_within(known, limits)),
     )
 
 
-def _moments_within(own: Any, limits: tuple[float, float]) -> tuple[Floats, Floats]:
+def _moments_within(plain: Any, limits: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return means and standard deviations; NaN where the distribution does not know them."""
-    known = own.moments_within(limits) if hasattr(own, "moments_within") else None
+    known = plain.moments_within(limits) if hasattr(plain, "moments_within") else None
     if known is None:
-        none = np.full(len(own.mean(own.parameters[0])), np.nan)
+        none = np.full(len(plain.mean(plain.parameters[0])), np.nan)
         return none, none
     resolved = np.isfinite(known[0]) & np.isfinite(known[1])
     return np.where(resolved, known[0], np.nan), np.where(resolved, known[1], np.nan)
@@ -413,15 +415,15 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
     can_be_cut = hasattr(plain, "take") and not from_draws(plain)
     if can_be_cut and cut.any():
         # Of cells that may be cut off: quantiles say more, and take longer.
-        own = known.take(np.flatnonzero(cut))
+        cut_cells = known.take(np.flatnonzero(cut))
         ends, rng = [NEGLIGIBLE, 1.0 - NEGLIGIBLE], np.random.default_rng(0)
         with np.errstate(over="ignore"):
-            first, last = own.quantiles(of_mean, ends, 0, rng).T
-            most = own.quantiles(of_variance, ends[1:], 0, rng)[:, 0]
+            first, last = cut_cells.quantiles(of_mean, ends, 0, rng).T
+            most = cut_cells.quantiles(of_variance, ends[1:], 0, rng)[:, 0]
         nearest = np.minimum(first - low, high - last)
         is_cut = (nearest < 0.0) | (most > nearest * (high - low - nearest))
         for name, each in limits.items():
-            is_cut |= _impossible(own, name, each)
+            is_cut |= _impossible(cut_cells, name, each)
         cut[cut] = is_cut
     cells = np.flatnonzero(cut)
     if not cells.size or not can_be_cut:
@@ -440,28 +442,28 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
     )
 
 
-def _drawn_within(own: Distribution, mean_limits: tuple[float, float]) -> tuple[Floats, Floats]:
+def _drawn_within(known: Distribution, mean_limits: tuple[float, float]) -> tuple[Floats, Floats]:
     """Draws within the region, (draws, n_cells) of the mean and of the variance."""
     low, high = mean_limits
     # Always the same draws: what is asked of a posterior twice is answered alike.
     rng = np.random.default_rng(0)
-    cells = len(own.mean(own.parameters[0]))
+    cells = len(known.mean(known.parameters[0]))
     means: list[list[Floats]] = [[] for _ in range(cells)]
     variances: list[list[Floats]] = [[] for _ in range(cells)]
     for _ in range(_MOST_ROUNDS):
-        mean, variance = own.sample(_DRAWN, rng).values()
+        mean, variance = known.sample(_DRAWN, rng).values()
         inside = (mean >= low) & (mean <= high) & (variance <= (high - mean) * (mean - low))
         for cell in range(cells):
             means[cell].append(mean[inside[:, cell], cell])
             variances[cell].append(variance[inside[:, cell], cell])
         if min(sum(map(len, parts)) for parts in means) >= _FEWEST:
             break
-    found = np.empty((2, _KEPT, cells))
+    kept_draws = np.empty((2, _KEPT, cells))
     for cell in range(cells):
         first, second = np.concatenate(means[cell]), np.concatenate(variances[cell])
         if len(first) < _FEWEST:
             # Prior and released values contradict each other: the nearest that bounded records can have.
             first = np.clip(mean[:, cell], low, high)
             second = np.minimum(variance[:, cell], (high - first) * (first - low))
-        found[:, :, cell] = np.resize(first, _KEPT), np.resize(second, _KEPT)
-    return found[0], found[1]
+        kept_draws[:, :, cell] = np.resize(first, _KEPT), np.resize(second, _KEPT)
+    return kept_draws[0], kept_draws[1]

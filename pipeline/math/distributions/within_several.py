@@ -63,8 +63,8 @@ class WithinSeveral(Draws, Restricted):
     @property
     def components(self) -> Mapping[str, tuple[str, ...]]:
         """What each parameter is of, where it is of several."""
-        found: Mapping[str, tuple[str, ...]] = getattr(self.plain, "components", {})
-        return found
+        components: Mapping[str, tuple[str, ...]] = getattr(self.plain, "components", {})
+        return components
 
     @property
     def diagnostics(self) -> dict[str, Any]:
@@ -85,15 +85,15 @@ class WithinSeveral(Draws, Restricted):
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
-        found = self.plain.sample(draws, rng)
-        if not self.region.inside(found).all():
-            found = self.region.nearest(found)
+        sample = self.plain.sample(draws, rng)
+        if not self.region.inside(sample).all():
+            sample = self.region.nearest(sample)
         if self.cut.any():
             kept = len(self.drawn[self.parameters[0]])
             chosen = rng.integers(kept, size=(draws, int(self.cut.sum())))
             for name, values in self.drawn.items():
-                found[name][:, self.cut] = values[chosen, np.arange(values.shape[1])]
-        return found
+                sample[name][:, self.cut] = values[chosen, np.arange(values.shape[1])]
+        return sample
 
 
 def within_several(plain: Distribution, region: Region) -> Distribution:
@@ -113,7 +113,10 @@ def within_several(plain: Distribution, region: Region) -> Distribution:
     ]
     is_cut = np.concatenate([outside for outside, _ in parts])
     cut[cut] = is_cut
-    drawn = {name: np.concatenate([found[name] for _, found in parts], axis=1) for name in plain.parameters}
+    drawn = {
+        name: np.concatenate([part_draws[name] for _, part_draws in parts], axis=1)
+        for name in plain.parameters
+    }
     return WithinSeveral(
         plain=plain, region=region, drawn={name: values[:, is_cut] for name, values in drawn.items()}, cut=cut
     )
@@ -139,9 +142,9 @@ def _drawn_inside(part: Distribution, region: Region, kept: int) -> tuple[Mask, 
         for name, values in moved.items():
             drawn[name][:, few] = values
         inside[:, few] = True
-    found = {name: np.empty((kept, *values.shape[1:])) for name, values in drawn.items()}
+    kept_draws = {name: np.empty((kept, *values.shape[1:])) for name, values in drawn.items()}
     for cell in np.flatnonzero(is_cut):
         rows = np.resize(np.flatnonzero(inside[:, cell]), kept)
         for name, values in drawn.items():
-            found[name][:, cell] = values[rows, cell]
-    return is_cut, found
+            kept_draws[name][:, cell] = values[rows, cell]
+    return is_cut, kept_draws

@@ -140,8 +140,8 @@ class NoisyRowTotals:
         return (
             np.concatenate(
                 [
-                    self.log_likelihood(cell, some)
-                    for some in np.array_split(share, -(-len(share) // _AT_ONCE))
+                    self.log_likelihood(cell, share_block)
+                    for share_block in np.array_split(share, -(-len(share) // _AT_ONCE))
                 ]
             )
             + log_prior
@@ -209,13 +209,13 @@ class RowShares:
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        found = self.left_out.mean(parameter)
-        return np.stack([1.0 - found, found], axis=-1)
+        mean = self.left_out.mean(parameter)
+        return np.stack([1.0 - mean, mean], axis=-1)
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        found = self.left_out.sd(parameter)
-        return np.stack([found, found], axis=-1)
+        sd = self.left_out.sd(parameter)
+        return np.stack([sd, sd], axis=-1)
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles from the distribution function; they rest on no draws."""
@@ -229,8 +229,8 @@ class RowShares:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
-        (found,) = self.left_out.sample(draws, rng).values()
-        return {"probability": np.stack([1.0 - found, found], axis=-1)}
+        (left_out,) = self.left_out.sample(draws, rng).values()
+        return {"probability": np.stack([1.0 - left_out, left_out], axis=-1)}
 
 
 def _panels(noisy: NoisyRowTotals, cell: int) -> Cell:

@@ -68,7 +68,9 @@ class PosteriorMixture(Draws):
     @property
     def is_from_draws(self) -> bool:
         """Whether quantiles are those of draws: not given exact sums of a mean and a variance."""
-        return not all(isinstance(one, NormalInverseGammaDistribution) for one in self.distributions)
+        return not all(
+            isinstance(component, NormalInverseGammaDistribution) for component in self.distributions
+        )
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles: exact of a mean and a variance given exact sums, of independent draws elsewhere."""

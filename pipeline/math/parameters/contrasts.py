@@ -147,19 +147,19 @@ def contrast(
     The two posteriors must be independent but for draws of the same posterior, whose cells are.
     """
     (left, left_cells), (right, right_cells) = first, second
-    one = left.sample(draws, rng)[parameter]
-    other = one if right is left else right.sample(draws, rng)[parameter]
-    one, other = one[:, left_cells], other[:, right_cells]
+    left_draws = left.sample(draws, rng)[parameter]
+    right_draws = left_draws if right is left else right.sample(draws, rng)[parameter]
+    left_draws, right_draws = left_draws[:, left_cells], right_draws[:, right_cells]
     moments = None
     if kind == DIFFERENCE:
-        values = one - other
+        values = left_draws - right_draws
         mean = left.mean(parameter)[left_cells] - right.mean(parameter)[right_cells]
         moments = (mean, np.hypot(left.sd(parameter)[left_cells], right.sd(parameter)[right_cells]))
         (low, high), (other_low, other_high) = left.ends_of(parameter), right.ends_of(parameter)
         ends = low - other_high, high - other_low
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = one / other
+            values = left_draws / right_draws
         is_positive = min(left.ends_of(parameter)[0], right.ends_of(parameter)[0]) >= 0.0
         ends = 0.0 if is_positive else -math.inf, math.inf
     return Contrast(
@@ -296,20 +296,20 @@ def parse_statement(text: str) -> tuple[str, float | None, float | None]:
     UsageError
         Where the text is none of these.
     """
-    found = _STATEMENT.fullmatch(text.strip())
-    if found is None or not (found["low"] or found["sign"]):
+    match = _STATEMENT.fullmatch(text.strip())
+    if match is None or not (match["low"] or match["sign"]):
         message = f"--probability {text!r}: write it as 'mean > 10', 'mean < 20' or '10 < mean < 20'"
         raise UsageError(message)
-    above, below = found["low"], None
-    if found["sign"] == "<":
-        below = found["bound"]
-    elif found["sign"] == ">":
+    above, below = match["low"], None
+    if match["sign"] == "<":
+        below = match["bound"]
+    elif match["sign"] == ">":
         if above is not None:
             message = f"--probability {text!r}: a range is written upwards, as '10 < mean < 20'"
             raise UsageError(message)
-        above = found["bound"]
+        above = match["bound"]
     return (
-        found["parameter"],
+        match["parameter"],
         None if above is None else float(above),
         None if below is None else float(below),
     )

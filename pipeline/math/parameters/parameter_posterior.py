@@ -185,10 +185,10 @@ class ParameterPosterior:
             Where q is not between 0 and 1, or the parameter is unknown.
         """
         levels = (require_share("q", q),)
-        found = self.distribution.quantiles(
+        quantiles = self.distribution.quantiles(
             self._known(parameter), levels, checked_draws(draws), generator(rng)
         )
-        return found[..., 0]
+        return quantiles[..., 0]
 
     def credible_interval(
         self,
@@ -251,10 +251,10 @@ class ParameterPosterior:
         known, ends, kind = self._known(parameter), ends_of(mass), self.interval_kind(interval)
         draws, source = checked_draws(draws), generator(rng)
         levels = (ends[0], 0.25, 0.5, 0.75, ends[1])
-        found = self.distribution.quantiles(known, levels, draws, source)
+        quantiles = self.distribution.quantiles(known, levels, draws, source)
         if kind != CENTRAL:
-            found[..., [0, -1]] = self._between(known, mass, kind, draws, source)
-        return found
+            quantiles[..., [0, -1]] = self._between(known, mass, kind, draws, source)
+        return quantiles
 
     def density(self, parameter: str, points: ArrayLike) -> Floats | None:
         """Marginal posterior densities: smooth, and resting on no draws.

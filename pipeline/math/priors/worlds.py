@@ -103,11 +103,11 @@ class Worlds:
         position = np.arange(len(inner)) - np.repeat(starts, sizes)
         part = position * _VARIANCES // np.repeat(sizes, sizes)
         label = group[inner] * _VARIANCES + part
-        own, count = weight[inner], int(label.max()) + 1
-        mass: Floats = np.bincount(label, own, count).astype(np.float64)
+        inner_weight, count = weight[inner], int(label.max()) + 1
+        mass: Floats = np.bincount(label, inner_weight, count).astype(np.float64)
         used = mass > 0.0
         columns = [
-            np.bincount(label, own * column[order][inner], count)[used] / mass[used]
+            np.bincount(label, inner_weight * column[order][inner], count)[used] / mass[used]
             for column in (self.mean, self.variance, self.third)
         ]
         return Worlds.of(mass[used], *columns)
@@ -115,11 +115,11 @@ class Worlds:
 
 def conjugate_levels(distribution: Any, line: Line, step: float = FINE) -> tuple[Floats, Floats]:
     """Weights and positions of a conjugate prior of one parameter, the distribution of one cell."""
-    own = coordinate_of(distribution)
-    centre, width = float(own.centre[0]), float(own.width[0])
+    coordinate = coordinate_of(distribution)
+    centre, width = float(coordinate.centre[0]), float(coordinate.width[0])
 
     def log_density(position: Floats) -> Floats:
-        return own.log_density(position[:, None])[:, 0]
+        return coordinate.log_density(position[:, None])[:, 0]
 
     around = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
     around = np.unique(np.clip(around, *line.ends))

@@ -216,8 +216,8 @@ class Grid:
         from_start = _product(at_start, series[..., :2] if all_inside else series).real
         total = heights[0] * from_start[..., 0] + heights[3] * from_start[..., 1]
         kinks = series[..., 2:]
-        own = _product(power, kinks * np.exp(turn * counts.first)[:, None]).real
-        by_position = [own]
+        bent = _product(power, kinks * np.exp(turn * counts.first)[:, None]).real
+        by_position = [bent]
         if counts.second is not None:
             other = counts.reach * self.n - counts.second
             by_position.append(_product(power * np.exp(turn * other[:, None]), kinks).real)
@@ -227,7 +227,7 @@ class Grid:
                 np.where(is_own, by_position[1][..., 1], by_position[0][..., 1]),
             )
         else:
-            at_kinks = (own[..., 0], own[..., 1])
+            at_kinks = (bent[..., 0], bent[..., 1])
         for kink, value in enumerate(at_kinks):
             kept = value if all_inside else np.where(inside[kink], value, from_start[..., kink + 2])
             total += heights[kink + 1] * kept
@@ -251,18 +251,18 @@ def _powers(log_of: Complexes, n: Floats) -> Complexes:
     powers[:, 0] = np.exp(n[0] * log_of)
     further, known = np.exp(log_of)[:, None, :], 1
     while known < len(n):
-        some = min(known, len(n) - known)
-        np.multiply(powers[:, :some], further, out=powers[:, known : known + some])
-        further, known = further * further, known + some
+        n_reflected = min(known, len(n) - known)
+        np.multiply(powers[:, :n_reflected], further, out=powers[:, known : known + n_reflected])
+        further, known = further * further, known + n_reflected
     return powers
 
 
 def _series(slope: Floats, length: Floats, log_largest: Floats) -> Floats:
     """Sums of so many terms of real geometric series, added up from their larger ends."""
     size = np.abs(slope)
-    some = size > 1e-300
-    ratio = np.where(some, size, 1.0)
-    series = np.where(some, -np.expm1(-ratio * length) / -np.expm1(-ratio), length)
+    matters = size > 1e-300
+    ratio = np.where(matters, size, 1.0)
+    series = np.where(matters, -np.expm1(-ratio * length) / -np.expm1(-ratio), length)
     # The larger end of a rising series is the place behind its last term.
     result: Floats = np.exp(log_largest - np.where(slope > 0.0, size, 0.0)) * series
     return result
@@ -313,6 +313,6 @@ def _product(left: Any, right: Any) -> Any:
     product = np.empty((*left.shape[:-1], right.shape[-1]), dtype=np.result_type(left, right))
     for row in range(0, left.shape[-2], rows):
         for column in range(0, right.shape[-1], columns):
-            own, some = slice(row, row + rows), slice(column, column + columns)
-            product[..., own, some] = left[..., own, :] @ right[..., some]
+            row_slice, column_slice = slice(row, row + rows), slice(column, column + columns)
+            product[..., row_slice, column_slice] = left[..., row_slice, :] @ right[..., column_slice]
     return product

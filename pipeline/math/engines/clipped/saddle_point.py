@@ -181,25 +181,25 @@ def _other_n(counts: ClippedSums, probability: Floats, n: Floats, tilt: Floats) 
     """Move to another N where data and distribution disagree so much that N is the likelier error: rare."""
     assert counts.second is not None  # noqa: S101 - for the type checker
     n, tilt = n.copy(), tilt.copy()
-    _, one, _, _ = tilted(probability, tilt)
-    other = one - tilt * counts.reach
-    rise, drop = np.maximum(one, other) - counts.fall, -np.minimum(one, other) - counts.fall
+    _, log_moment, _, _ = tilted(probability, tilt)
+    other = log_moment - tilt * counts.reach
+    rise, drop = np.maximum(log_moment, other) - counts.fall, -np.minimum(log_moment, other) - counts.fall
     rows = np.flatnonzero(((rise > 0.0) & (n < counts.high)) | ((drop > 0.0) & (n > counts.low)))
     if not rows.size:
         return n, tilt
     inner, outer = np.zeros(len(rows)), tilt[rows]
     for _ in range(_MOST_ROUNDS):
         middle = (inner + outer) / 2.0
-        _, one, _, _ = tilted(probability[rows], middle)
-        far = np.maximum(np.abs(one), np.abs(one - middle * counts.reach)) > counts.fall
+        _, log_moment, _, _ = tilted(probability[rows], middle)
+        far = np.maximum(np.abs(log_moment), np.abs(log_moment - middle * counts.reach)) > counts.fall
         inner, outer = np.where(far, inner, middle), np.where(far, middle, outer)
-    _, one, mean, _ = tilted(probability[rows], inner)
-    by_first = np.abs(one) >= np.abs(one - inner * counts.reach)
+    _, log_moment, mean, _ = tilted(probability[rows], inner)
+    by_first = np.abs(log_moment) >= np.abs(log_moment - inner * counts.reach)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        found = np.where(by_first, counts.first[rows] / mean, counts.second[rows] / (counts.reach - mean))
-    found = np.where(np.isnan(found), n[rows], np.clip(found, counts.low, counts.high))
-    is_end = (found == counts.low) | (found == counts.high)
-    tilt[rows], n[rows] = inner, found
+        position = np.where(by_first, counts.first[rows] / mean, counts.second[rows] / (counts.reach - mean))
+    position = np.where(np.isnan(position), n[rows], np.clip(position, counts.low, counts.high))
+    is_end = (position == counts.low) | (position == counts.high)
+    tilt[rows], n[rows] = inner, position
     further = rows[is_end]
     if further.size:
         tilt[further] = _tilt_given(counts.take(further), probability[further], n[further])
@@ -210,7 +210,7 @@ def range_of_n(counts: ClippedSums, at: Saddle, nats: Floats) -> tuple[Floats, F
     """Ends of the N beyond which a row's weight has fallen by so many nats, but for the prior of N."""
     if counts.second is None:
         return at.n, at.n
-    one, other = at.log_moment, at.log_moment - at.tilt * counts.reach
+    left_end, right_end = at.log_moment, at.log_moment - at.tilt * counts.reach
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         sd = np.sqrt(at.n * at.variance)
         # Where it is the distribution of the records that keeps N from going on, their sums have a normal
@@ -223,8 +223,8 @@ def range_of_n(counts: ClippedSums, at: Saddle, nats: Floats) -> tuple[Floats, F
                 nats / np.maximum(fall, 1e-300), np.sqrt(8.0 * nats) * spread + 2.0 * nats / counts.fall + 2.0
             )
             for fall, spread in (
-                (counts.fall + np.minimum(one, other), to_left),
-                (counts.fall - np.maximum(one, other), to_right),
+                (counts.fall + np.minimum(left_end, right_end), to_left),
+                (counts.fall - np.maximum(left_end, right_end), to_right),
             )
         )
     return np.maximum(at.n - below, counts.low), np.minimum(at.n + above, counts.high)

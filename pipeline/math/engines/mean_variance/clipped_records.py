@@ -82,11 +82,11 @@ class ClippedRecords:
 
         def moments(about: Floats, degrees: int) -> list[Floats]:
             inner, below, above = place - about[..., None], low - about, high - about
-            found, power = [], mass
+            moments, power = [], mass
             for degree in range(1, degrees + 1):
                 power = power * inner
-                found.append(np.sum(power, axis=-1) + at_low * below**degree + at_high * above**degree)
-            return found
+                moments.append(np.sum(power, axis=-1) + at_low * below**degree + at_high * above**degree)
+            return moments
 
         # From where most records are: the middle of the distribution, or the bound next to it.
         origin = np.clip(0.0, low, high)
@@ -148,8 +148,8 @@ def before_clipping(moments: tuple[float, float], widths: tuple[float, float]) -
     """
 
     def fit(mean: Floats, log_variance: Floats) -> Floats:
-        found = ClippedRecords.of(mean[:, :, None], log_variance[:, None, :])
-        off = ((found.mean - moments[0]) / widths[0], (np.log(found.variance) - moments[1]) / widths[1])
+        records = ClippedRecords.of(mean[:, :, None], log_variance[:, None, :])
+        off = ((records.mean - moments[0]) / widths[0], (np.log(records.variance) - moments[1]) / widths[1])
         return np.asarray(-(off[0] ** 2 + off[1] ** 2) / 2.0)
 
     peak, _ = highest(fit, (_FAR_MEANS, _FAR_SCALES))

@@ -222,11 +222,11 @@ class MeanVarianceDistribution:
         ends = np.linspace(0.0, 1.0, KNOTS + 1)
         edges = self.left[:, side, None] + (self.right - self.left)[:, side, None] * ends
         starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
-        found = [
+        blocks = [
             _quantiles(edges[first:last], mass[first:last], np.asarray(q))
             for first, last in itertools.pairwise(starts)
         ]
-        return self._parameter(side, np.array(found))
+        return self._parameter(side, np.array(blocks))
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Marginal densities at points (n_cells, n_points), from the rectangles that they lie beside."""
@@ -239,14 +239,14 @@ class MeanVarianceDistribution:
         marginal, left = self._marginal(side), self.left[:, side]
         width = self.right[:, side] - left
         starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
-        found = np.zeros(points.shape)
+        values = np.zeros(points.shape)
         for row, (first, last) in enumerate(itertools.pairwise(starts)):
             share = (position[row] - left[first:last, None]) / width[first:last, None]
             panel, point = np.nonzero((share >= 0.0) & (share < 1.0))
             part = interpolation(share[panel, point])
             value = np.einsum("np,np->n", part, marginal[first + panel]) / width[first + panel]
-            found[row] = np.bincount(point, value, points.shape[1])
-        density: Floats = np.where(points > 0.0, 1.0, side == 0) * np.maximum(found, 0.0) / slope
+            values[row] = np.bincount(point, value, points.shape[1])
+        density: Floats = np.where(points > 0.0, 1.0, side == 0) * np.maximum(values, 0.0) / slope
         return density
 
     def _marginal(self, side: int) -> Floats:
@@ -318,8 +318,8 @@ def _quantiles(edges: Floats, mass: Floats, q: Floats) -> Floats:
         first, last = np.where(less, middle, first), np.where(less, last, middle)
     at_first, at_last = below(first), below(last)
     step = np.divide(q - at_first, at_last - at_first, out=np.zeros(len(q)), where=at_last > at_first)
-    found: Floats = positions_[first] + np.clip(step, 0.0, 1.0) * (positions_[last] - positions_[first])
-    return found
+    position: Floats = positions_[first] + np.clip(step, 0.0, 1.0) * (positions_[last] - positions_[first])
+    return position
 
 
 def _inverse(values: Floats, rng: np.random.Generator) -> Floats:
@@ -332,5 +332,5 @@ def _inverse(values: Floats, rng: np.random.Generator) -> Floats:
     rows = np.arange(len(values))
     step = steps[rows, index]
     part = np.divide(wanted - (function[rows, index] - step), step, out=np.zeros_like(step), where=step > 0.0)
-    found: Floats = (index + np.clip(part, 0.0, 1.0)) / KNOTS
-    return found
+    position: Floats = (index + np.clip(part, 0.0, 1.0)) / KNOTS
+    return position

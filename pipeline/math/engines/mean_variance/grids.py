@@ -295,15 +295,15 @@ def _missed(noisy: NoisyMoments) -> float:
     """Nats that the noise takes at about the likeliest sums that are possible."""
     n, total, squares = noisy.estimates()[0]
     least, most = (float(end) for end in noisy.n_prior.support)
-    found = []
+    middles = []
     for number in (n, 0.0, 1.0, 2.0, n + abs(n), n / 2.0):
         rows = min(max(round(number), least), most)
         mean = total / max(rows, 1.0)
-        for own in (mean, 0.0, mean / 2.0):
-            second = max(squares, rows * own**2)
-            sums = np.array([rows, rows * own if rows else 0.0, second if rows else 0.0])
-            found.append(float(noisy.totals.distance(sums)[0]))
-    return min(found)
+        for start in (mean, 0.0, mean / 2.0):
+            second = max(squares, rows * start**2)
+            sums = np.array([rows, rows * start if rows else 0.0, second if rows else 0.0])
+            middles.append(float(noisy.totals.distance(sums)[0]))
+    return min(middles)
 
 
 def _means(

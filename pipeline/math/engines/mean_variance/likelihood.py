@@ -144,12 +144,12 @@ class ClippedSlice:
 
     def log_likelihood(self, records: ClippedRecords) -> Floats:
         """Log likelihoods under every mean and variance, (n,)."""
-        found = np.empty(len(records.mean))
+        nodes = np.empty(len(records.mean))
         batch = max(1, _ELEMENTS // len(self.rows.mean))
-        for start in range(0, len(found), batch):
+        for start in range(0, len(nodes), batch):
             part = slice(start, start + batch)
-            found[part] = self._of(records.take(part))
-        return found
+            nodes[part] = self._of(records.take(part))
+        return nodes
 
     def _of(self, records: ClippedRecords) -> Floats:
         rows = self.rows
@@ -197,16 +197,16 @@ class ClippedSlice:
         flat, after = self.table.ravel(), 1.0 - place
         product = place * after / 6.0
         # Cubic, through two on either side.
-        found: Floats = flat.take(index)
-        found *= -product * (1.0 + after)
+        interpolated: Floats = flat.take(index)
+        interpolated *= -product * (1.0 + after)
         for weight in (
             after + 3.0 * product * after,
             place + 3.0 * product * place,
             -product * (1.0 + place),
         ):
             index += self.table.shape[1]
-            found += weight * flat.take(index)
-        return found
+            interpolated += weight * flat.take(index)
+        return interpolated
 
 
 def _gamma(shape: float, expected: Floats, log_e: Floats) -> Floats:
@@ -274,8 +274,8 @@ class LatentRows:
         if least == 0:
             empty = float(noisy.n_prior.log_prob(np.zeros(1))[0] - noisy.totals.distance(np.zeros(3))[0])
         top = max([empty, *(float(np.max(grid.log_noise)) for grid in grids)])
-        slices = [one for grid in grids if (one := grid.slice(top, depth)) is not None]
-        clipped = [ClippedSlice.of(one) for one in slices] if clips else None
+        slices = [slice_of_n for grid in grids if (slice_of_n := grid.slice(top, depth)) is not None]
+        clipped = [ClippedSlice.of(slice_of_n) for slice_of_n in slices] if clips else None
         return cls(slices=slices, log_empty=empty - top, depth=depth, clipped=clipped)
 
     def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
@@ -286,29 +286,31 @@ class LatentRows:
         """Log likelihoods of what the noise leaves least of; of no rows at all, where that is beyond it."""
         empty = self.log_empty if self.log_empty < OUTER - self.depth else -np.inf
         slices = []
-        for one in self.slices:
-            columns = np.any(one.is_outer, axis=0)
+        for slice_of_n in self.slices:
+            columns = np.any(slice_of_n.is_outer, axis=0)
             if np.any(columns):
                 slices.append(
                     replace(
-                        one,
-                        mean=one.mean[columns],
-                        blur=one.blur[columns],
-                        weight=np.where(one.is_outer, one.weight, 0.0)[:, columns],
+                        slice_of_n,
+                        mean=slice_of_n.mean[columns],
+                        blur=slice_of_n.blur[columns],
+                        weight=np.where(slice_of_n.is_outer, slice_of_n.weight, 0.0)[:, columns],
                     )
                 )
-        clipped = None if self.clipped is None else [ClippedSlice.of(one) for one in slices]
+        clipped = None if self.clipped is None else [ClippedSlice.of(slice_of_n) for slice_of_n in slices]
         return self._sum(slices, clipped, mean, log_variance, empty)
 
     def few(self, mean: Floats, log_variance: Floats) -> list[tuple[int, Floats]]:
         """Few numbers of rows, and the log likelihoods of each."""
         shape = (len(mean), mean.shape[1], log_variance.shape[1])
-        found = [(0, np.full(shape, self.log_empty))]
-        for number, one in enumerate(self.slices):
-            if one.n <= FEW:
+        log_parts = [(0, np.full(shape, self.log_empty))]
+        for number, slice_of_n in enumerate(self.slices):
+            if slice_of_n.n <= FEW:
                 clipped = None if self.clipped is None else self.clipped[number : number + 1]
-                found.append((int(one.n), self._sum([one], clipped, mean, log_variance, -np.inf)))
-        return found
+                log_parts.append(
+                    (int(slice_of_n.n), self._sum([slice_of_n], clipped, mean, log_variance, -np.inf))
+                )
+        return log_parts
 
     @staticmethod
     def _sum(
@@ -318,38 +320,42 @@ class LatentRows:
         log_variance: Floats,
         start: float,
     ) -> Floats:
-        found = np.full((len(mean), mean.shape[1], log_variance.shape[1]), start)
+        log_likelihood = np.full((len(mean), mean.shape[1], log_variance.shape[1]), start)
         # Beyond these, numbers would overflow; nothing is left there.
         mean = np.clip(mean, -_LARGEST_MEAN, _LARGEST_MEAN)
         log_variance = np.maximum(log_variance, _LEAST_LOG)
         if clipped is not None:
             records = ClippedRecords.of(mean[:, :, None], log_variance[:, None, :]).flat()
-            for own in clipped:
-                np.logaddexp(found, own.log_likelihood(records).reshape(found.shape), out=found)
-            return found
-        for one in slices:
-            batch = max(1, _NUMBERS // (mean.shape[1] * log_variance.shape[1] * len(one.mean)))
+            for clipped_slice in clipped:
+                np.logaddexp(
+                    log_likelihood,
+                    clipped_slice.log_likelihood(records).reshape(log_likelihood.shape),
+                    out=log_likelihood,
+                )
+            return log_likelihood
+        for slice_of_n in slices:
+            batch = max(1, _NUMBERS // (mean.shape[1] * log_variance.shape[1] * len(slice_of_n.mean)))
             for first in range(0, len(mean), batch):
                 part = slice(first, first + batch)
-                of_slice = one.log_likelihood(mean[part], log_variance[part])
-                found[part] = np.logaddexp(found[part], of_slice)
-        return found
+                of_slice = slice_of_n.log_likelihood(mean[part], log_variance[part])
+                log_likelihood[part] = np.logaddexp(log_likelihood[part], of_slice)
+        return log_likelihood
 
     @property
     def ladders(self) -> tuple[list[Floats], list[Floats]]:
         """Positions along both sides about what the rows may have been, wide and narrow."""
         if not self.slices:
             return [PANELS, PANELS], [PANELS, PANELS]
-        some = [one for one in self.slices if one.n >= 2.0] or self.slices
-        heaviest = some[int(np.argmax([np.sum(one.weight) for one in some]))]
-        found = []
+        dense = [slice_of_n for slice_of_n in self.slices if slice_of_n.n >= 2.0] or self.slices
+        heaviest = dense[int(np.argmax([np.sum(slice_of_n.weight) for slice_of_n in dense]))]
+        starts = []
         level = np.maximum(heaviest.log_e, _NO_DEVIATION)
         for axis, position in enumerate((heaviest.mean, level)):
             share = np.sum(heaviest.weight, axis=axis)
             share = share / np.sum(share)
             middle = float(share @ position)
-            found.append((middle, math.sqrt(float(share @ (position - middle) ** 2))))
-        (mean, of_mean), (middle, of_level) = found
+            starts.append((middle, math.sqrt(float(share @ (position - middle) ** 2))))
+        (mean, of_mean), (middle, of_level) = starts
         sampling = math.exp(middle / 2.0) / math.sqrt(heaviest.n)
         width = math.sqrt(2.0 / max(heaviest.n - 1.0, 1.0))
         wide = (math.hypot(of_mean, sampling), math.hypot(of_level, width))

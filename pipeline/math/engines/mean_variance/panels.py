@@ -127,20 +127,20 @@ def around(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, F
     return left, np.stack([finer[0][first + 1], finer[1][second + 1]], axis=1)
 
 
-def overlaps(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def overlaps(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Rectangles that some and others have in common; each are corners, (n, 2)."""
-    left = np.maximum(some[0][:, None], others[0])
-    right = np.minimum(some[1][:, None], others[1])
+    left = np.maximum(first[0][:, None], second[0])
+    right = np.minimum(first[1][:, None], second[1])
     both = np.all(left < right, axis=2)
     return left[both], right[both]
 
 
-def covering(some: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def covering(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Those of some rectangles that have something in common with others."""
-    left = np.maximum(some[0][:, None], others[0])
-    right = np.minimum(some[1][:, None], others[1])
+    left = np.maximum(first[0][:, None], second[0])
+    right = np.minimum(first[1][:, None], second[1])
     kept = np.any(np.all(left < right, axis=2), axis=1)
-    return some[0][kept], some[1][kept]
+    return first[0][kept], first[1][kept]
 
 
 def thinned(ladders: Sequence[Floats], first: float, last: float) -> Floats:

@@ -88,8 +88,13 @@ class ConjugatesOnGrid:
         weights = np.array(prior.weights if isinstance(prior, Mixture) else (1.0,))
         loc, precision, concentration, scale = np.array(
             [
-                ((one.loc - centre) / half_range, one.precision, one.concentration, one.scale / half_range**2)
-                for one in parts
+                (
+                    (part.loc - centre) / half_range,
+                    part.precision,
+                    part.concentration,
+                    part.scale / half_range**2,
+                )
+                for part in parts
             ]
         ).T
         log_height = np.log(weights) + np.log(precision) / 2.0
@@ -123,9 +128,9 @@ class ConjugatesOnGrid:
         per_variance = np.exp(-second)[:, None, :]
         of_each = np.empty((len(self.loc), len(first), first.shape[1], second.shape[1]))
         parts = (self.log_height, self.loc, self.precision, self.concentration, self.scale)
-        for own, height, m, k, a, b in zip(of_each, *parts, strict=True):
-            np.multiply((b + k / 2.0 * (first - m) ** 2)[:, :, None], -per_variance, out=own)
-            np.add(own, (height - (a + 0.5) * second)[:, None, :], out=own)
+        for of_component, height, m, k, a, b in zip(of_each, *parts, strict=True):
+            np.multiply((b + k / 2.0 * (first - m) ** 2)[:, :, None], -per_variance, out=of_component)
+            np.add(of_component, (height - (a + 0.5) * second)[:, None, :], out=of_component)
         top = np.maximum(np.max(of_each, axis=0), -_DEEPEST)
         of_each -= top
         with np.errstate(divide="ignore"):
@@ -139,18 +144,18 @@ class ConjugatesOnGrid:
         place = (growth - self.start) * _PER_UNIT
         index = np.clip(place, 0.0, len(table) - 2.0).astype(np.int64)
         low = table[index]
-        found: Floats = table[index + 1] - low
-        found *= np.clip(place - index, 0.0, 1.0)
-        found += low
+        log_density: Floats = table[index + 1] - low
+        log_density *= np.clip(place - index, 0.0, 1.0)
+        log_density += low
         beyond = place > len(table) - 1.0
         if np.any(beyond):
             # The smallest scale is left alone.
             last = int(np.argmin(self.scale))
-            found[beyond] = np.maximum(
+            log_density[beyond] = np.maximum(
                 self.log_height[last] - self.scale[last] * np.exp(growth[beyond]), -_DEEPEST
             )
-        found -= ((self.concentration[0] + 0.5) * second)[:, None, :]
-        return found
+        log_density -= ((self.concentration[0] + 0.5) * second)[:, None, :]
+        return log_density
 
 
 AnyJointPrior: TypeAlias = Independent | JointDensity | NormalInverseGamma | Mixture
@@ -232,8 +237,8 @@ class DensityOnGrid:
         ends = [(line.first, line.last) for line in (mean, spread)]
         limits = [line.line.ends for line in (mean, spread)]
         is_open = tuple(
-            (bool(own[0] == limit[0]), bool(own[1] == limit[1]))
-            for own, limit in zip(ends, limits, strict=True)
+            (bool(end[0] == limit[0]), bool(end[1] == limit[1]))
+            for end, limit in zip(ends, limits, strict=True)
         )
         edges = ((_near(mean) - centre) / half_range, to_log_variance(_near(spread)))
         return cls(
@@ -354,14 +359,14 @@ def _near(line: DensityOnLine) -> Floats:
 
 def _laid_out(typical: float, ends: Floats, support: Floats, positions: Floats | None = None) -> Floats:
     """Locations at which a density is searched: in octaves, and evenly over a bounded support."""
-    found = [ends, typical - _SPREAD, typical + _SPREAD]
+    edges = [ends, typical - _SPREAD, typical + _SPREAD]
     if np.all(np.isfinite(support)):
-        found.append(np.linspace(ends[0], ends[1], _STEPS))
+        edges.append(np.linspace(ends[0], ends[1], _STEPS))
     if positions is not None:
-        found.append(positions)
+        edges.append(positions)
     if ends[0] > -math.inf and abs(ends[1] - ends[0]) <= 2.0 * _FARTHEST:
-        found.append(np.arange(ends[0], ends[1], 2.0))
-    return np.unique(np.clip(np.concatenate(found), *ends))
+        edges.append(np.arange(ends[0], ends[1], 2.0))
+    return np.unique(np.clip(np.concatenate(edges), *ends))
 
 
 def _log_spread(support: tuple[float, float], times: float, log_half: float) -> Floats | None:
@@ -408,5 +413,5 @@ def _quantiles(panels: Panels, share: Floats, side: int) -> tuple[float, ...]:
     weight = np.sum(mass, axis=2 if side == 0 else 1).ravel()
     order = np.argsort(position.ravel())
     below = np.cumsum(weight[order])
-    found = np.interp([LEAST, 0.25, 0.5, 0.75], below / below[-1], position.ravel()[order])
-    return tuple(found.tolist())
+    quartiles = np.interp([LEAST, 0.25, 0.5, 0.75], below / below[-1], position.ravel()[order])
+    return tuple(quartiles.tolist())

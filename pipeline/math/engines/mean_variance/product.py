@@ -111,21 +111,21 @@ class Surface:
         for side in (0, 1):
             inside &= middle[:, side, None] >= self.left[:, side]
             inside &= middle[:, side, None] <= self.right[:, side]
-        own = np.argmax(inside, axis=1)
-        low, high = self.left[own], self.right[own]
+        rectangle = np.argmax(inside, axis=1)
+        low, high = self.left[rectangle], self.right[rectangle]
         along_first, along_second = (
             polynomials((position - low[:, side, None]) / (high - low)[:, side, None])
             for side, position in enumerate((first, second))
         )
-        value = along_first @ self.coefficients[own] @ along_second.transpose(0, 2, 1)
-        bounded: Floats = np.minimum(value, self.highest[own, None, None])
+        value = along_first @ self.coefficients[rectangle] @ along_second.transpose(0, 2, 1)
+        bounded: Floats = np.minimum(value, self.highest[rectangle, None, None])
         return bounded
 
 
 def _roughness(value: Floats) -> Floats:
     """The size of the last coefficients along either side: (n, 2)."""
-    found = np.abs(coefficients(value))
-    return np.stack([np.max(found[:, -2:, :], axis=(1, 2)), np.max(found[:, :, -2:], axis=(1, 2))], axis=1)
+    size = np.abs(coefficients(value))
+    return np.stack([np.max(size[:, -2:, :], axis=(1, 2)), np.max(size[:, :, -2:], axis=(1, 2))], axis=1)
 
 
 def _rise(value: Floats) -> Floats:
@@ -260,8 +260,10 @@ class Product:
 
         def density(mean: Floats, log_variance: Floats) -> Floats:
             both = np.broadcast_arrays(mean[:, :, None], log_variance[:, None, :])
-            found: Floats = outline(np.stack(both, axis=-1)) + self.prior.log_density(mean, log_variance)
-            return found
+            log_density: Floats = outline(np.stack(both, axis=-1)) + self.prior.log_density(
+                mean, log_variance
+            )
+            return log_density
 
         return density, (np.union1d(edges[0], first), np.union1d(edges[1], second))
 
@@ -269,14 +271,14 @@ class Product:
         """Data sets of which more than next to nothing rests on the outermost noise that the grid covers."""
         first, second, share = self._heaviest(surface)
         tolerable = _TOLERABLE_CLIPPED if self.is_clipped else _TOLERABLE
-        found = []
+        surfaces = []
         for number, rows in enumerate(self.data_sets):
             with np.errstate(invalid="ignore"):
                 outer = rows.outer(first, second) - rows.log_likelihood(first, second)
             # Not a number where the data set's likelihood is 0 to all digits.
             if not np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) < tolerable:
-                found.append(number)
-        return found
+                surfaces.append(number)
+        return surfaces
 
     def _heaviest(self, surface: Surface) -> tuple[Floats, Floats, Floats]:
         """Of every rectangle: the place (n, 1) of most of its mass, and that mass."""
@@ -295,7 +297,7 @@ class Product:
 
     def panels(self, surface: Surface, fine: tuple[Floats, Floats]) -> tuple[Panels, Exists]:
         """Divide the grid, and tell which moments there are."""
-        found = exists(self.prior, Exact(self.prior, float(self._least_rows(surface)), 0.0, 1.0))
+        which_exist = exists(self.prior, Exact(self.prior, float(self._least_rows(surface)), 0.0, 1.0))
         left, right = overlaps(fine, (surface.left, surface.right))
 
         def product(first: Floats, second: Floats) -> Floats:
@@ -306,18 +308,18 @@ class Product:
         # Polynomials may overshoot between the positions that they were made from: then nothing is saved.
         if not self._agrees(divided):
             divided = Panels.of(self, left, right)
-        return divided, found
+        return divided, which_exist
 
-    def _agrees(self, found: Panels) -> bool:
+    def _agrees(self, panels: Panels) -> bool:
         """Whether the densities of rectangles are those of the product itself, in about all of the mass."""
-        share = (node_weights() * found.shares()[0]).reshape(len(found.left), -1)
+        share = (node_weights() * panels.shares()[0]).reshape(len(panels.left), -1)
         mass = np.sum(share, axis=1)
         kept = np.argsort(-mass)[:_COMPARED]
         most = np.argmax(share[kept], axis=1)
-        first, second = positions(found.left[kept], found.right[kept])
+        first, second = positions(panels.left[kept], panels.right[kept])
         rows = np.arange(len(kept))
         exact = self(first[rows, most // POINTS][:, None], second[rows, most % POINTS][:, None])[:, 0, 0]
-        off = np.abs(exact - found.log_value.reshape(len(share), -1)[kept, most])
+        off = np.abs(exact - panels.log_value.reshape(len(share), -1)[kept, most])
         return bool(mass[kept] @ np.minimum(off, 1.0) < _DISAGREES)
 
     def _least_rows(self, surface: Surface) -> int:
@@ -328,9 +330,9 @@ class Product:
         in_all[0] = 1.0
         for rows in self.data_sets:
             whole = rows.log_likelihood(first, second)
-            own = np.zeros_like(in_all)
+            in_this = np.zeros_like(in_all)
             for n, of_n in rows.few(first, second):
-                own[n] = np.exp(np.minimum(of_n - whole, 0.0))[:, 0, 0]
-            in_all = np.stack([np.sum(in_all[: n + 1] * own[n::-1], axis=0) for n in range(FEW + 1)])
+                in_this[n] = np.exp(np.minimum(of_n - whole, 0.0))[:, 0, 0]
+            in_all = np.stack([np.sum(in_all[: n + 1] * in_this[n::-1], axis=0) for n in range(FEW + 1)])
         possible = np.flatnonzero(np.cumsum(in_all @ share) > _IMPOSSIBLE)
         return int(possible[0]) if len(possible) else FEW + 1

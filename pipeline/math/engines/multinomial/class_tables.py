@@ -322,8 +322,8 @@ class StarTables:
             probability = np.zeros_like(part.n)
             rows = np.broadcast_to(np.arange(len(m))[:, None], m.shape)
             np.add.at(probability, (rows[known], index[known]), posterior[known])
-            own = replace(self.of_n, n=part.n, probability=probability, density=part.density)
-            for result, moment in zip((means, sds), part.sums.moments(own), strict=True):
+            of_part = replace(self.of_n, n=part.n, probability=probability, density=part.density)
+            for result, moment in zip((means, sds), part.sums.moments(of_part), strict=True):
                 result[part.feature][:, part.classes] = moment.reshape(cells, len(part.classes), -1)
         return (
             np.concatenate([mean, *(each.reshape(cells, -1) for each in means)], axis=1),

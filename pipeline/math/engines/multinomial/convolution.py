@@ -284,8 +284,8 @@ class CountSums:
                 else deviation**power * self.tables[:, k]
             )
             others = before[k] * after[k]
-            found: Floats = irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link
-            return found
+            tilted: Floats = irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link
+            return tilted
 
         if coarse:
             n = self._mean_sums(n, posterior, lambda k: moment(k, 1) + centres[:, k, None] * posterior)

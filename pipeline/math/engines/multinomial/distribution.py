@@ -44,12 +44,12 @@ def marginal_densities(counts: NoisyCounts, points: Floats) -> Floats | None:
 
     None where a cell's posterior of N needs more pieces than is sensible.
     """
-    found = np.empty(points.shape)
+    values = np.empty(points.shape)
     concentration, total = counts.concentration, counts.total_concentration
     for cell in range(len(points)):
-        own = counts.take(np.array([cell]))
+        of_cell = counts.take(np.array([cell]))
         try:
-            parts = list(_pair(own) if own.is_pair else _pieces(own))
+            parts = list(_pair(of_cell) if of_cell.is_pair else _pieces(of_cell))
         except PriorError:
             return None
         for category, prior in enumerate(concentration.tolist()):
@@ -70,8 +70,8 @@ def marginal_densities(counts: NoisyCounts, points: Floats) -> Floats | None:
                 scatter=np.zeros(len(n)),
             )
             merged = Components.of(pairs, update, 1, fineness=FINE)
-            found[cell, category] = merged.density(update, points[cell, category][None])[0]
-    return found
+            values[cell, category] = merged.density(update, points[cell, category][None])[0]
+    return values
 
 
 def _pair(counts: NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
@@ -91,12 +91,12 @@ def _pieces(counts: NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]
         only = np.array([piece])
         sums = CountSums.of(posterior.pieces.take(only), posterior.tilt[only])
         before, after = products_of_others(sums.transforms)
-        found = []
+        mixtures = []
         for category in range(sums.tables.shape[1]):
             others = sums.density_of(before[category] * after[category])[0]
             n, count, weight = _joint(sums, category, others)
-            found.append((n, count, weight * (share / np.sum(weight))))
-        yield found
+            mixtures.append((n, count, weight * (share / np.sum(weight))))
+        yield mixtures
 
 
 def _joint(sums: CountSums, category: int, others: Floats) -> tuple[Floats, Floats, Floats]:

@@ -389,16 +389,16 @@ def resolve(counts: NoisyCounts) -> tuple[TiltMixture, NDArray[np.bool_]]:
         weight /= evidence[:, None]
         log_evidence[batch] = top + np.log(evidence)
         m, v = rows.moments()
-        own, spread = 1.0 + m, np.sum(times * v, axis=1)[:, None]
-        total = np.sum(times * own, axis=1)
+        mean_square, spread = 1.0 + m, np.sum(times * v, axis=1)[:, None]
+        total = np.sum(times * mean_square, axis=1)
         # Bernstein's bound: on the right rows fall at least as fast as an exponential distribution of this
         # scale.
         scale = _BEYOND / (rate + tilts)
         reach = total + scale + np.sqrt(scale**2 + 2.0 * _BEYOND * spread[:, 0])
         inside[batch] = np.all((reach <= counts.support[batch, 1:]) | (weight[0] < np.exp(-_BEYOND)), axis=1)
-        reference = np.sum(weight[1][:, None] * own, axis=2)
+        reference = np.sum(weight[1][:, None] * mean_square, axis=2)
         r = reference[:, :, None]
-        off = own - r * total[:, None]
+        off = mean_square - r * total[:, None]
         shift = np.sum(weight[1][:, None] * off, axis=2)
         square = off**2 + (1.0 - 2.0 * r) * (v + off) + r * r * spread + r * (1.0 - r) * total[:, None]
         mean[batch] = (reference + shift)[:, of_category]

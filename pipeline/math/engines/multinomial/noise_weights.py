@@ -221,13 +221,11 @@ class CountWeights:
 
     def _concave_range(self) -> tuple[Floats, Floats]:
         """Where the two gamma ratios together are concave: empty, an interval at one end, or everything."""
-        own, rest = self.concentration - 1.0, self.rest_concentration - 1.0
+        a, b = self.concentration - 1.0, self.rest_concentration - 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            inflection = np.floor(self.n / (1.0 + np.sqrt(np.abs(rest / own))))
-        low = np.where(own < 0.0, np.where(rest < 0.0, self.n, inflection), 0.0)
-        high = np.where(
-            (own > 0.0) & (rest < 0.0), inflection, np.where((own == 0.0) & (rest < 0.0), 0.0, self.n)
-        )
+            inflection = np.floor(self.n / (1.0 + np.sqrt(np.abs(b / a))))
+        low = np.where(a < 0.0, np.where(b < 0.0, self.n, inflection), 0.0)
+        high = np.where((a > 0.0) & (b < 0.0), inflection, np.where((a == 0.0) & (b < 0.0), 0.0, self.n))
         return low, high
 
     def _own(self, count: Floats) -> Floats:

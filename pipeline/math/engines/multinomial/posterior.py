@@ -213,7 +213,7 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
     """Resolve the posterior of N in every cell, in as many pieces as that takes; see ``count_posterior``."""
     best = np.full(counts.totals.n_cells, -np.inf)
     todo, support = np.arange(counts.totals.n_cells), counts.support
-    found: list[tuple[Cells | Floats, ...]] = []
+    pieces: list[tuple[Cells | Floats, ...]] = []
     for _round in range(_MOST_ROUNDS):
         part = counts.take(todo, support)
         tilt = balanced_tilt(part)
@@ -240,20 +240,20 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
             further.append((cell[split], cut[split] + 1.0, last[split]))
             ranges = np.stack([first, last], axis=1)
             columns = (cell, ranges, tilt[batch], of_n.log_evidence, *sums.moments(of_n))
-            found.append(tuple(column[~split] for column in columns))
+            pieces.append(tuple(column[~split] for column in columns))
         todo = np.concatenate([cells for cells, _, _ in further])
         support = np.concatenate([np.stack([low, high], axis=1) for _, low, high in further])
         if not todo.size:
-            return _mixture(counts, found)
+            return _mixture(counts, pieces)
     message = (
         "under this prior N is too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
     )
     raise PriorError(message)
 
 
-def _mixture(counts: NoisyCounts, found: list[tuple[Cells | Floats, ...]]) -> PiecePosterior:
+def _mixture(counts: NoisyCounts, pieces: list[tuple[Cells | Floats, ...]]) -> PiecePosterior:
     """Weigh the pieces of every cell by their evidence."""
-    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     support, tilt, log_evidence, mean, sd = (column[order] for column in columns[1:])
     cell = columns[0][order].astype(np.int64)

@@ -404,9 +404,9 @@ def _outcome_pulled(
         by_mean[:size] += by_factors[:size, size]
 
 
-def along(found: Sequence[Evidence], logs: Floats) -> Floats:
+def along(evidences: Sequence[Evidence], logs: Floats) -> Floats:
     """Return what coordinates of latent scales are relative to: twice the log of a diagonal entry."""
-    columns = [column for evidence in found for column in evidence.columns]
+    columns = [column for evidence in evidences for column in evidence.columns]
     shift = np.zeros((len(columns), logs.shape[1]))
     for position, column in enumerate(columns):
         if column is not None:
@@ -414,10 +414,10 @@ def along(found: Sequence[Evidence], logs: Floats) -> Floats:
     return shift
 
 
-def pulled_along(found: Sequence[Evidence], by_latent: Floats, size: int) -> Floats:
+def pulled_along(evidences: Sequence[Evidence], by_latent: Floats, size: int) -> Floats:
     """Return the derivatives (size, b) by the logs of diagonal entries, from those by latent scales."""
     pulled = np.zeros((size, by_latent.shape[1]))
-    columns = [column for evidence in found for column in evidence.columns]
+    columns = [column for evidence in evidences for column in evidence.columns]
     for position, column in enumerate(columns):
         if column is not None:
             pulled[column] += 2.0 * by_latent[position]
@@ -425,14 +425,14 @@ def pulled_along(found: Sequence[Evidence], by_latent: Floats, size: int) -> Flo
 
 
 def evidence_of(
-    found: Sequence[Evidence], state: State, latent: Floats, gradient: Gradient
+    evidences: Sequence[Evidence], state: State, latent: Floats, gradient: Gradient
 ) -> tuple[Floats, Floats]:
     """Return the log of several evidences (b,) and its derivatives by their scales; add those by moments.
 
     `latent` has the coordinates of one evidence after those of the other.
     """
     value, slopes, start = np.zeros(state.mean.shape[1]), [latent[:0]], 0
-    for evidence in found:
+    for evidence in evidences:
         more, by, by_latent = evidence(state, latent[start : start + evidence.n_latent])
         start += evidence.n_latent
         value = value + more

@@ -78,11 +78,11 @@ class SharedTarget:
         by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
         slopes = []
         for target, position in zip(self.targets, positions, strict=True):
-            own, gradient, by_own = target.own(position)
+            log_density, gradient, by_moments = target.own(position)
             gradient.add(shared)
-            own, slope = target.complete(position, own, gradient, by_own, by_logs)
+            log_density, slope = target.complete(position, log_density, gradient, by_moments, by_logs)
             by_logs = 0.0
-            value = value + own
+            value = value + log_density
             slopes.append(slope)
         return value, np.concatenate([*slopes, by_latent])
 

@@ -182,8 +182,8 @@ def shared_start(
     empty = np.zeros((sum(evidence.n_latent for evidence in target.shared), x.shape[1]))
     whole = np.concatenate([x, empty])
     state = target.total(whole)
-    found = [evidence.start(state) for evidence in target.shared]
-    start, guess = (np.concatenate([empty[:0], *parts]) for parts in zip(*found, strict=True))
+    starts = [evidence.start(state) for evidence in target.shared]
+    start, guess = (np.concatenate([empty[:0], *parts]) for parts in zip(*starts, strict=True))
     start = start - target.latent(whole) + guess * rng.standard_normal(start.shape)
     shape = (-1, n_cells, n_chains)
     return start.reshape(shape), guess.reshape(shape)[:, :, 0]
@@ -252,15 +252,15 @@ def regression_posterior(
     parameters = statistics[0].plan.parameters
     linear, size = is_linear(parameters), len(parameters.columns) - 1
     sums = estimate(statistics[0])
-    own = normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
+    evidence = normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
     shared = regression_evidence(prior, parameters)
     update = regression_update(prior, shared, parameters)
-    return _posterior(statistics, (own,), (shared,), n_priors, f"{prior} {predictors}", update)
+    return _posterior(statistics, (evidence,), (shared,), n_priors, f"{prior} {predictors}", update)
 
 
 def _posterior(
     statistics: Sequence[NoisyStatistic],
-    own: tuple[Evidence, ...],
+    of_data_set: tuple[Evidence, ...],
     shared: tuple[Evidence, ...],
     n_priors: Sequence[NPrior],
     prior: str,
@@ -270,7 +270,7 @@ def _posterior(
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
         targets=tuple(
-            with_lengths(_target(statistic, own, n_prior, size), moments, outcome=bool(own))
+            with_lengths(_target(statistic, of_data_set, n_prior, size), moments, outcome=bool(of_data_set))
             for statistic, moments, n_prior in zip(statistics, sums, n_priors, strict=True)
         ),
         shared=shared,

@@ -112,11 +112,15 @@ def kinds(network: Network) -> list[Kind]:
     together = tuple(range(network.n_sets))
     movers = [(number,) for number in together] + ([together] if network.n_sets > 1 else [])
     n_is_known = [prior.support[0] == prior.support[1] for prior in network.n_priors]
-    found = []
+    kinds = []
     for moved in sorted(sets, key=lambda scope: (len(scope), scope)):
         if any(network.sizes[variable] == 1 for variable in moved):
             continue
-        moving = [own for own in movers if moved or not any(n_is_known[number] for number in own)]
+        moving = [
+            movers_of_width
+            for movers_of_width in movers
+            if moved or not any(n_is_known[number] for number in movers_of_width)
+        ]
         changing = tuple(scope for scope in network.starts if set(moved) <= set(scope))
         parallel = set.intersection(*map(set, changing)) - set(moved)
         cliques = [clique for clique in network.tree.cliques if set(moved) <= set(clique)]
@@ -132,9 +136,9 @@ def kinds(network: Network) -> list[Kind]:
         widths = [1]
         while widths[-1] * _WIDER <= most:
             widths.append(widths[-1] * _WIDER)
-        for width, own in product(widths, moving):
+        for width, movers_of_width in product(widths, moving):
             times = min(_MOST_TIMES, 2 * -(-most // width)) if picked else _TIMES
-            found.append(
+            kinds.append(
                 Kind(
                     moved=moved,
                     parallel=tuple(sorted(parallel)),
@@ -142,10 +146,10 @@ def kinds(network: Network) -> list[Kind]:
                     changing=changing,
                     width=width,
                     times=times,
-                    data_sets=own,
+                    data_sets=movers_of_width,
                 )
             )
-    return found
+    return kinds
 
 
 def disjoint_moves(
@@ -261,7 +265,7 @@ class Chains:
                     rate[network.within(scope, number)] = 1.0 / scale
         everything = network.sites(np.arange(network.n_entries))
         self._densities = network.log_density(everything, self._counts, self._noisy)
-        rows = self._per_cell(np.array([own[network.starts[()]] for own in start])) + 1.0
+        rows = self._per_cell(np.array([first_tables[network.starts[()]] for first_tables in start])) + 1.0
         self._shares = np.repeat(rows / rows.max(axis=0), self._n_chains, axis=1)[:, None]
         scale = math.hypot(*(observations[0][1] for observations in noisy))
         # Entries that hold something are picked more often; they are known from where all chains start.
@@ -340,8 +344,8 @@ class Chains:
         length = -np.log(np.maximum(np.abs(uniform), 1e-300)) * np.repeat(sizes, self._n_chains)
         k = np.copysign(1.0 + np.floor(length), uniform)
         if moves.together:
-            own = np.rint(self._shares * k)
-            k = np.concatenate([*own, own.sum(axis=0)])
+            steps = np.rint(self._shares * k)
+            k = np.concatenate([*steps, steps.sum(axis=0)])
         sites, entries = moves.sites, moves.sites.entries
         old_counts, old_densities = self._counts[entries], self._densities[entries]
         counts = old_counts + moves.factors * k[moves.steps]

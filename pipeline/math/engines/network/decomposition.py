@@ -66,8 +66,8 @@ def pooled_network_distribution(
     if alone:
 
         def factors(rows: Rows) -> list[tuple[Any, ...]]:
-            found = [family_pieces(released, each.take(rows), concentrations) for each in data_sets]
-            return list(zip(*map(table_factors, found), strict=True))
+            factors = [family_pieces(released, each.take(rows), concentrations) for each in data_sets]
+            return list(zip(*map(table_factors, factors), strict=True))
 
         width = sum(table.size for table in released)
         distributions = products(factors, cells, width, generator_of(data_sets, concentrations))
@@ -129,14 +129,14 @@ def joint_pieces(
         projected.append(project_nodes(released, counts, known_n=known_n, scale=each.scales[0]))
     pieces: list[Piece] = []
     for part in joint:
-        own = np.concatenate([np.arange(starts[position], starts[position + 1]) for position in part])
+        entries = np.concatenate([np.arange(starts[position], starts[position + 1]) for position in part])
         drawn = network_posterior(
             [released[position] for position in part],
             [each.part(part) for each in data_sets],
-            [possible[:, own] for possible in projected],
+            [possible[:, entries] for possible in projected],
             [concentrations[position] for position in part],
         )
-        pieces.append((Probabilities(drawn), np.arange(len(own)), own))
+        pieces.append((Probabilities(drawn), np.arange(len(entries)), entries))
     return pieces
 
 
@@ -231,9 +231,9 @@ def _family_piece(
             n_prior=noisy.n_prior,
         )
     )
-    own = [] if root is None else [starts[root] + np.arange(n_classes)]
-    taken = np.arange(0 if own else n_classes, posterior.mean.shape[1])
-    return Probabilities(posterior), taken, np.concatenate([*own, *of_nodes])
+    entries = [] if root is None else [starts[root] + np.arange(n_classes)]
+    taken = np.arange(0 if entries else n_classes, posterior.mean.shape[1])
+    return Probabilities(posterior), taken, np.concatenate([*entries, *of_nodes])
 
 
 def families(released: Sequence[CountTable]) -> list[tuple[int | None, list[int]]]:
@@ -244,16 +244,17 @@ def families(released: Sequence[CountTable]) -> list[tuple[int | None, list[int]
         parents = frozenset(variable.name for variable in table.variables[:-1])
         if parents:
             nodes.setdefault(parents, []).append(index)
-    found = [
-        (roots.pop(next(iter(names)), None) if len(names) == 1 else None, own) for names, own in nodes.items()
+    families = [
+        (roots.pop(next(iter(names)), None) if len(names) == 1 else None, members)
+        for names, members in nodes.items()
     ]
-    return [*found, *((root, []) for root in roots.values())]
+    return [*families, *((root, []) for root in roots.values())]
 
 
 def by_class(table: CountTable, values: Any, names: Sequence[str]) -> Any:
     """Values (n, *table.shape) as (n, n_classes, n_categories), the parents in the order of `names`."""
-    own = [variable.name for variable in table.variables[:-1]]
-    axes = [1 + own.index(name) for name in names]
+    parents = [variable.name for variable in table.variables[:-1]]
+    axes = [1 + parents.index(name) for name in names]
     ordered = np.transpose(values, (0, *axes, values.ndim - 1))
     return ordered.reshape(len(values), -1, table.shape[-1])
 
@@ -265,15 +266,15 @@ def project_nodes(
     released = released_tables(nodes)
     projected = project_tables(released, counts, known_n=known_n, scale=scale)
     ends = np.cumsum([table.size for table in released])
-    found = {
+    families = {
         table.name: values.reshape(-1, *table.shape)
         for table, values in zip(released, np.split(projected, ends[:-1], axis=1), strict=True)
     }
     for node in nodes:
-        if node.name not in found:
+        if node.name not in families:
             child = next(table for table in released if table.variables[:-1] == node.variables)
-            found[node.name] = found[child.name].sum(axis=2)
-    return np.concatenate([found[node.name].reshape(len(projected), -1) for node in nodes], axis=1)
+            families[node.name] = families[child.name].sum(axis=2)
+    return np.concatenate([families[node.name].reshape(len(projected), -1) for node in nodes], axis=1)
 
 
 def project_tables(
@@ -308,12 +309,12 @@ def _total(table: Floats) -> Floats:
 def shared_variables(released: Sequence[CountTable]) -> list[frozenset[str]]:
     """Return the sets of variables that tables share, and what these sets share, the smallest first."""
     scopes = [frozenset(variable.name for variable in table.variables) for table in released]
-    found = {first & second for first, second in combinations(scopes, 2)} | {frozenset[str]()}
+    separators = {first & second for first, second in combinations(scopes, 2)} | {frozenset[str]()}
     while True:
-        more = found | {first & second for first, second in combinations(found, 2)}
-        if more == found:
-            return sorted(found, key=lambda names: (len(names), sorted(names)))
-        found = more
+        more = separators | {first & second for first, second in combinations(separators, 2)}
+        if more == separators:
+            return sorted(separators, key=lambda names: (len(names), sorted(names)))
+        separators = more
 
 
 def agreeing(
@@ -330,11 +331,11 @@ def agreeing(
     for names in shared:
         margins: list[tuple[int, Any, Floats, float]] = []
         for index, table in enumerate(released):
-            own = [variable.name for variable in table.variables]
-            if names <= set(own):
-                others = tuple(axis for axis, name in enumerate(own, 1) if name not in names)
-                kept = [axis for axis, name in enumerate(own, 1) if name in names]
-                order = sorted(range(len(kept)), key=lambda position: own[kept[position] - 1])
+            variables_of_table = [variable.name for variable in table.variables]
+            if names <= set(variables_of_table):
+                others = tuple(axis for axis, name in enumerate(variables_of_table, 1) if name not in names)
+                kept = [axis for axis, name in enumerate(variables_of_table, 1) if name in names]
+                order = sorted(range(len(kept)), key=lambda position: variables_of_table[kept[position] - 1])
                 margin = result[index].sum(axis=others, keepdims=True)
                 spread = result[index][0].size / margin[0].size
                 aligned = np.transpose(

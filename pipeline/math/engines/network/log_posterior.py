@@ -114,13 +114,13 @@ def junction_tree(scopes: Iterable[Scope]) -> JunctionTree:
 
 def _connected(positions: Sequence[int], names: Sequence[frozenset[str]]) -> list[list[int]]:
     """Join tables that share variables, directly or by others."""
-    found: list[tuple[set[str], list[int]]] = []
+    parts: list[tuple[set[str], list[int]]] = []
     for position in positions:
-        touching = [part for part in found if part[0] & names[position]]
-        found = [part for part in found if part not in touching]
+        touching = [part for part in parts if part[0] & names[position]]
+        parts = [part for part in parts if part not in touching]
         variables = set(names[position]).union(*(part[0] for part in touching))
-        found.append((variables, sorted([position, *(each for part in touching for each in part[1])])))
-    return [part for _, part in found]
+        parts.append((variables, sorted([position, *(each for part in touching for each in part[1])])))
+    return [part for _, part in parts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,25 +187,25 @@ class Network:
         axes = [[number[variable.name] for variable in table.variables] for table in released]
         scopes = tuple(tuple(sorted(each)) for each in axes)
         tree = junction_tree(scopes)
-        own = _Gammas(tuple(sizes.values()))
-        shared = own if len(n_priors) == 1 else _Gammas(own.sizes)
+        gammas = _Gammas(tuple(sizes.values()))
+        shared = gammas if len(n_priors) == 1 else _Gammas(gammas.sizes)
         for scope in tree.cliques:
-            own.add(scope, np.ones(1), -1.0)
+            gammas.add(scope, np.ones(1), -1.0)
         for scope in ((), *tree.separators):
-            own.add(scope, np.ones(1), 1.0)
+            gammas.add(scope, np.ones(1), 1.0)
         for name in [name for name in sizes if name not in {table.name for table in released}]:
-            own.add_prior([number[name]], np.ones((1, sizes[name])))
+            gammas.add_prior([number[name]], np.ones((1, sizes[name])))
         for variables, concentration in zip(axes, concentrations, strict=True):
             shared.add_prior(variables, concentration)
-        margins = sorted({*own.scopes, *shared.scopes, *scopes}, key=lambda scope: (len(scope), scope))
-        ends = np.cumsum([math.prod(own.sizes[variable] for variable in scope) for scope in margins])
+        margins = sorted({*gammas.scopes, *shared.scopes, *scopes}, key=lambda scope: (len(scope), scope))
+        ends = np.cumsum([math.prod(gammas.sizes[variable] for variable in scope) for scope in margins])
         starts = dict(zip(margins, [0, *ends.tolist()], strict=False))
-        blocks = [own] * len(n_priors) + ([] if shared is own else [shared])
+        blocks = [gammas] * len(n_priors) + ([] if shared is gammas else [shared])
         n_slots = max(block.most for block in blocks)
         slots = [block.slots(starts, int(ends[-1]), n_slots) for block in blocks]
         shifts, coefficients = (np.concatenate(parts, axis=1) for parts in zip(*slots, strict=True))
         return cls(
-            sizes=own.sizes,
+            sizes=gammas.sizes,
             tree=tree,
             scopes=scopes,
             positions=tuple(
@@ -293,12 +293,12 @@ class _Gammas:
 
     @property
     def scopes(self) -> set[Scope]:
-        return {(), *(scope for scope, found in self._found.items() if any(found.values()))}
+        return {(), *(scope for scope, margins in self._found.items() if any(margins.values()))}
 
     @property
     def most(self) -> int:
         """The most functions of one entry."""
-        return max(sum(map(bool, found.values())) for found in self._found.values())
+        return max(sum(map(bool, margins.values())) for margins in self._found.values())
 
     def add_prior(self, variables: Sequence[int], concentration: Floats) -> None:
         """Integrate out the probabilities of the last of some variables given the others."""
@@ -310,12 +310,12 @@ class _Gammas:
     def add(self, scope: Scope, shift: Floats, coefficient: float) -> None:
         key = tuple(shift.tolist())
         short = key[:1] if len(set(key)) == 1 else key
-        found = self._found.setdefault(scope, {})
-        found[short] = found.get(short, 0.0) + coefficient
+        margins = self._found.setdefault(scope, {})
+        margins[short] = margins.get(short, 0.0) + coefficient
 
     def slots(self, starts: dict[Scope, int], n_entries: int, n_slots: int) -> tuple[Floats, Floats]:
         """Shifts and coefficients by slot and entry; coefficients of 0 where a margin has fewer."""
-        found = {
+        by_scope = {
             scope: [
                 (shift, coefficient)
                 for shift, coefficient in self._found.get(scope, {}).items()
@@ -326,7 +326,7 @@ class _Gammas:
         shifts, coefficients = np.ones((n_slots, n_entries)), np.zeros((n_slots, n_entries))
         for scope, start in starts.items():
             end = start + math.prod(self.sizes[variable] for variable in scope)
-            for slot, (shift, coefficient) in enumerate(found[scope]):
+            for slot, (shift, coefficient) in enumerate(by_scope[scope]):
                 shifts[slot, start:end], coefficients[slot, start:end] = shift, coefficient
         return shifts, coefficients
 

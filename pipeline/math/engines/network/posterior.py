@@ -238,8 +238,8 @@ def network_posterior(
             rng,
         )
         chains.warm_up(_SWEEPS_PER_THIN * thin + _WARM_UP)
-        kept, own = _run(chains, iterations, thin, prior, starts, rng)
-        judged.append(own)
+        kept, diagnostics = _run(chains, iterations, thin, prior, starts, rng)
+        judged.append(diagnostics)
         states.append(kept.reshape(-1, *kept.shape[2:]))
         moments.append(_moments(prior + states[-1], starts))
     mean, sd = (np.concatenate(parts) for parts in zip(*moments, strict=True))

@@ -146,15 +146,15 @@ class MarginalMixture:
         Boxes resolve a posterior to about a tenth of its spread: components narrower than that would ripple,
         and are taken for as wide as that.
         """
-        found = np.empty(points.shape)
+        values = np.empty(points.shape)
         centre = _averages(self.cell, self.weight, self.loc, len(points))
         square = (self.loc - centre[self.cell]) ** 2 + self.width**2
         spread = np.sqrt(_averages(self.cell, self.weight, square, len(points)))
         widths = np.maximum(self.width, _RESOLVED * spread[self.cell])
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
-            own, at = slice(first, last), points[cell][:, None]
-            loc, width, degrees = self.loc[own], widths[own], self.degrees[own]
+            in_cell, at = slice(first, last), points[cell][:, None]
+            loc, width, degrees = self.loc[in_cell], widths[in_cell], self.degrees[in_cell]
             if self.is_variance:
                 concentration = 1.0 / width**2
                 given = InverseGammaDistribution(
@@ -163,8 +163,8 @@ class MarginalMixture:
                 part = given.density(given.name, np.broadcast_to(at.T, (last - first, len(at)))).T
             else:
                 part = np.exp(log_student(degrees, loc, width, at))
-            found[cell] = part @ self.weight[own]
-        return found
+            values[cell] = part @ self.weight[in_cell]
+        return values
 
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:
         """Quantiles of every cell, (n_cells, len(q))."""
@@ -172,29 +172,29 @@ class MarginalMixture:
         square = _averages(self.cell, self.weight, (self.loc - centre[self.cell]) ** 2 + self.width**2, cells)
         spread = np.sqrt(square)
         reach = _REACH * spread
-        found = [
+        quantiles = [
             find_quantile(self._below, centre - reach, centre + reach, centre, spread, level) for level in q
         ]
-        return np.exp(np.stack(found, axis=1)) if self.is_variance else np.stack(found, axis=1)
+        return np.exp(np.stack(quantiles, axis=1)) if self.is_variance else np.stack(quantiles, axis=1)
 
     def _below(self, cells: Cells) -> Callable[[Floats], Floats]:
         """Distribution functions of some cells, of one mean or one log variance each."""
         from scipy.special import gammaincc, stdtr
 
         kept = np.isin(self.cell, cells)
-        own = np.searchsorted(cells, self.cell[kept])
+        cell = np.searchsorted(cells, self.cell[kept])
         weight, loc, width, degrees = (
             column[kept] for column in (self.weight, self.loc, self.width, self.degrees)
         )
         concentration = 1.0 / width**2
 
         def below(at: Floats) -> Floats:
-            distance = at[own] - loc
+            distance = at[cell] - loc
             if self.is_variance:
                 part = gammaincc(concentration, concentration * np.exp(np.minimum(-distance, 600.0)))
             else:
                 part = stdtr(degrees, distance / width)
-            return np.asarray(np.bincount(own, weight * part, len(at)), dtype=np.float64)
+            return np.asarray(np.bincount(cell, weight * part, len(at)), dtype=np.float64)
 
         return below
 

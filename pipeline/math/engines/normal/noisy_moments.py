@@ -126,8 +126,10 @@ class NoisyMoments:
         """
         scaled = self.totals.in_scales()
         rows, observed = scaled.coefficients, scaled.values
-        own = len(rows) // scaled.releases
-        signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=own - 1)])
+        rows_of_release = len(rows) // scaled.releases
+        signs = np.array(
+            [(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=rows_of_release - 1)]
+        )
         signs = np.kron(np.eye(scaled.releases), signs)
         return np.concatenate([rows, signs @ rows]), np.concatenate([observed, observed @ signs.T], axis=1)
 

@@ -160,11 +160,11 @@ def sample_sums(
             cell = pending // draws
             chosen = np.searchsorted(ends, cell + rng.random(len(cell)), side="right")
             chosen = np.clip(chosen, starts[cell], lasts[cell])
-            own = boxes.take(chosen)
-            point = _points(own, rng)
-            log_weight = weights.log_weight(cell, own.part, *point.T)
+            chosen_boxes = boxes.take(chosen)
+            point = _points(chosen_boxes, rng)
+            log_weight = weights.log_weight(cell, chosen_boxes.part, *point.T)
             accepted = np.log1p(-rng.random(len(cell))) < log_weight - bound[chosen]
-            result[pending[accepted]], part[pending[accepted]] = point[accepted], own.part[accepted]
+            result[pending[accepted]], part[pending[accepted]] = point[accepted], chosen_boxes.part[accepted]
             pending = pending[~accepted]
     return result.reshape(cells, draws, 3), part.reshape(cells, draws)
 
@@ -299,8 +299,8 @@ class MomentPosterior:
         sums, part = sample_sums(weights, *self._cover(weights), draws, rng)
         n, mean, log_e = np.moveaxis(sums.swapaxes(0, 1), -1, 0)
         if self.levels is not None:
-            own = self.levels[cells]
-            n = n / own[np.arange(len(cells)), rng.integers(own.shape[1], size=n.shape)]
+            levels = self.levels[cells]
+            n = n / levels[np.arange(len(cells)), rng.integers(levels.shape[1], size=n.shape)]
         return Given.of(weights.noisy.prior.at(part.T), n, mean, log_e)
 
     def _cover(self, weights: MomentWeights) -> tuple[Boxes, Floats]:

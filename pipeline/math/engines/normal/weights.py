@@ -122,8 +122,8 @@ def variance_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
     within = _over(centre**2, given.concentration - 2.0)
     mean = _averages(nodes, centre, cells)
     between = np.full_like(centre, np.inf)
-    own = mean[nodes.cell]
-    np.subtract(centre, own, out=between, where=np.isfinite(own))
+    m = mean[nodes.cell]
+    np.subtract(centre, m, out=between, where=np.isfinite(m))
     return mean, np.sqrt(_averages(nodes, within + between**2, cells))
 
 
@@ -225,11 +225,11 @@ class MomentWeights:
         if wide.size:
             few = boxes.take(wide)
             middle = (few.low[:, 0] + few.high[:, 0]) / 2.0
-            own = self.noisy.prior.at(few.part)
-            falls, rises = _slopes(own, few)
+            prior_of_part = self.noisy.prior.at(few.part)
+            falls, rises = _slopes(prior_of_part, few)
             slope = np.maximum(-falls, rises) + 1e-14
             bound[wide] = np.minimum(
-                bound[wide], _termwise(own, few, middle, middle) + slope * (few.high[:, 0] - middle)
+                bound[wide], _termwise(prior_of_part, few, middle, middle) + slope * (few.high[:, 0] - middle)
             )
         return bound + np.log(prior.weight) + np.maximum(n_prior.log_prob(first), n_prior.log_prob(last))
 
@@ -330,21 +330,21 @@ def _gammas(prior: MomentsPrior, n: Floats) -> Floats:
     far = alpha + delta
     log_ratio = (far - 0.5) * np.log1p(delta / alpha) - delta
     log_ratio += stirling_tail(far) - stirling_tail(alpha)
-    few, one = np.flatnonzero(alpha < _STIRLING), np.flatnonzero(n <= 1.0)
-    own = np.broadcast_to(delta, n.shape)
-    log_ratio[few] = gammaln(far[few]) - gammaln(alpha[few]) - own[few] * np.log(alpha[few])
+    few, of_one_row = np.flatnonzero(alpha < _STIRLING), np.flatnonzero(n <= 1.0)
+    delta_n = np.broadcast_to(delta, n.shape)
+    log_ratio[few] = gammaln(far[few]) - gammaln(alpha[few]) - delta_n[few] * np.log(alpha[few])
     if np.any(delta > _MANY):
         ratio = log_rising(delta + 1.0, alpha - 1.0) + gammaln(delta + 1.0) - delta * np.log(alpha)
         log_ratio = np.where(delta > _MANY, ratio, log_ratio)
-    log_ratio[one] = gammaln(own[one])
+    log_ratio[of_one_row] = gammaln(delta_n[of_one_row])
     return log_ratio
 
 
 def _log_side(prior: MomentsPrior, n: Floats) -> Floats:
     """What makes of alpha^delta the (N / 2)^delta of the density; rises with N >= 2."""
     delta = prior.concentration + 0.5
-    one = delta * np.log(2.0)
-    return np.where(n <= 1.0, one, delta * np.log1p(-1.0 / np.maximum(n, 2.0)))
+    at_one = delta * np.log(2.0)
+    return np.where(n <= 1.0, at_one, delta * np.log1p(-1.0 / np.maximum(n, 2.0)))
 
 
 def _log_precision(prior: MomentsPrior, n: Floats) -> Floats:

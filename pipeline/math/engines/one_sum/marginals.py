@@ -75,11 +75,9 @@ class BetaBinomial:
 
     def typical(self, n: Floats) -> Floats:
         """The mode, where there is one."""
-        own, rest = max(self.concentration1 - 1.0, 0.0), max(self.concentration0 - 1.0, 0.0)
+        a, b = max(self.concentration1 - 1.0, 0.0), max(self.concentration0 - 1.0, 0.0)
         share = (
-            own / (own + rest)
-            if own + rest > 0.0
-            else self.concentration1 / (self.concentration1 + self.concentration0)
+            a / (a + b) if a + b > 0.0 else self.concentration1 / (self.concentration1 + self.concentration0)
         )
         return np.rint(share * self.trials * n)
 

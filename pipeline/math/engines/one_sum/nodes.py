@@ -169,25 +169,25 @@ def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None)
     cell, n, weight = rows_of(sums, nats, evenly=evenly)
     blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly)
     log_share = np.log(weight) - blocks.top[cell]
-    found = []
+    columns = []
     for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
         # Block by block, so that what depends on N alone is worked out once a block.
-        own, count = cell[row], n[row]
-        masses = sums.log_joint(own, count, nodes)
+        node_cell, count = cell[row], n[row]
+        masses = sums.log_joint(node_cell, count, nodes)
         masses += log_share[row][:, None]
         np.exp(masses, out=masses)
         masses *= weights
         used = np.flatnonzero(masses > _LEAST)
-        repeated = (np.repeat(column, nodes.shape[1])[used] for column in (own, count))
-        found.append((*repeated, nodes.ravel()[used], masses.ravel()[used]))
-    own, count, position, mass = (np.concatenate(column) for column in zip(*found, strict=True))
-    evidence = np.bincount(own, mass, cells)
+        repeated = (np.repeat(column, nodes.shape[1])[used] for column in (node_cell, count))
+        columns.append((*repeated, nodes.ravel()[used], masses.ravel()[used]))
+    node_cell, count, position, mass = (np.concatenate(column) for column in zip(*columns, strict=True))
+    evidence = np.bincount(node_cell, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(position))
     return Nodes(
-        cell=own,
+        cell=node_cell,
         n=count,
         total=sums.total(count, amount),
-        weight=mass / evidence[own],
+        weight=mass / evidence[node_cell],
         log_evidence=blocks.top + np.log(evidence),
     )
 
@@ -198,15 +198,15 @@ def rows_of(sums: NoisySums, nats: float = _NATS, *, evenly: bool = False) -> tu
     if low == high:
         cells = np.arange(sums.n_cells)
         return cells, np.full(len(cells), float(low)), np.ones(len(cells))
-    found = []
+    columns = []
     # Sums over integers are kinked at integers, and would ripple if N were taken between them.
     at_integers = sums.is_sum
     blocks = blocks_of_n(sums, nats, at_integers=at_integers, evenly=evenly, approximate=True)
     for cell, nodes, weights in nodes_of(blocks, is_sum=True, at_integers=at_integers):
         used = weights != 0.0
-        own = np.broadcast_to(cell[:, None], used.shape)
-        found.append((own[used], nodes[used], weights[used]))
-    cell, n, weight = (np.concatenate(column) for column in zip(*found, strict=True))
+        node_cell = np.broadcast_to(cell[:, None], used.shape)
+        columns.append((node_cell[used], nodes[used], weights[used]))
+    cell, n, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
     return cell, n, weight
 
 
@@ -260,12 +260,12 @@ def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
 
 def ranges_of(sums: NoisySums, cell: Cells, n: Floats) -> tuple[Cells, Floats, Floats]:
     """Ranges of S that matter, between kinks: row, left, right."""
-    some = np.flatnonzero(n >= 1.0)
-    breaks = sums.breaks(cell[some], n[some])
+    with_rows = np.flatnonzero(n >= 1.0)
+    breaks = sums.breaks(cell[with_rows], n[with_rows])
     # Rows without any records have their only sum, and are a block by themselves.
     none = np.flatnonzero(n < 1.0)
     return (
-        np.concatenate([np.repeat(some, breaks.shape[1] - 1), none]),
+        np.concatenate([np.repeat(with_rows, breaks.shape[1] - 1), none]),
         np.concatenate([breaks[:, :-1].ravel(), np.zeros(len(none))]),
         np.concatenate([breaks[:, 1:].ravel(), np.ones(len(none))]),
     )

@@ -255,8 +255,8 @@ class NoisySums:
 
 def _inserted(columns: list[Floats], further: Floats) -> list[Floats]:
     """Columns that ascend, with one more: much faster than sorting along short axes."""
-    found = []
+    blocks = []
     for column in columns:
-        found.append(np.minimum(column, further))
+        blocks.append(np.minimum(column, further))
         further = np.maximum(column, further)
-    return [*found, further]
+    return [*blocks, further]

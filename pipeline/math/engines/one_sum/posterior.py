@@ -71,12 +71,12 @@ class LatentSumPosterior:
         near, merged = [], []
         (name,) = update(np.zeros(1), np.zeros(1)).parameters
         for batch in batches(sums):
-            own = sums.take(batch)
-            pairs = resolve(own)
-            nodes = _split(pairs, own, update)
+            of_batch = sums.take(batch)
+            pairs = resolve(of_batch)
+            nodes = _split(pairs, of_batch, update)
             moments = _moments(nodes, update(nodes.n, nodes.total), len(batch))
-            if isinstance(own.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
-                moments = near_moments(pairs, update, own.marginal, moments[0])
+            if isinstance(of_batch.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
+                moments = near_moments(pairs, update, of_batch.marginal, moments[0])
             near.append(NearMoments.of(pairs, moments))
             merged.append(Components.of(nodes, update, len(batch)))
         known = NearMoments.joined(near)
@@ -108,9 +108,9 @@ class LatentSumPosterior:
     @property
     def latent_means(self) -> tuple[Floats, Floats]:
         """Posterior means of N and S, each (n_cells,)."""
-        own, cells = self.merged, self.sums.n_cells
-        n = np.bincount(own.cell, own.weight * own.n, cells).astype(np.float64, copy=False)
-        total = np.bincount(own.cell, own.weight * own.total, cells).astype(np.float64, copy=False)
+        merged, cells = self.merged, self.sums.n_cells
+        n = np.bincount(merged.cell, merged.weight * merged.n, cells).astype(np.float64, copy=False)
+        total = np.bincount(merged.cell, merged.weight * merged.total, cells).astype(np.float64, copy=False)
         return n, total
 
     def tempered(self, levels: Floats) -> Self:
@@ -209,20 +209,21 @@ class LatentSumPosterior:
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
-        found = np.empty(points.shape)
+        values = np.empty(points.shape)
         for batch in batches(self.sums):
             nodes = _resolved(self.sums.take(batch), self.update)
             fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
             if self.levels is not None:
                 fine = fine.tempered(self.levels[batch])
-            found[batch] = fine.density(self.update, points[batch])
-        return found
+            values[batch] = fine.density(self.update, points[batch])
+        return values
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
         """Averages in some cells, ascending, of a function of positions on the line; see ``Components``."""
-        some = self.take(cells)
+        of_cells = self.take(cells)
         averages = [
-            some.merged.take(batch).average(some.update, function, len(batch)) for batch in batches(some.sums)
+            of_cells.merged.take(batch).average(of_cells.update, function, len(batch))
+            for batch in batches(of_cells.sums)
         ]
         return np.concatenate(averages)
 

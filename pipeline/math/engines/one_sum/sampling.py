@@ -139,9 +139,9 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
     order = np.argsort(row, kind="stable")
     row, left, right = row[order], left[order], right[order]
     length = right - left
-    own = cell[row]
+    draw_cell = cell[row]
     positions = _positions(sums, left, right, _INNER)
-    value = sums.log_joint(own, n[row], positions) - peak[own][:, None]
+    value = sums.log_joint(draw_cell, n[row], positions) - peak[draw_cell][:, None]
     across = np.maximum(positions[:, 2] - positions[:, 0], 1e-300)
     slope = (value[:, 2] - value[:, 0]) / across
     chord = value[:, :1] + (value[:, 2] - value[:, 0])[:, None] * _INNER
@@ -153,24 +153,24 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
         mass *= _per_integer(slope)
     mass *= spread[row]
     cells = sums.n_cells
-    total = np.bincount(own, mass, cells)
-    cumulative = np.cumsum(mass / total[own])
-    first = np.searchsorted(own, own, side="left")
+    total = np.bincount(draw_cell, mass, cells)
+    cumulative = np.cumsum(mass / total[draw_cell])
+    first = np.searchsorted(draw_cell, draw_cell, side="left")
     before = np.where(first > 0, cumulative[np.maximum(first - 1, 0)], 0.0)
-    cumulative = np.minimum(cumulative - before, 1.0) + own
-    ends = np.searchsorted(own, np.arange(cells), side="right") - 1
+    cumulative = np.minimum(cumulative - before, 1.0) + draw_cell
+    ends = np.searchsorted(draw_cell, np.arange(cells), side="right") - 1
     cumulative[ends] = np.arange(1.0, cells + 1.0)
     return Tiles(
         sums=sums,
-        cell=own,
+        cell=draw_cell,
         n=n[row],
         spread=spread[row],
         left=left,
         length=length,
         slope=slope,
-        height=height + peak[own],
+        height=height + peak[draw_cell],
         cumulative=cumulative,
-        accepted=np.bincount(own, mass * np.exp(value[:, 0] - height), cells) / total,
+        accepted=np.bincount(draw_cell, mass * np.exp(value[:, 0] - height), cells) / total,
     )
 
 

@@ -88,8 +88,8 @@ def factors_of(distribution: Any) -> list[Any] | None:
         return [distribution]
     if not isinstance(distribution, PiecewiseTables):
         return None
-    found = table_factors(distribution.pieces)
-    return found if len(found) == len(distribution.pieces) else None
+    factors_of_tables = table_factors(distribution.pieces)
+    return factors_of_tables if len(factors_of_tables) == len(distribution.pieces) else None
 
 
 def table_factors(pieces: Iterable[Piece]) -> list[TableFactor]:
@@ -154,19 +154,19 @@ def products(
         Where so few draws count even so that the result would rest on chance.
     """
     step = min(CELLS, max(1, NUMBERS // width))
-    found: list[list[tuple[ConjugateDistribution, Floats, Floats]]] = []
+    merged: list[list[tuple[ConjugateDistribution, Floats, Floats]]] = []
     for start in range(0, cells, step):
         rows = np.arange(start, min(start + step, cells))
-        found.append([])
-        for position, own in enumerate(factors(rows)):
-            like = own[0].prior_distribution()
-            eta, effective = _tree(own, like, PARTICLES, rng)
+        merged.append([])
+        for position, factor in enumerate(factors(rows)):
+            like = factor[0].prior_distribution()
+            eta, effective = _tree(factor, like, PARTICLES, rng)
             for cell in np.flatnonzero(effective < ENOUGH_EFFECTIVE).tolist():
                 alone = _of_cell(factors(rows[[cell]])[position], rng)
                 eta[:, [cell]], effective[[cell]] = alone
-            found[-1].append((like, eta, effective))
+            merged[-1].append((like, eta, effective))
     joined = []
-    for group in zip(*found, strict=True):
+    for group in zip(*merged, strict=True):
         likes, etas, counts = zip(*group, strict=True)
         joined.append(_mixture(likes[0], np.concatenate(etas, axis=1), np.concatenate(counts)))
     return joined
@@ -234,11 +234,11 @@ def _merge(
     """Pair draws of two data sets, and keep as many pairs by their weights; how many count, (n_cells,)."""
     particles, cells, _ = left.shape
     shifts = rng.choice(particles, min(PARTNERS, particles), replace=False)
-    own, others = _log_z(like, left), _log_z(like, right)
+    log_z_left, others = _log_z(like, left), _log_z(like, right)
     weight = np.empty((len(shifts), particles, cells))
     for position, shift in enumerate(shifts):
         together = left + np.roll(right, shift, axis=0) - start
-        weight[position] = _log_z(like, together) - own - np.roll(others, shift, axis=0)
+        weight[position] = _log_z(like, together) - log_z_left - np.roll(others, shift, axis=0)
     weight = np.exp(weight - np.max(weight, axis=(0, 1)))
     weight /= np.sum(weight, axis=(0, 1))
     # A draw that meets several partners counts once.

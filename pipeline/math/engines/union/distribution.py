@@ -72,8 +72,8 @@ class UnionDistribution:
             weight, quantities = cell()
             values = quantities[parameter]
             columns = values.reshape(len(weight), -1).T
-            found = np.array([_weighted_quantiles(column, weight, levels) for column in columns])
-            result.append(found.reshape(*values.shape[1:], len(levels)))
+            quantiles = np.array([_weighted_quantiles(column, weight, levels) for column in columns])
+            result.append(quantiles.reshape(*values.shape[1:], len(levels)))
         return np.array(result)
 
     def density(self, parameter: str, points: Floats) -> Floats | None:
