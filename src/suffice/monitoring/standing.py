@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from suffice.documents import Count, CountOrNone, Epsilon, counts_by, document
+from suffice.data_files.documents import Count, CountOrNone, Epsilon, counts_by, document
 from suffice.errors import SpecError, SufficeError, UsageError
 from suffice.monitoring.counting import Counted, read_counts
 from suffice.pipeline.spec.calendar import moment

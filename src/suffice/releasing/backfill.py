@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from suffice.documents import Count, document, one_of
+from suffice.data_files.documents import Count, document, one_of
 from suffice.errors import (
     BudgetExceededError,
     ChargeSpentError,

@@ -11,7 +11,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from suffice.documents import Count, Instant, document  # in types, from which schemas are generated
+from suffice.data_files.documents import (  # in types, from which schemas are generated
+    Count,
+    Instant,
+    document,
+)
 from suffice.errors import SpecError
 from suffice.pipeline.spec.calendar import (
     amendment_due,
