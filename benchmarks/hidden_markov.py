@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from measuring import versions
 
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
 from suffice.pipeline.ask.models.state_comparison import exact_log_likelihood, log_mean_exp
@@ -113,7 +113,7 @@ def splits_of(
         held_out.flat[rng.permutation(held_out.size)[: round(0.1 * held_out.size)]] = True
         scale = 5.0 / epsilon if epsilon else 0.0
         noisy = tuple(each + (discrete_laplace(scale, each.shape, rng) if scale else 0) for each in counts)
-        table = CountTable(counts=noisy, is_observed=~held_out, scales=(scale,) * len(counts))
+        table = CountsOverTime(counts=noisy, is_observed=~held_out, scales=(scale,) * len(counts))
         for project in projections:
             for n_states in states:
                 common: dict[str, Any] = {"n_states": n_states, "n_restarts": 1, "n_draws": DRAWS}
@@ -153,22 +153,22 @@ def speed() -> None:
     rng = np.random.default_rng(1)
     priors = StatePriors(transitions=ALPHA, emissions=1.0, rate=RATE)
 
-    def table(n_chains: int, n_times: int) -> CountTable:
+    def table(n_chains: int, n_times: int) -> CountsOverTime:
         sizes = (11, 52, 9, 2, 2)
         theta = [rng.dirichlet(np.full(size, 0.2)) for size in sizes]
         exact = [rng.multinomial(35, each, (n_chains, n_times)) for each in theta]
         noisy = tuple(each + discrete_laplace(5.0, each.shape, rng) for each in exact)
-        return CountTable(
+        return CountsOverTime(
             counts=noisy, is_observed=np.ones((n_chains, n_times), dtype=bool), scales=(5.0,) * 5
         )
 
-    def plug_in(cells: CountTable, restarts: int) -> Callable[[], StateDraws]:
+    def plug_in(cells: CountsOverTime, restarts: int) -> Callable[[], StateDraws]:
         return lambda: plug_in_draws(
             cells, project="clip", n_states=STATES, n_restarts=restarts, n_sweeps=200, n_draws=DRAWS,
             priors=priors, rng=rng,
         )  # fmt: skip
 
-    def noise_aware(cells: CountTable, restarts: int) -> Callable[[], StateDraws]:
+    def noise_aware(cells: CountsOverTime, restarts: int) -> Callable[[], StateDraws]:
         return lambda: noise_aware_draws(
             cells, n_states=STATES, n_restarts=restarts, n_sweeps=200, n_draws=DRAWS, priors=priors, rng=rng
         )

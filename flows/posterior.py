@@ -14,7 +14,7 @@ from suffice.flows.artifacts import publication_text
 from suffice.flows.declaring import flow
 from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
-from suffice.flows.running import Verdict, carried_out
+from suffice.flows.running import Overlap, carried_out
 from suffice.profile.pins import released_reference
 from suffice.profile.settings import pinned_profile, public_keys, setting
 from suffice.publishing.asking import question_of, title_of
@@ -52,7 +52,7 @@ def publish_posterior(publication: PublicationParameters) -> str:
     return state
 
 
-def _published(run: Run, asked: PublicationParameters) -> Verdict:
+def _published(run: Run, asked: PublicationParameters) -> Overlap:
     try:
         asked.require_no_password()
         profile = pinned_profile()
@@ -91,7 +91,7 @@ def _published(run: Run, asked: PublicationParameters) -> Verdict:
         found = carry_out(question, publications, cluster=cluster or "")
     except SufficeError as error:
         message = endings.error_text(error)
-        return Verdict(ending=endings.POSTERIOR_NOT_PUBLISHED, message=message, subject=_UNREAD)
+        return Overlap(ending=endings.POSTERIOR_NOT_PUBLISHED, message=message, subject=_UNREAD)
     names = {
         "dataset": first.dataset,
         "name": first.name,
@@ -100,7 +100,7 @@ def _published(run: Run, asked: PublicationParameters) -> Verdict:
     return _verdict(found, Subject(kind="publication", names=names, title=title))
 
 
-def _verdict(found: Published, subject: Subject) -> Verdict:
+def _verdict(found: Published, subject: Subject) -> Overlap:
     ending = endings.POSTERIOR_PUBLISHED if found.is_new else endings.POSTERIOR_FOUND
     publication = found.publication
 
@@ -109,7 +109,7 @@ def _verdict(found: Published, subject: Subject) -> Verdict:
         reporter.show_text(f"publication-{subject.names['name']}", text, description=subject.title)
 
     done = "no data were read" if found.is_new else "it was published before, and nothing was computed"
-    return Verdict(
+    return Overlap(
         ending=ending,
         message=f"{publication.uri}; {done}, nothing was charged",
         subject=subject,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from studies.mechanisms.ops_hmm import ops_hmm
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
 from suffice.pipeline.ask.models.state_draws import StatePriors
@@ -37,7 +37,7 @@ def laplace_table(
     *,
     relation: Relation,
     rng: np.random.Generator,
-) -> CountTable:
+) -> CountsOverTime:
     """Return counts with discrete Laplace noise, epsilon shared by the features.
 
     The counts of a feature change by a sensitivity of 1 where a row is added or removed, of 2 where one is
@@ -45,16 +45,16 @@ def laplace_table(
     """
     scale = (2 if relation == "replace_one" else 1) * len(counts) / epsilon
     noisy = tuple(each + discrete_laplace(scale, each.shape, rng) for each in counts)
-    return CountTable(counts=noisy, is_observed=is_observed, scales=(scale,) * len(counts))
+    return CountsOverTime(counts=noisy, is_observed=is_observed, scales=(scale,) * len(counts))
 
 
-def exact_table(counts: Sequence[Counts], is_observed: Mask) -> CountTable:
+def exact_table(counts: Sequence[Counts], is_observed: Mask) -> CountsOverTime:
     """Return counts without noise."""
-    return CountTable(counts=tuple(counts), is_observed=is_observed, scales=(0.0,) * len(counts))
+    return CountsOverTime(counts=tuple(counts), is_observed=is_observed, scales=(0.0,) * len(counts))
 
 
 def table_draws(
-    table: CountTable,
+    table: CountsOverTime,
     method: str,
     *,
     n_states: int,

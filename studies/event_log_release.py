@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from studies.event_logs import EventLog
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 
 
-def released_table(log: EventLog, name: str, epsilon: int, folder: Path) -> CountTable:
+def released_table(log: EventLog, name: str, epsilon: int, folder: Path) -> CountsOverTime:
     """Release the counts of every feature in every cell, and return them.
 
     The data set is granted what one release costs. Run again in the same folder, the release is found as it

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from studies.event_logs import EventLog, Kind
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
     from suffice.typing import Floats
 
 EPSILON = 5
@@ -51,7 +51,7 @@ class Fitted:
 
 
 def fit_all(
-    log: EventLog, released: CountTable, n_sweeps: int, n_restarts: int, rng: np.random.Generator
+    log: EventLog, released: CountsOverTime, n_sweeps: int, n_restarts: int, rng: np.random.Generator
 ) -> Fitted:
     """Draw states under every method."""
     n_states, everywhere = N_STATES[log.kind], np.ones(log.shape, dtype=bool)

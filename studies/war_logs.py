@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from studies.event_logs import EventLog
     from studies.result import Size
     from studies.war_log_fits import Fitted
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 
 PAPERS: Mapping[Kind, tuple[str, str]] = {"many": ("390,000", "972"), "few": ("75,000", "58")}
 """Of Iraq and Afghanistan: events, and their median in a cell."""
@@ -74,7 +74,7 @@ def shape_rows(log: EventLog) -> list[Row]:
     ]
 
 
-def clipping_row(log: EventLog, released: CountTable) -> Row:
+def clipping_row(log: EventLog, released: CountsOverTime) -> Row:
     """Return how many events of its widest feature clipping adds to a cell."""
     widest = widest_feature(log)
     added = np.maximum(released.counts[widest], 0).sum(axis=-1) - log.counts[widest].sum(axis=-1)

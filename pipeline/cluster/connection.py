@@ -29,7 +29,7 @@ from suffice.pipeline.cluster.stalls import STALL_SECONDS, Stalls, replace_worke
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from suffice.pipeline.cluster.stalls import Standing
+    from suffice.pipeline.cluster.stalls import WorkerStanding
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
@@ -170,7 +170,7 @@ class DistributedCluster:
                 self._replace(stalls.silent(self._standings(stalls)))
         raise ClusterError(_STALLED)
 
-    def _standings(self, stalls: Stalls) -> Mapping[str, Standing]:
+    def _standings(self, stalls: Stalls) -> Mapping[str, WorkerStanding]:
         try:
             return standings(self.client, stalls.deadline)
         except TimeoutError:

@@ -33,7 +33,7 @@ _REPLACING_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class WorkerStanding:
     """What a scheduler knows of one worker.
 
     Attributes
@@ -77,7 +77,7 @@ class Stalls:
         """Seconds between two looks."""
         return min(5.0, self._seconds / 4)
 
-    def look(self, standings: Mapping[str, Standing]) -> tuple[str, ...]:
+    def look(self, standings: Mapping[str, WorkerStanding]) -> tuple[str, ...]:
         """Take note of what workers do now; return the addresses of those that stand still.
 
         Those without heartbeats come first, and alone: others may only wait for what these have.
@@ -103,7 +103,7 @@ class Stalls:
             if standing.tasks and now - self._since[address] > self.deadline
         )
 
-    def is_left(self, standings: Mapping[str, Standing], stalled: Collection[str]) -> bool:
+    def is_left(self, standings: Mapping[str, WorkerStanding], stalled: Collection[str]) -> bool:
         """Tell whether a worker could take over what others do not end.
 
         For those that are silent that is any other. Else it is one that has nothing to do, or has ended a
@@ -121,13 +121,13 @@ class Stalls:
             if address not in stalled
         )
 
-    def silent(self, standings: Mapping[str, Standing]) -> tuple[str, ...]:
+    def silent(self, standings: Mapping[str, WorkerStanding]) -> tuple[str, ...]:
         """Return the workers without a heartbeat for too long."""
         limit = min(_SILENT_SECONDS, self._seconds)
         return tuple(address for address, standing in standings.items() if standing.silent > limit)
 
 
-def standings(client: Any, seconds: float) -> dict[str, Standing]:
+def standings(client: Any, seconds: float) -> dict[str, WorkerStanding]:
     """Ask a client's scheduler what its workers do.
 
     Raises
@@ -138,7 +138,7 @@ def standings(client: Any, seconds: float) -> dict[str, Standing]:
     ask = client._run_on_scheduler  # noqa: SLF001 - what is public waits for ever
     answer: dict[str, tuple[float, list[str]]] = client.sync(ask, _look, callback_timeout=seconds)
     return {
-        address: Standing(silent=silent, tasks=frozenset(tasks))
+        address: WorkerStanding(silent=silent, tasks=frozenset(tasks))
         for address, (silent, tasks) in answer.items()
     }
 

@@ -28,7 +28,7 @@ from scripts.schemas.shapes import (
     or_null,
     rows,
 )
-from suffice.data_files.source import ReleaseSource, Source
+from suffice.data_files.source import Provenance, ReleaseSource
 
 SIGNATURE: Schema = {"enum": ["checked", "not_checked", "unsigned", "wrong"]}
 WITHDRAWAL = named(
@@ -51,7 +51,7 @@ WITHDRAWN = named(
 )
 """The withdrawn releases that a document rests on, where a command was told to read them."""
 
-_source, _rests_on = (of_dataclass(kind, without_nulls=True) for kind in (Source, ReleaseSource))
+_source, _rests_on = (of_dataclass(kind, without_nulls=True) for kind in (Provenance, ReleaseSource))
 _rests_on["properties"] |= {"release_id": RELEASE_ID, "manifest_sha256": HASH}
 _source["properties"] |= {"written_by": TEXT, "releases": {**listed(_rests_on), "minItems": 1}}
 SOURCE = named("source", {**_source, "required": ["written_by", *_source["required"]]})

@@ -60,7 +60,9 @@ def is_guarded(*, witness: str | None, stores: Sequence[str], contract: DataCont
     return witness is not None or (bool(stores) and contract is not None)
 
 
-def check_new_contract(dataset: str, terms: Terms, before: DataContract | None, now: DataContract) -> None:
+def check_new_contract(
+    dataset: str, terms: AccountTerms, before: DataContract | None, now: DataContract
+) -> None:
     """Refuse a contract of another unit or windows than the account's, or one that takes something back.
 
     A contract can gain columns, and a window where it had none. What it states of a column, of the unit, of
@@ -135,7 +137,7 @@ _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class AccountTerms:
     """What the first grant fixes for good.
 
     Attributes
@@ -189,7 +191,9 @@ def _check_grid(grid: str) -> None:
         raise UsageError(message)
 
 
-def check_sources(dataset: str, terms: Terms, before: Sequence[str] | None, now: Sequence[str]) -> None:
+def check_sources(
+    dataset: str, terms: AccountTerms, before: Sequence[str] | None, now: Sequence[str]
+) -> None:
     """Refuse sources for which a grant per window would not bound what a row loses.
 
     A row lies in one window of one source. Another source may hold the same row under another date, so that
@@ -318,7 +322,7 @@ def counts_by_window(per_window: str | None, window: str) -> bool:
 
 
 def check_guarantee(
-    request: ChargeRequest, terms: Terms, sources: Sequence[str], stores: Sequence[str]
+    request: ChargeRequest, terms: AccountTerms, sources: Sequence[str], stores: Sequence[str]
 ) -> None:
     """Refuse a release whose guarantee is not the account's.
 

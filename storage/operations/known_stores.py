@@ -35,7 +35,7 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StoreAnswer:
     """What a known store says.
 
     Attributes
@@ -151,7 +151,9 @@ def _refuse_unknown(ledger: Ledger, places: Sequence[str]) -> None:
             refuse_newer(ledger, place, markers_after(objects, place, 0))
 
 
-def ask(stores: Sequence[KnownStore], ledger_id: str, *, patience: float = PATIENCE) -> tuple[Answer, ...]:
+def ask(
+    stores: Sequence[KnownStore], ledger_id: str, *, patience: float = PATIENCE
+) -> tuple[StoreAnswer, ...]:
     """Ask stores for markers after those that the ledger knows; only those that answer in time are in it.
 
     Parameters
@@ -162,7 +164,7 @@ def ask(stores: Sequence[KnownStore], ledger_id: str, *, patience: float = PATIE
     patience : float
         Seconds.
     """
-    answers: list[Answer] = []
+    answers: list[StoreAnswer] = []
     # Nobody waits for a thread that a dead server or mount holds: it ends with the process.
     threads = [
         threading.Thread(target=_ask_one, args=(store, ledger_id, answers), daemon=True) for store in stores
@@ -218,7 +220,7 @@ def refuse_moved(known: Sequence[KnownStore], uri: str, identity: StoreIdentity 
             raise WrongStoreError(message)
 
 
-def _ask_one(store: KnownStore, ledger_id: str, answers: list[Answer]) -> None:
+def _ask_one(store: KnownStore, ledger_id: str, answers: list[StoreAnswer]) -> None:
     try:
         address = read_address(store.uri)
         objects = address.objects()
@@ -228,7 +230,7 @@ def _ask_one(store: KnownStore, ledger_id: str, answers: list[Answer]) -> None:
         markers = tuple(markers_after(objects, store.uri, store.last_marker))
     except SufficeError:
         return
-    answers.append(Answer(store=store, markers=markers))
+    answers.append(StoreAnswer(store=store, markers=markers))
 
 
 def _unasked(store: ReleaseStore, others: Sequence[KnownStore]) -> str:

@@ -299,7 +299,7 @@ def reconcile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _ShownCharge:
     """A charge that a store shows and a ledger lacks."""
 
     store: ReleaseStore
@@ -356,7 +356,7 @@ def _record_moves(ledger: Ledger, opened: Sequence[ReleaseStore]) -> None:
             ledger.adopt_store(store.store_id, uri=store.uri)
 
 
-def _lost_of(ledger: Ledger, store: ReleaseStore) -> Iterator[_Found]:
+def _lost_of(ledger: Ledger, store: ReleaseStore) -> Iterator[_ShownCharge]:
     """Give the charges of a store that this ledger lacks, or has as never drawn though a marker stands."""
     known = next((each.last_marker for each in ledger.stores() if each.store_id == store.store_id), 0)
     for key, marker in markers_after(store.objects, store.uri, known):
@@ -373,7 +373,7 @@ def _lost_of(ledger: Ledger, store: ReleaseStore) -> Iterator[_Found]:
                 yield _look(store, marker)
 
 
-def _look(store: ReleaseStore, marker: Marker) -> _Found:
+def _look(store: ReleaseStore, marker: Marker) -> _ShownCharge:
     """See how a charge ended; fence off what did not, for nothing runs that could still publish it."""
     stated = marker.entry.payload
     if not _is_stated(store, marker):
@@ -386,7 +386,7 @@ def _look(store: ReleaseStore, marker: Marker) -> _Found:
         except ObjectExistsError:  # a run that still went on came first
             data = store.read_manifest(*location)
     if data is None or is_tombstone(data):
-        return _Found(store=store, marker=marker, data=None, manifest=None)
+        return _ShownCharge(store=store, marker=marker, data=None, manifest=None)
     try:
         manifest = parse_manifest(data)
     except SufficeError:
@@ -401,7 +401,7 @@ def _look(store: ReleaseStore, marker: Marker) -> _Found:
     )
     if released != charged:
         raise _contradicts(store, marker)
-    return _Found(store=store, marker=marker, data=data, manifest=manifest)
+    return _ShownCharge(store=store, marker=marker, data=data, manifest=manifest)
 
 
 def _is_stated(store: ReleaseStore, marker: Marker) -> bool:
@@ -439,7 +439,7 @@ def _is_edition(window: str, amendment: int) -> bool:
     return amendment <= MOST_AMENDMENTS and any(is_period(window, every) for every in Every)
 
 
-def _told(ledger: Ledger, charge: _Found, plans: dict[str, str]) -> LostCharge:
+def _told(ledger: Ledger, charge: _ShownCharge, plans: dict[str, str]) -> LostCharge:
     """Return what the ledger is told of a charge."""
     stated: dict[str, Any] = {**charge.marker.entry.payload, "store_uri": charge.store.uri}
     plan = plans.get(stated["plan_hash"]) or _known_plan(ledger, stated["plan_hash"])

@@ -35,7 +35,7 @@ class Chain(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class LedgerComparison:
     """What a comparison of ledger and store found.
 
     Attributes
@@ -53,7 +53,7 @@ class Comparison:
     elsewhere: int
 
 
-def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
+def compare_with_store(chain: Chain, store: ReleaseStore) -> LedgerComparison:
     """Compare a ledger with a store, both ways; the store is only read.
 
     Parameters
@@ -72,7 +72,7 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
     hashes: dict[int, str] = {}
     books, broken = replay(_noting_hashes(chain.entries(), hashes))
     if broken:
-        return Comparison(problems=broken, compared=0, elsewhere=0)
+        return LedgerComparison(problems=broken, compared=0, elsewhere=0)
     charges = {charge["release_id"]: charge for charge in books.charges.values()}
     problems = []
     if store.ledger_id != books.ledger_id:
@@ -93,7 +93,7 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> Comparison:
         files = traces.files.get(place, [])
         problems += [f"{place.key}: {problem}" for problem in _compare_charge(store, charge, books, files)]
     problems += _compare_markers(store, traces.markers, books, hashes)
-    return Comparison(problems=tuple(problems), compared=len(here), elsewhere=len(charges) - len(here))
+    return LedgerComparison(problems=tuple(problems), compared=len(here), elsewhere=len(charges) - len(here))
 
 
 def _edition(charge: Row) -> str:

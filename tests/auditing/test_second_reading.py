@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.auditing.hostile_rows import DataSet, Part
+from suffice.auditing.hostile_rows import DataSet, WrittenPart
 from suffice.auditing.scratch_sources import stored_rows
 from suffice.auditing.second_reading import allowed
 from suffice.pipeline.spec.spec import load_spec
@@ -31,7 +31,7 @@ def test_both_readings_count_the_same_records(tmp_path: Path, name: str) -> None
             if unit is not None:
                 rows = [{**row, unit.column: number} for number, row in enumerate(rows)]
             rows = [{**row, "carrier": "UA"} for row in rows]  # each counts in its cell
-            data = DataSet(parts=(Part(writer="spark", rows=tuple(rows)),))
+            data = DataSet(parts=(WrittenPart(writer="spark", rows=tuple(rows)),))
             found = runner.totals(data)[statistic].sum(axis=1)
             stored = stored_rows(data.parts[0], runner.schema)
             expected = allowed(spec, stored, runner.window)

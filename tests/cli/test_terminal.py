@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from suffice.cli import app, options, output, table, terminal
-from suffice.data_files.source import Source
+from suffice.data_files.source import Provenance
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.wording import escaped, is_safe
@@ -116,7 +116,7 @@ def test_a_spec_with_such_a_key_is_refused_and_shows_it_escaped(character: str) 
 
 
 RUN = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx", " =x", "＝1", "-", "=HYPERLINK(1)"]
-SOURCE = Source(what="a table", releases=(), statistic="flag")
+SOURCE = Provenance(what="a table", releases=(), statistic="flag")
 LEFT = ["-5", "+3.5", "-1e-3", "a=b", "EWR", "", "1-2", "sum(X - Y)"]
 
 

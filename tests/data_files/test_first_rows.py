@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.data_files.first_rows import first_rows
-from suffice.data_files.source import SUMMARIES, ReleaseSource, Source
+from suffice.data_files.source import SUMMARIES, Provenance, ReleaseSource
 from suffice.data_files.tables import parquet_bytes, table_of
 from suffice.errors import PublicationCorruptError
 from suffice.storage.releases.parquet_layout import ThriftReader
 
 ROWS = 1000
-SOURCE = Source(
+SOURCE = Provenance(
     what=SUMMARIES,
     releases=(ReleaseSource(label="a@all", release_id="0" * 16, manifest_sha256="0" * 64),),
     statistic="flag",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.data_files.source import DRAWS, ReleaseSource, Source
+from suffice.data_files.source import DRAWS, Provenance, ReleaseSource
 from suffice.data_files.tables import (
     columns_of,
     csv_bytes,
@@ -24,7 +24,7 @@ from suffice.data_files.tables import (
 )
 
 RELEASE = ReleaseSource(label="flights@all", release_id="ab" * 8, manifest_sha256="cd" * 32)
-SOURCE = Source(
+SOURCE = Provenance(
     what=DRAWS, releases=(RELEASE,), statistic="flag", method="noise-aware", prior="Beta(1, 1)", seed=3
 )
 TEXTS = st.text(max_size=8, alphabet=st.characters(exclude_categories=["Cs"]))
@@ -92,7 +92,7 @@ def test_a_source_says_what_is_withdrawn_and_what_is_not_calibrated() -> None:
     withdrawn = ReleaseSource(
         label="a@all", release_id="0" * 16, manifest_sha256="1" * 64, withdrawn="wrong unit"
     )
-    source = Source(
+    source = Provenance(
         what=DRAWS, releases=(RELEASE, withdrawn), statistic="flag", method="plug-in: not calibrated"
     )
     assert [release.get("withdrawn") for release in source.document()["releases"]] == [None, "wrong unit"]

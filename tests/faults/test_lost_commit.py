@@ -17,7 +17,7 @@ from suffice.storage.ledger.charge import Charge, ChargeRequest
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.sql import transactions
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.ledger.sql.transactions import Patience
+from suffice.storage.ledger.sql.transactions import TransactionPatience
 from support.charging import MANIFEST
 from support.cutting_proxy import Cut, CuttingProxy, cutting_proxy
 from support.making import make_workspace
@@ -55,7 +55,7 @@ def impatient(url: str, *, asking: float) -> Iterator[SqlLedger]:
     """Open a ledger that waits that many seconds for an answer."""
     with open_ledger(url) as ledger:
         assert isinstance(ledger, SqlLedger)
-        ledger._patience = Patience(repeating=10, asking=asking)
+        ledger._patience = TransactionPatience(repeating=10, asking=asking)
         yield ledger
 
 

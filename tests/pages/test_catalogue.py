@@ -24,7 +24,7 @@ from suffice.pages.budget import Budget, Charged
 from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.pictures import number
 from suffice.pages.publication_page import _heading, _statistic, _what_is
-from suffice.pages.site_pages import Entry
+from suffice.pages.site_pages import SiteEntry
 from suffice.pipeline.ask.publication.request import Request
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
@@ -435,7 +435,7 @@ def test_releases_that_an_export_does_not_list_are_named(tmp_path: Path) -> None
         export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
     charges = read_charges(export)
     here = [
-        Entry(
+        SiteEntry(
             facts={
                 "dataset": "passengers",
                 "created": "2026-01-01T00Z",

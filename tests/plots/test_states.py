@@ -8,7 +8,7 @@ import pytest
 
 import suffice
 from suffice import models
-from suffice.data_files.source import Source
+from suffice.data_files.source import Provenance
 from suffice.plots.states import FIGURES, state_figures
 from suffice.publishing.model_files import SUMMARY, write_model
 from support.hidden_states import publish_crashes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.models import HiddenMarkovFit
 
-SOURCE = Source(what="hidden Markov model", releases=(), statistic="deaths")
+SOURCE = Provenance(what="hidden Markov model", releases=(), statistic="deaths")
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
 
 PLAIN: dict[str, Any] = {"compression": "none", "use_dictionary": False, "data_page_version": "1.0"}
 
@@ -45,7 +45,7 @@ class _NoSource:
 
 def written(table: pa.Table) -> bytes:
     """Return a table as publications write it."""
-    source: Source = _NoSource()  # type: ignore[assignment]
+    source: Provenance = _NoSource()  # type: ignore[assignment]
     return parquet_bytes(table, source)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
 from suffice.pipeline.ask.models.state_draws import StatePriors
@@ -39,7 +39,7 @@ def allowed(level: float, trials: int) -> tuple[int, int]:
     return int(law.ppf(ALARM)), int(law.isf(ALARM))
 
 
-def tables_of(trials: int, rng: np.random.Generator) -> tuple[list[CountTable], Floats]:
+def tables_of(trials: int, rng: np.random.Generator) -> tuple[list[CountsOverTime], Floats]:
     """Tables from the priors, and their truths (trials, n_quantities)."""
     tables, truths = [], []
     for _ in range(trials):
@@ -52,7 +52,9 @@ def tables_of(trials: int, rng: np.random.Generator) -> tuple[list[CountTable], 
             states[chain, time] = rng.random() < transitions[before, 1]
         counts = [rng.poisson(rows[..., None] * each[states]) for each in theta]
         noisy = tuple(each + discrete_laplace(SCALE, each.shape, rng) for each in counts)
-        tables.append(CountTable(counts=noisy, is_observed=np.ones(SHAPE, dtype=bool), scales=(SCALE, SCALE)))
+        tables.append(
+            CountsOverTime(counts=noisy, is_observed=np.ones(SHAPE, dtype=bool), scales=(SCALE, SCALE))
+        )
         truths.append(quantities(states[None], transitions[None], theta[0][None], theta[1][None])[0])
     return tables, np.array(truths)
 

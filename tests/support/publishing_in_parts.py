@@ -19,7 +19,7 @@ from support.many_cells import STATISTIC
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.ask.batches.parts import Part
+    from suffice.pipeline.ask.batches.parts import AnswerPart
     from suffice.storage.publications.publication import Publication
 
 
@@ -30,7 +30,7 @@ def in_parts(
     computed: list[int] = []
     tasks = publication_parts.StatisticParts.tasks
 
-    def noted(self: publication_parts.StatisticParts, asked: list[Part]) -> object:
+    def noted(self: publication_parts.StatisticParts, asked: list[AnswerPart]) -> object:
         computed.extend(part.number for part in asked)
         return tasks(self, asked)
 

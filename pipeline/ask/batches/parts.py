@@ -52,7 +52,7 @@ MOST_PARTS = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class AnswerPart:
     """Consecutive cells that are computed and written together.
 
     Attributes
@@ -88,7 +88,7 @@ _PARAMETERS = 2
 """Parameters that most families have, or more than they have: a part may only be smaller for it."""
 
 
-def parts_of(n_cells: int, n_keys: int, most: int) -> list[Part]:
+def parts_of(n_cells: int, n_keys: int, most: int) -> list[AnswerPart]:
     """Divide cells into parts.
 
     Parameters
@@ -127,5 +127,6 @@ def parts_of(n_cells: int, n_keys: int, most: int) -> list[Part]:
         )
         raise UsageError(message)
     return [
-        Part(number=number, start=start, stop=stop) for number, (start, stop) in enumerate(pairwise(ends))
+        AnswerPart(number=number, start=start, stop=stop)
+        for number, (start, stop) in enumerate(pairwise(ends))
     ]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.expected_records import Noise
+from suffice.pipeline.ask.inference.expected_records import QuantityNoise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
@@ -108,7 +108,7 @@ def evidence_of_clipping(*statistics: NoisyStatistic) -> Mask:
 
 def _noise_alone(statistic: NoisyStatistic, count: Quantity) -> Floats:
     """Return the chance that noise alone is as large as a count, or a little more: (n_cells,)."""
-    noise = Noise.of(statistic, count, None)
+    noise = QuantityNoise.of(statistic, count, None)
     step = float(np.abs(noise.of_quantity) @ noise.counts)
     beyond = statistic.estimates(count) - step
     scales = np.tile(noise.scale * np.abs(noise.of_quantity), (len(beyond), 1))

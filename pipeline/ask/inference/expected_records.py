@@ -40,7 +40,7 @@ def n_quantity(statistic: NoisyStatistic) -> Quantity | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class QuantityNoise:
     """Components that share their part in a quantity and in n, and the scale of their noise.
 
     Attributes
@@ -59,7 +59,7 @@ class Noise:
     scale: float
 
     @classmethod
-    def of(cls, statistic: NoisyStatistic, quantity: Quantity, n_map: Quantity | None) -> Noise:
+    def of(cls, statistic: NoisyStatistic, quantity: Quantity, n_map: Quantity | None) -> QuantityNoise:
         """Return the noise on a quantity, and on n where it is not known."""
         of_n = {} if n_map is None else n_map.coefficients
         pairs: dict[tuple[float, float], int] = {}
@@ -79,7 +79,7 @@ class Noise:
 
 def tails_of_n(statistic: NoisyStatistic, n_map: Quantity, n_prior: NPrior) -> Floats:
     """Two-sided tails of the released n under the prior of N, (n_cells,)."""
-    noise = Noise.of(statistic, n_map, None)
+    noise = QuantityNoise.of(statistic, n_map, None)
     estimate = statistic.estimates(n_map)
     inside = np.minimum(_above(n_prior, estimate), 1.0 - _above(n_prior, estimate + 1.0)) / 2.0
     tails = inside.copy()
@@ -88,7 +88,7 @@ def tails_of_n(statistic: NoisyStatistic, n_map: Quantity, n_prior: NPrior) -> F
     return tails
 
 
-def _tail_of_n(noise: Noise, n_prior: NPrior, estimate: float) -> float:
+def _tail_of_n(noise: QuantityNoise, n_prior: NPrior, estimate: float) -> float:
     low, high = (float(end) for end in n_prior.support)
     scales = np.abs(noise.of_quantity) * noise.scale
     unit = float(np.sqrt(2.0 * (scales**2 @ noise.counts)))

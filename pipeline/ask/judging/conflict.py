@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.expected_records import PLAIN, Noise, n_quantity, tails_of_n
+from suffice.pipeline.ask.inference.expected_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
 from suffice.pipeline.ask.inference.matching import draw
 from suffice.pipeline.ask.judging.judged import log_evidence_of, noise_constant
 from suffice.pipeline.ask.judging.prior_worlds import names_of, worlds_of
@@ -324,7 +324,7 @@ def _tails_of(
     tails = np.ones(cells)
     effect = np.ones(cells) if posterior.design_effect is None else posterior.design_effect
     estimate = statistic.estimates(quantity)
-    noise = Noise.of(statistic, quantity, None if known_n is not None else n_map)
+    noise = QuantityNoise.of(statistic, quantity, None if known_n is not None else n_map)
     n = np.full(cells, known_n) if known_n is not None or n_map is None else statistic.estimates(n_map)
     for way in (False, True):
         rows = np.flatnonzero(clipped == way)
@@ -344,7 +344,7 @@ def _tails_of(
     return tails
 
 
-def _two_sided(worlds: Worlds, noise: Noise, estimate: Floats, n: Floats, effect: Floats) -> Floats:
+def _two_sided(worlds: Worlds, noise: QuantityNoise, estimate: Floats, n: Floats, effect: Floats) -> Floats:
     """Twice the smaller tail of a quantity in every cell, whose records vary by `effect` times more."""
     tails = np.empty(len(estimate))
     step = max(1, _NUMBERS // len(worlds.weight))
@@ -364,7 +364,9 @@ def _two_sided(worlds: Worlds, noise: Noise, estimate: Floats, n: Floats, effect
     return tails
 
 
-def _worked_out(worlds: Worlds, noise: Noise, gap: Floats, n: Floats, effect: Floats, sign: float) -> Floats:
+def _worked_out(
+    worlds: Worlds, noise: QuantityNoise, gap: Floats, n: Floats, effect: Floats, sign: float
+) -> Floats:
     """Twice the chances of values as far out on one side, (n_cells,), at most 1."""
     scales = np.abs(noise.of_quantity - worlds.mean[:, None] * noise.of_n)
     gap = gap - (scales @ noise.counts) / 2.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
     from suffice.typing import Counts, Floats, Mask, Rows
 
 _SMALL = 1.0
@@ -223,7 +223,7 @@ class CellEmissions:
     noisy_places: tuple[tuple[float, Rows], ...]
 
     @classmethod
-    def of(cls, tables: Sequence[CountTable], n_states: int) -> CellEmissions:
+    def of(cls, tables: Sequence[CountsOverTime], n_states: int) -> CellEmissions:
         """Take one table for each restart, of one shape and of the same scales."""
         from scipy.special import gammaln
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountTable:
+class CountsOverTime:
     """Noisy counts of D features in cells of chains and time steps.
 
     Attributes
@@ -86,7 +86,7 @@ class ChainTable:
         Labels of the releases that it was read from.
     """
 
-    counts: CountTable = field(repr=False)
+    counts: CountsOverTime = field(repr=False)
     features: tuple[Feature, ...]
     chain_keys: Keys = field(repr=False)
     time_keys: Keys = field(repr=False)
@@ -177,7 +177,7 @@ def chain_table(
             values[:, steps[label]] = _arranged(parts[position], (*chains, *times), (shape[0], shape[2]))
             is_observed[:, steps[label]] = True
         counts.append(values.reshape(shape[0], -1, values.shape[-1]))
-    table = CountTable(
+    table = CountsOverTime(
         counts=tuple(counts),
         is_observed=is_observed.reshape(shape[0], -1),
         scales=tuple(part.plan.scale for part in cells[first.window]),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
     from suffice.pipeline.ask.models.state_draws import StatePriors
     from suffice.typing import Floats, Rows
 
@@ -62,7 +62,7 @@ class Position:
 
 
 def noise_aware_draws(
-    table: CountTable,
+    table: CountsOverTime,
     *,
     n_states: int,
     n_restarts: int,
@@ -103,7 +103,7 @@ def noise_aware_draws(
 
 
 def draws_of_tables(
-    tables: Sequence[CountTable],
+    tables: Sequence[CountsOverTime],
     *,
     n_states: int,
     n_sweeps: int,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
     from suffice.pipeline.ask.models.state_draws import StatePriors
     from suffice.typing import Floats
 
@@ -97,7 +97,7 @@ StateSampler = Literal["ffbs", "single-site"]
 
 
 def plug_in_draws(
-    table: CountTable,
+    table: CountsOverTime,
     *,
     project: Projection,
     sampler: StateSampler = "ffbs",
@@ -173,7 +173,7 @@ def plug_in_draws(
     )
 
 
-def projected_counts(table: CountTable, project: Projection) -> Floats:
+def projected_counts(table: CountsOverTime, project: Projection) -> Floats:
     """Return what stands for the counts of all features, (n_cells, n_columns); 0 in cells not observed.
 
     "clip" takes negative ones for 0. "simplex" takes the nearest counts of one total for all features, the
@@ -190,5 +190,5 @@ def projected_counts(table: CountTable, project: Projection) -> Floats:
     return np.where(table.is_observed.reshape(-1, 1), counts, 0.0)
 
 
-def _starts(table: CountTable) -> np.ndarray:
+def _starts(table: CountsOverTime) -> np.ndarray:
     return np.cumsum([0, *(counts.shape[-1] for counts in table.counts[:-1])])

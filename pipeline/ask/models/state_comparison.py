@@ -22,7 +22,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.models.cell_emissions import CellEmissions
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.fit_settings import integer, positive
 from suffice.pipeline.ask.models.restart_diagnostics import diagnose
 from suffice.pipeline.ask.models.state_sampling import part_of, sampled_states
@@ -53,7 +53,13 @@ _MOST_STRETCHED = 0.5 * np.log(10.0)
 
 
 def held_out_log_likelihood(
-    table: CountTable, held_out: Mask, draws: StateDraws, priors: StatePriors, *, restart: int, n_draws: int
+    table: CountsOverTime,
+    held_out: Mask,
+    draws: StateDraws,
+    priors: StatePriors,
+    *,
+    restart: int,
+    n_draws: int,
 ) -> Floats:
     """Return the log chance of each held-out cell's released counts under each of some draws.
 
@@ -77,7 +83,7 @@ def held_out_log_likelihood(
     -------
     ndarray of shape (n_taken, n_held_out), float64
     """
-    cells = CountTable(
+    cells = CountsOverTime(
         counts=tuple(counts[held_out][:, None] for counts in table.counts),
         is_observed=table.is_observed[held_out][:, None],
         scales=table.scales,
@@ -149,7 +155,7 @@ def _state_chances(held_out: Mask, draws: StateDraws, restart: int, draw: int) -
     return chances
 
 
-def _range(cells: CountTable) -> tuple[Floats, Floats]:
+def _range(cells: CountsOverTime) -> tuple[Floats, Floats]:
     """Return between which roots of lambda the highest density of each cell is looked for, (n_cells,)."""
     totals = np.stack([counts[:, 0].sum(axis=-1) for counts in cells.counts])
     deviations = [
@@ -186,8 +192,8 @@ def _log_density(emissions: CellEmissions, theta: Floats, roots: Floats, rate: f
     return density
 
 
-def _repeated(cells: CountTable, times: int) -> CountTable:
-    return CountTable(
+def _repeated(cells: CountsOverTime, times: int) -> CountsOverTime:
+    return CountsOverTime(
         counts=tuple(np.repeat(counts, times, axis=0) for counts in cells.counts),
         is_observed=np.repeat(cells.is_observed, times, axis=0),
         scales=cells.scales,
@@ -335,7 +341,7 @@ def compare_states(
     )
 
 
-def _likelihood(table: CountTable, held_out: Mask, drawn: StateDraws, settings: FitSettings) -> Floats:
+def _likelihood(table: CountsOverTime, held_out: Mask, drawn: StateDraws, settings: FitSettings) -> Floats:
     """Return the log likelihood of held-out cells under draws, (n_restarts, n_taken, n_held_out)."""
     rows = [
         held_out_log_likelihood(
@@ -346,7 +352,7 @@ def _likelihood(table: CountTable, held_out: Mask, drawn: StateDraws, settings: 
     return np.stack(rows)
 
 
-def _held_out(table: CountTable, share: float, rng: np.random.Generator) -> Mask:
+def _held_out(table: CountsOverTime, share: float, rng: np.random.Generator) -> Mask:
     """Choose the cells of one split: so many of the observed ones, at least one, and never all."""
     observed = np.flatnonzero(table.is_observed)
     if positive("holdout", share) >= 1.0:

@@ -16,14 +16,14 @@ from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
     from suffice.pipeline.ask.models.fit_settings import FitSettings
     from suffice.pipeline.ask.models.plug_in_states import Projection, StateSampler
     from suffice.pipeline.ask.models.state_draws import StateDraws
 
 
 def sampled_states(
-    table: CountTable,
+    table: CountsOverTime,
     settings: FitSettings,
     *,
     rng: np.random.Generator,
@@ -55,7 +55,7 @@ def sampled_states(
 
 
 def settled_states(
-    table: CountTable,
+    table: CountsOverTime,
     settings: FitSettings,
     *,
     rng: np.random.Generator,

@@ -27,7 +27,7 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_positive,
 )
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
-from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, Comparison, MeanError
+from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, ErrorComparison, MeanError
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
@@ -136,7 +136,7 @@ def beside_sample(
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[Comparison, ...]:
+) -> tuple[ErrorComparison, ...]:
     """Compare a posterior sample with a Laplace release, for each statistic that states a sample.
 
     Of each simulated data set: the absolute error of the Laplace posterior's mean, of one draw of it, of one
@@ -189,7 +189,7 @@ def beside_sample(
     compiled = compile_plan(spec).statistics
     sampled = [(statistic, statistic.sample) for statistic in compiled if statistic.sample is not None]
     truths = _truths([statistic for statistic, _ in sampled], truth)
-    comparisons: list[Comparison] = []
+    comparisons: list[ErrorComparison] = []
     total = len(n) * len(sampled)
     for statistic, sample in sampled:
         entry = spec.statistics[statistic.name]
@@ -201,7 +201,7 @@ def beside_sample(
             if progress is not None:
                 progress(len(comparisons) * len(n) + len(errors), total)
         comparisons.append(
-            Comparison(
+            ErrorComparison(
                 statistic=statistic.name,
                 parameter=_space(model).name,
                 truth=own_truth,

@@ -70,7 +70,7 @@ _ERRORS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ErrorComparison:
     """One statistic by either mechanism, at equal epsilon; made by ``beside_sample``.
 
     Attributes

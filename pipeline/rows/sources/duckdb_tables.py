@@ -130,7 +130,7 @@ class RowRange:
 
 
 @exact_data(travels=False)
-class _Pinned:
+class _PinnedTable:
     """The private part of a pin."""
 
     file: PinnedFile
@@ -186,19 +186,19 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": spec.source_address},
-        private=_Pinned(file=file, table=table, columns=columns, ranges=ranges),
+        private=_PinnedTable(file=file, table=table, columns=columns, ranges=ranges),
     )
 
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
     """Return the columns of the table."""
-    pinned: _Pinned = pin.private
+    pinned: _PinnedTable = pin.private
     return (PartSchema(part=f"{pinned.file.address}/{pinned.table}", columns=pinned.columns),)
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:
     """Return the ranges of row ids, each a task."""
-    pinned: _Pinned = pin.private
+    pinned: _PinnedTable = pin.private
     return tuple(Split.of(KIND, [each]) for each in pinned.ranges)
 
 
@@ -238,7 +238,7 @@ def verify(pin: Pin, checksums: str) -> None:
     InputNotVerifiedError
         Where the file is not in the list, has another SHA-256, or there is no list.
     """
-    pinned: _Pinned = pin.private
+    pinned: _PinnedTable = pin.private
     try:
         is_fit = fits([pinned.file.address], checksums, pinned.file.address)
         check(pin)
@@ -256,7 +256,7 @@ def check(pin: Pin) -> None:
     StageFailedError
         Where it is not so.
     """
-    pinned: _Pinned = pin.private
+    pinned: _PinnedTable = pin.private
     _check_pinned(pinned.file)
 
 
@@ -276,7 +276,7 @@ def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
     StageFailedError
         Where the file cannot be read, or is not the pinned one; the text is fixed.
     """
-    pinned: _Pinned = pin.private
+    pinned: _PinnedTable = pin.private
     _check_pinned(pinned.file)
     try:
         with opened(pinned.file.address) as (connection, catalog):

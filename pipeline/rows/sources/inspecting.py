@@ -91,7 +91,7 @@ class Inspection:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Found:
+class _Notes:
     """What looking at files counts."""
 
     folders: set[str] = field(default_factory=set)
@@ -120,7 +120,7 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
     if spec.source.kind not in LOOSE_KINDS:
         proposed = contract or proposed_contract(spec, _of_catalogue(spec))
         return Inspection(contract=proposed, folders=None, files=None, read=None, rows=None, columns={})
-    notes = _Found()
+    notes = _Notes()
     if isinstance(spec.source, CsvSpec):
         held = contract or proposed_contract(spec, columns_of_texts(spec, spec.source))
         columns = _csv_fits(spec, spec.source, held, notes)
@@ -181,7 +181,7 @@ def columns_of_texts(spec: Spec, source: CsvSpec) -> dict[str, ColumnFamily]:
     return {name: FAMILIES_OF_TEXTS[source.columns.get(name, ColumnType.TEXT)] for name in sorted(names)}
 
 
-def _of_files(spec: Spec, notes: _Found) -> dict[str, ColumnFamily]:
+def _of_files(spec: Spec, notes: _Notes) -> dict[str, ColumnFamily]:
     """Return the family that most rows have, of each column of files; of folders, what the spec states."""
     families = {name: counts.most_common(1)[0][0] for name, counts in notes.rows_by_family.items()}
     folders = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
@@ -189,7 +189,7 @@ def _of_files(spec: Spec, notes: _Found) -> dict[str, ColumnFamily]:
     return dict(sorted(families.items()))
 
 
-def _parquet_schemas(spec: Spec, notes: _Found) -> Iterator[tuple[PinnedFile, Mapping[str, bool]]]:
+def _parquet_schemas(spec: Spec, notes: _Notes) -> Iterator[tuple[PinnedFile, Mapping[str, bool]]]:
     """Give the readable files, each with whether its folders state each of their columns; count meanwhile."""
     folders = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
     for file, columns in parquet.listed_files(spec.source_address, folders, is_contracted=True):
@@ -254,7 +254,7 @@ def _count(fit: ColumnFit, column: pa.Array, family: ColumnFamily | None) -> Non
         fit.fit += len(read) - read.null_count
 
 
-def _csv_fits(spec: Spec, source: CsvSpec, contract: DataContract, notes: _Found) -> dict[str, ColumnFit]:
+def _csv_fits(spec: Spec, source: CsvSpec, contract: DataContract, notes: _Notes) -> dict[str, ColumnFit]:
     """Read all columns as text, and then as the spec says."""
     names = spec_columns(spec)
     fits = {name: ColumnFit() for name in names}

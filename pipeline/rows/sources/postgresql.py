@@ -81,7 +81,7 @@ class Rows:
 
 
 @exact_data(travels=False)
-class _Pinned:
+class _PinnedSnapshot:
     """The private part of a pin."""
 
     leader: Leader
@@ -132,13 +132,13 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
     """Return the columns of the table."""
-    pinned: _Pinned = pin.private
+    pinned: _PinnedSnapshot = pin.private
     return (PartSchema(part=pinned.table, columns=catalog.schema_of(pinned.columns)),)
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:
     """Divide the pages of every table that holds rows, or the public keys; numbers of rows are estimates."""
-    pinned: _Pinned = pin.private
+    pinned: _PinnedSnapshot = pin.private
     if pinned.conditions or pinned.leaves is None:
         conditions = pinned.conditions or ("",)
         whole = quoted_name(pinned.table)
@@ -204,7 +204,7 @@ def check(pin: Pin) -> None:
     StageFailedError
         Where it does not.
     """
-    pinned: _Pinned = pin.private
+    pinned: _PinnedSnapshot = pin.private
     try:
         (database,) = pinned.leader.fetch(f"SELECT {catalog.DATABASE} WHERE pg_export_snapshot() IS NOT NULL")
     except driver_errors():
@@ -213,7 +213,7 @@ def check(pin: Pin) -> None:
         raise not_read(named(pinned.table), LOST)
 
 
-def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | None) -> _Pinned:
+def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | None) -> _PinnedSnapshot:
     """Lock the table, export the snapshot, and ask the catalogue."""
     table = source.postgresql
     try:
@@ -242,7 +242,7 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | 
         raise UsageError(message) from None
     if source.split_by is not None:
         _check_keys(source.split_by, columns, table)
-    return _Pinned(
+    return _PinnedSnapshot(
         leader=leader,
         snapshot=Snapshot(exported=exported, database=database),
         table=table,
@@ -268,7 +268,7 @@ def _wanted(cursor: Any, table: str, columns: Sequence[str], unit: str | None) -
     return tuple(columns_by_name[name] for name in columns)
 
 
-def _page_ranges(pinned: _Pinned, leaf: catalog.Leaf, enough: int) -> Iterator[Rows]:
+def _page_ranges(pinned: _PinnedSnapshot, leaf: catalog.Leaf, enough: int) -> Iterator[Rows]:
     """Divide a table's pages; the last range has no end, and each row is in one of them."""
     step = math.ceil(enough / leaf.rows_per_page)
     for start in range(0, leaf.n_pages, step):
@@ -279,7 +279,7 @@ def _page_ranges(pinned: _Pinned, leaf: catalog.Leaf, enough: int) -> Iterator[R
         yield _rows(pinned, f"ONLY {leaf.name}", condition, max(1, n_rows))
 
 
-def _rows(pinned: _Pinned, relation: str, condition: str, n_rows: int) -> Rows:
+def _rows(pinned: _PinnedSnapshot, relation: str, condition: str, n_rows: int) -> Rows:
     return Rows(
         snapshot=pinned.snapshot,
         table=pinned.table,

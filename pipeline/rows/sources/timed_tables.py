@@ -50,7 +50,7 @@ class TimedRows:
 
 
 @exact_data(travels=False)
-class _Pinned:
+class _PinnedVersion:
     """The private part of a pin."""
 
     table: str
@@ -115,7 +115,7 @@ class TimedTables:
         return Pin(
             kind=self.KIND,
             public={"kind": self.KIND, "address": spec.source_address},
-            private=_Pinned(
+            private=_PinnedVersion(
                 table=table,
                 time=time,
                 columns=columns,
@@ -130,7 +130,7 @@ class TimedTables:
 
     def splits(self, pin: Pin) -> tuple[Split, ...]:
         """Return one task, or one for each range of public keys."""
-        pinned: _Pinned = pin.private
+        pinned: _PinnedVersion = pin.private
         pieces = (
             TimedRows(table=pinned.table, time=pinned.time, condition=condition)
             for condition in pinned.conditions
@@ -164,7 +164,7 @@ class TimedTables:
 
     def check(self, pin: Pin) -> None:
         """Check that the warehouse still shows the table as it was at the pinned time."""
-        pinned: _Pinned = pin.private
+        pinned: _PinnedVersion = pin.private
         try:
             with connected(partial(self._connection, pinned.table)) as cursor:
                 cursor.execute(f"SELECT * FROM {self._at(pinned.table, pinned.time)} LIMIT 0")  # noqa: S608

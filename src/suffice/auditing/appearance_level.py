@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from suffice.auditing.hostile_rows import DataSet, Part
-from suffice.auditing.result import Finding
+from suffice.auditing.hostile_rows import DataSet, WrittenPart
+from suffice.auditing.result import AuditFinding
 from suffice.auditing.running import patched
 from suffice.auditing.scratch_sources import ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY, LOOSE, kind_tried
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from suffice.auditing.hostile_rows import Maker
-    from suffice.auditing.running import Observed, Runner
+    from suffice.auditing.running import ObservedRun, Runner
     from suffice.pipeline.terms.declaration.type_family import TypeFamily
 
     Pair = tuple[str, DataSet, DataSet]
@@ -72,33 +72,35 @@ def _loose(maker: Maker, row: dict[str, Any], *, replaces: bool) -> Iterator[Pai
 def _of(files: list[list[dict[str, Any]]], writer: str = "spark") -> DataSet:
     writers = ("spark", *(writer for _ in files[1:]))
     return DataSet(
-        parts=tuple(Part(writer=each, rows=tuple(rows)) for each, rows in zip(writers, files, strict=False))
+        parts=tuple(
+            WrittenPart(writer=each, rows=tuple(rows)) for each, rows in zip(writers, files, strict=False)
+        )
     )
 
 
-def compared(what: str, first: Observed, second: Observed) -> Iterator[Finding]:
+def compared(what: str, first: ObservedRun, second: ObservedRun) -> Iterator[AuditFinding]:
     """Compare what two releases of neighbours showed."""
     if first.status != second.status:
-        yield Finding(
+        yield AuditFinding(
             level=APPEARANCE, check="status", what=f"{what}: exit {first.status} and {second.status}"
         )
         return
     for name, of in (("text", "text"), ("names, sizes and manifest", "shape"), ("ledger", "ledger")):
         if getattr(first, of) != getattr(second, of):
-            yield Finding(level=APPEARANCE, check=name, what=what)
+            yield AuditFinding(level=APPEARANCE, check=name, what=what)
     for seen in (first, second):
         for fault in seen.faults:
-            yield Finding(level=APPEARANCE, check="order of charge and draw", what=fault)
+            yield AuditFinding(level=APPEARANCE, check="order of charge and draw", what=fault)
 
 
 def try_pairs(
     runner: Runner, maker: Maker, n_random: int, *, first_only: bool
-) -> tuple[int, list[Finding], list[Observed]]:
+) -> tuple[int, list[AuditFinding], list[ObservedRun]]:
     """Release pairs of neighbours, and compare all that they show."""
-    findings: list[Finding] = []
-    seen: list[Observed] = []
+    findings: list[AuditFinding] = []
+    seen: list[ObservedRun] = []
     tried = 0
-    before: tuple[DataSet, Observed] | None = None
+    before: tuple[DataSet, ObservedRun] | None = None
     for what, first, second in pairs(maker, n_random):
         known = before[1] if before is not None and before[0] is first else None
         first_release = known or runner.release(first)
@@ -110,7 +112,7 @@ def try_pairs(
             said = first_release.text.strip().splitlines()
             text = said[-1] if said else ""
             findings.append(
-                Finding(level=APPEARANCE, check="a release", what=f"exit {first_release.status}: {text}")
+                AuditFinding(level=APPEARANCE, check="a release", what=f"exit {first_release.status}: {text}")
             )
         seen += [each for each in (first_release, second_release) if each.status == "0"]
         if findings and first_only:
@@ -118,27 +120,27 @@ def try_pairs(
     return tried, findings, seen
 
 
-def try_again(runner: Runner, data: DataSet) -> list[Finding]:
+def try_again(runner: Runner, data: DataSet) -> list[AuditFinding]:
     """Release twice: the second time nothing is read, drawn or charged, and nothing stands there anew."""
     first, second = runner.release_twice(data)
     check = "the same release again"
     findings = []
     if first.status != "0" or second.status != "0":
         what = f"exit {first.status} and then {second.status}"
-        return [Finding(level=APPEARANCE, check=check, what=what)]
+        return [AuditFinding(level=APPEARANCE, check=check, what=what)]
     same = first.shape == second.shape and all(
         (first.values[name] == second.values[name]).all() for name in first.values
     )
     if not same:
-        findings.append(Finding(level=APPEARANCE, check=check, what="other values stand in the store"))
+        findings.append(AuditFinding(level=APPEARANCE, check=check, what="other values stand in the store"))
     if first.ledger != second.ledger:
-        findings.append(Finding(level=APPEARANCE, check=check, what="the ledger has another entry"))
+        findings.append(AuditFinding(level=APPEARANCE, check=check, what="the ledger has another entry"))
     if second.totals:
-        findings.append(Finding(level=APPEARANCE, check=check, what="noise was drawn again"))
+        findings.append(AuditFinding(level=APPEARANCE, check=check, what="noise was drawn again"))
     return findings
 
 
-def try_failure(runner: Runner, data: DataSet) -> list[Finding]:
+def try_failure(runner: Runner, data: DataSet) -> list[AuditFinding]:
     """Let a release fail after its draw: its epsilon stays spent."""
 
     def fail(*_: object) -> None:
@@ -155,5 +157,5 @@ def try_failure(runner: Runner, data: DataSet) -> list[Finding]:
         seen = runner.release(data)
     if '"abandoned"' not in seen.ledger or '"drawing"' not in seen.ledger or seen.status == "0":
         what = f"exit {seen.status}, and no draw that was spent"
-        return [Finding(level=APPEARANCE, check="a failure after the draw", what=what)]
+        return [AuditFinding(level=APPEARANCE, check="a failure after the draw", what=what)]
     return []

@@ -82,7 +82,7 @@ MODES: tuple[tuple[str, ...], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class WrittenPart:
     """The rows of one file, and who writes it."""
 
     writer: str
@@ -100,7 +100,7 @@ class DataSet:
         What it differs in from the one before.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[WrittenPart, ...]
     what: str = "rows"
 
     @property
@@ -305,7 +305,7 @@ class Maker:
 
 def _data_set(writers: tuple[str, ...], files: list[list[tuple[object, Row]]], what: str) -> DataSet:
     parts = (
-        Part(writer=writer, rows=tuple(row for _, row in file))
+        WrittenPart(writer=writer, rows=tuple(row for _, row in file))
         for writer, file in zip(writers, files, strict=True)
     )
     return DataSet(parts=tuple(parts), what=what)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from suffice.auditing.result import Finding
+from suffice.auditing.result import AuditFinding
 from suffice.auditing.running import added_to
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, zeros
 from suffice.pipeline.rows.chunk.partition import chunk_job
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.auditing.running import Observed, Runner
+    from suffice.auditing.running import ObservedRun, Runner
     from suffice.pipeline.spec.plan import Plan
 
 NOISE = "noise"
@@ -99,7 +99,7 @@ class NoiseLevel:
     """What was seen of noise."""
 
     draws: int
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     power: float
 
 
@@ -120,7 +120,7 @@ def one_run(runner: Runner, plan: Plan, size: int) -> dict[str, NDArray[Any]]:
     return drawn
 
 
-def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_only: bool) -> NoiseLevel:
+def try_noise(runner: Runner, released: list[ObservedRun], *, draws: int, first_only: bool) -> NoiseLevel:
     """Draw through the mechanism until every statistic has enough draws, and test them.
 
     Parameters
@@ -140,7 +140,7 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     for seen in released:
         for name, noise in _published_noise(seen, plan).items():
             runs[name].append(noise)
-    findings: list[Finding] = []
+    findings: list[AuditFinding] = []
     alarm = FALSE_ALARM / (_TESTS * max(1, len(plan.statistics)))
     total = 0
     for size in (min(FIRST_DRAWS, draws), draws):
@@ -160,7 +160,7 @@ def try_noise(runner: Runner, released: list[Observed], *, draws: int, first_onl
     return NoiseLevel(draws=total, findings=tuple(findings), power=least)
 
 
-def _published_noise(seen: Observed, plan: Plan) -> dict[str, NDArray[Any]]:
+def _published_noise(seen: ObservedRun, plan: Plan) -> dict[str, NDArray[Any]]:
     """Return what was added to exact totals, of the values that a whole release published."""
     return {
         statistic.name: seen.values[statistic.name] - seen.totals[statistic.name].ravel()
@@ -169,14 +169,14 @@ def _published_noise(seen: Observed, plan: Plan) -> dict[str, NDArray[Any]]:
     }
 
 
-def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[Finding]:
+def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[AuditFinding]:
     name, scale = statistic.name, statistic.scale
     noise = np.concatenate(runs)
     magnitudes = int(sum(abs(int(each)) for each in noise))
     below, above = tails(magnitudes, len(noise), scale)
     if 2 * min(below, above) < alarm:
         side = "smaller" if below < above else "larger"
-        yield Finding(
+        yield AuditFinding(
             level=NOISE, check="sum of absolute draws", what=f"{name}: noise is {side} than declared"
         )
     signs = [int(np.sign(each)) for each in noise if each]
@@ -184,7 +184,9 @@ def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[
         positive = sum(sign > 0 for sign in signs)
         chance = 2 * float(special.bdtr(min(positive, len(signs) - positive), len(signs), 0.5))
         if chance < alarm:
-            yield Finding(level=NOISE, check="signs of draws", what=f"{name}: one sign is drawn too often")
+            yield AuditFinding(
+                level=NOISE, check="signs of draws", what=f"{name}: one sign is drawn too often"
+            )
     q = math.exp(-1 / scale)
     alike = math.tanh(0.5 / scale) ** 2 * (1 + q * q) / max(-math.expm1(-2 / scale), 1e-300)
     within = [(run[i], run[i + 1]) for run in runs for i in range(0, len(run) - 1, 2)]
@@ -192,12 +194,12 @@ def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[
     for where, pairs in (("one release", within), ("two releases", between)):
         equal = sum(first == second for first, second in pairs)
         if pairs and equal and float(special.bdtrc(equal - 1, len(pairs), min(alike, 1.0))) < alarm:
-            yield Finding(level=NOISE, check=f"draws of {where}", what=f"{name}: too many are alike")
+            yield AuditFinding(level=NOISE, check=f"draws of {where}", what=f"{name}: too many are alike")
 
 
 def _tested_sample(
     scores: NDArray[Any], statistic: Any, runs: list[NDArray[Any]], alarm: float
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Count draws among the likelier half of a grid: a binomial number, and draws of two releases alike."""
     exponents = scores.astype(float) / statistic.sample.scale
     chances = np.exp(exponents - exponents.max())
@@ -211,13 +213,13 @@ def _tested_sample(
     high = float(special.bdtrc(inside - 1, len(drawn), mass)) if inside else 1.0
     if 2 * min(low, high) < alarm:
         what = f"{statistic.name}: draws are not those of the exponential mechanism"
-        yield Finding(level=NOISE, check="draws of a sample", what=what)
+        yield AuditFinding(level=NOISE, check="draws of a sample", what=what)
     alike = float((chances**2).sum())
     pairs = [pair for i in range(0, len(runs) - 1, 2) for pair in zip(runs[i], runs[i + 1], strict=False)]
     within = [(run[i], run[i + 1]) for run in runs for i in range(0, statistic.sample.draws - 1, 2)]
     for where, each in (("two releases", pairs), ("one release", within)):
         equal = sum(int(a) == int(b) for a, b in each)
         if each and equal and float(special.bdtrc(equal - 1, len(each), min(alike, 1.0))) < alarm:
-            yield Finding(
+            yield AuditFinding(
                 level=NOISE, check=f"draws of {where}", what=f"{statistic.name}: too many are alike"
             )

@@ -81,7 +81,7 @@ def patched(place: Any, name: str, value: object) -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observed:
+class ObservedRun:
     """What one run of a release showed.
 
     Attributes
@@ -202,17 +202,17 @@ class Runner:
                 totals = tree.exact_sums(job, splits, self.cluster)
         return totals.open_totals()
 
-    def release(self, data: DataSet) -> Observed:
+    def release(self, data: DataSet) -> ObservedRun:
         """Release a data set on a copy of the scratch ledger."""
         with closing(self._released(data, 1)) as runs:
             return next(runs)
 
-    def release_twice(self, data: DataSet) -> tuple[Observed, Observed]:
+    def release_twice(self, data: DataSet) -> tuple[ObservedRun, ObservedRun]:
         """Release a data set, and run the same release again."""
         first, second = self._released(data, 2)
         return first, second
 
-    def _released(self, data: DataSet, times: int) -> Generator[Observed]:
+    def _released(self, data: DataSet, times: int) -> Generator[ObservedRun]:
         directory = self.directory / "release"  # always the same: texts may name it
         try:
             shutil.copytree(self.directory / "template", directory / "place")
@@ -223,7 +223,7 @@ class Runner:
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def _observed(self, spec: Spec, directory: Path) -> Observed:
+    def _observed(self, spec: Spec, directory: Path) -> ObservedRun:
         self.releases += 1
         place = directory / "place"
         url = f"sqlite:///{place}/ledger.db"
@@ -252,7 +252,7 @@ class Runner:
         if len(self._drawn_from) > 1:
             faults.append("noise was drawn twice in one run")
         shape, values = _shape(place, self._manifest)
-        return Observed(
+        return ObservedRun(
             status=status,
             text=said.getvalue().replace(str(directory), "DIR"),
             shape=shape,

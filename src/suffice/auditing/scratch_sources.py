@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suffice.auditing.hostile_rows import Part
+from suffice.auditing.hostile_rows import WrittenPart
 from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
 from suffice.pipeline.terms.declaration.csv_spec import CsvSpec
 from suffice.pipeline.terms.declaration.data_contract import SourceForm
@@ -129,7 +129,7 @@ def _numbers(values: list[Any], column: ImpliedColumn, writer: str, *, has_null:
     return pa.array(values, pa.int64())
 
 
-def stored_rows(part: Part, schema: Schema) -> list[Row]:
+def stored_rows(part: WrittenPart, schema: Schema) -> list[Row]:
     """Return the rows of a part as a file holds them: ids that doubles cannot hold are rounded."""
     rows = table_of(part.rows, schema, part.writer).to_pylist()
     return [
@@ -206,14 +206,14 @@ def rows_as_stored(spec: Spec, schema: Schema, data: DataSet) -> list[Row]:
     """Return all rows as the files hold them, whose types follow from the rows of each."""
     hive = getattr(spec.source, "hive", {}) if kind_tried(spec)[0] in LOOSE else {}
     files = [
-        Part(writer=part.writer, rows=tuple(rows))
+        WrittenPart(writer=part.writer, rows=tuple(rows))
         for part in data.parts
         for rows in _by_folder(hive, part).values()
     ]
     return [row for file in files for row in stored_rows(file, schema)]
 
 
-def _by_folder(hive: Any, part: Part) -> dict[str, list[Row]]:
+def _by_folder(hive: Any, part: WrittenPart) -> dict[str, list[Row]]:
     """Return the rows of each folder, by its name."""
     by_folder: dict[str, list[Row]] = {}
     for row in part.rows:
@@ -224,7 +224,7 @@ def _by_folder(hive: Any, part: Part) -> dict[str, list[Row]]:
     return by_folder
 
 
-def _folders(hive: Any, schema: Schema, part: Part, root: Path, name: str) -> None:
+def _folders(hive: Any, schema: Schema, part: WrittenPart, root: Path, name: str) -> None:
     stored = {column: of for column, of in schema.items() if column not in hive}
     for folder, rows in _by_folder(hive, part).items():
         (root / folder).mkdir(parents=True, exist_ok=True)
@@ -280,7 +280,7 @@ def _delta(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
     from deltalake import write_deltalake  # an extra
 
     root = directory / "delta"
-    for part in data.parts or (Part(writer="spark", rows=()),):
+    for part in data.parts or (WrittenPart(writer="spark", rows=()),):
         write_deltalake(root, table_of(part.rows, schema), mode="append")
     return spec.source.model_copy(update={"delta": str(root), "version": None})
 

@@ -19,7 +19,7 @@ from suffice.errors import SufficeError, UsageError
 from suffice.pages.charges import budgets_of, read_charges
 from suffice.pages.release_page import Link, Site
 from suffice.pages.site_pages import (
-    Entry,
+    SiteEntry,
     atom_feed,
     dataset_page,
     dataset_path,
@@ -155,7 +155,7 @@ def _pages_of_all(
     public_keys: Sequence[KeyReference] | None,
     publication_keys: Sequence[KeyReference] | None,
     progress: Callable[[int, int], None] | None,
-) -> tuple[list[Entry], list[Link]]:
+) -> tuple[list[SiteEntry], list[Link]]:
     """Make or keep the pages of releases and publications, which lead to each other and to nothing else.
 
     Where a publication's files turn out to be unreadable, the pages that would lead to it are made again.

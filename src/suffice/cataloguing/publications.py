@@ -21,7 +21,7 @@ from suffice.storage.publications.publication_store import PublicationStore
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pages.site_pages import Entry
+    from suffice.pages.site_pages import SiteEntry
     from suffice.pages.site_run import SiteRun
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
@@ -85,7 +85,7 @@ class PublicationPages:
 
     @classmethod
     def among(
-        cls, run: SiteRun, entries: Sequence[Entry], publication_keys: Sequence[KeyReference] | None
+        cls, run: SiteRun, entries: Sequence[SiteEntry], publication_keys: Sequence[KeyReference] | None
     ) -> Self:
         """Return what makes pages of publications that lead to these releases."""
         pages = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import ReleaseCorruptError, SufficeError
 from suffice.pages.release_facts import keyed_files, release_facts
 from suffice.pages.release_page import Banner, Link, release_page
-from suffice.pages.site_pages import Entry, series_path
+from suffice.pages.site_pages import SiteEntry, series_path
 from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
@@ -55,7 +55,7 @@ class ReleasePages:
     public_keys: Sequence[KeyReference] | None
     publications: Mapping[str, Sequence[Link]]
 
-    def make(self, progress: Callable[[int, int], None] | None = None) -> list[Entry]:
+    def make(self, progress: Callable[[int, int], None] | None = None) -> list[SiteEntry]:
         """Make or keep the page of every release; return them by name and window."""
         listed = list(self.store.releases())
         while True:
@@ -85,7 +85,7 @@ class ReleasePages:
         listed: ListedRelease,
         amended: ListedRelease | None,
         around: Sequence[tuple[str, ListedRelease]],
-    ) -> Entry:
+    ) -> SiteEntry:
         place, stored = _place(listed), f"{listed.name}/{listed.edition}/{listed.release_id}"
         beside = {
             name: data
@@ -104,7 +104,7 @@ class ReleasePages:
             place, made_of, f"{place}/{_FACTS}", lambda: self._page(listed, beside, amended, around)
         )
         mark = "withdrawn" if facts["withdrawn"] else "amended" if amended else ""
-        return Entry(facts=facts, path=f"{place}/index.html", mark=mark, words=" ".join(facts["words"]))
+        return SiteEntry(facts=facts, path=f"{place}/index.html", mark=mark, words=" ".join(facts["words"]))
 
     def _page(
         self,

@@ -32,7 +32,7 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.ask.models.state_comparison import StateComparison
     from suffice.pipeline.ask.pooling.release import Release
@@ -213,7 +213,7 @@ def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dic
 
 
 def _write_pictures(
-    fit: HiddenMarkovFit, paths: dict[str, Path], title: str, source: Source, *, overwrite: bool
+    fit: HiddenMarkovFit, paths: dict[str, Path], title: str, source: Provenance, *, overwrite: bool
 ) -> None:
     from suffice.plots.states import state_figures  # matplotlib is slow to import
     from suffice.plots.style import footer_of, save

@@ -11,7 +11,7 @@ from suffice.pipeline.ask.posterior.notes import conflict_lines, plug_in_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
 
@@ -54,7 +54,7 @@ def source(
     mass: float | None = None,
     draws: int,
     seed: int | None,
-) -> Source:
+) -> Provenance:
     """Return what the numbers of a model's file rest on."""
     from suffice.data_files.source import posterior_source  # pydantic is slow to import
 

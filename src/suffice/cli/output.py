@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
@@ -188,7 +188,7 @@ def check_card(path: Path | None, *, overwrite: bool) -> None:
 def write_draws(
     posterior: Posterior,
     path: Path,
-    source: Source,
+    source: Provenance,
     draws: int,
     rng: np.random.Generator,
     *,
@@ -203,7 +203,7 @@ def write_draws(
     write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite)
 
 
-def write_netcdf(drawn: Any, path: Path, source: Source, *, overwrite: bool) -> None:
+def write_netcdf(drawn: Any, path: Path, source: Provenance, *, overwrite: bool) -> None:
     """Write a container of ArviZ to a netCDF file."""
     from suffice.data_files.source import write_netcdf as write  # only writing needs it
 
@@ -211,7 +211,7 @@ def write_netcdf(drawn: Any, path: Path, source: Source, *, overwrite: bool) -> 
         write(drawn, written, source)
 
 
-def write_table(columns: Mapping[str, Any], path: Path, source: Source, *, overwrite: bool) -> None:
+def write_table(columns: Mapping[str, Any], path: Path, source: Provenance, *, overwrite: bool) -> None:
     """Write columns to a tidy CSV or Parquet file, by its ending; beside CSV stands what it comes from."""
     table = table_of(columns)
     if path.suffix == ".csv":

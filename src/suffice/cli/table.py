@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
@@ -91,7 +91,7 @@ class _Table:
     """A statistic's table, whichever mechanism made it, and how the rest of the output speaks of it."""
 
     plan: StatisticPlan
-    source: Source
+    source: Provenance
     rows: list[dict[str, Any]]
     stated: dict[str, Any]
     draw: Callable[..., None]

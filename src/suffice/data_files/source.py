@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _GROUPS = ("posterior", "sample_stats")
 
 
-def write_netcdf(drawn: Any, path: Path, source: Source) -> None:
+def write_netcdf(drawn: Any, path: Path, source: Provenance) -> None:
     """Write a container of ArviZ, as ``Posterior.to_arviz`` returns it.
 
     Raises
@@ -81,7 +81,7 @@ class ReleaseSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Provenance:
     """What the numbers of one file are, and what they were worked out from.
 
     Attributes
@@ -185,11 +185,11 @@ def posterior_source(
     interval: str | None = None,
     draws: int | None = None,
     seed: int | None = None,
-) -> Source:
+) -> Provenance:
     """Return the source of numbers that follow from one posterior; intervals are central if not said."""
     from suffice.pipeline.ask.publication.answer import notes_of  # numpy is slow to import
 
-    return Source(
+    return Provenance(
         what=what,
         releases=tuple(map(ReleaseSource.of, releases)),
         statistic=posterior.statistic,
@@ -211,7 +211,7 @@ def fit_source(
     fit: HiddenMarkovFit | StateComparison,
     *,
     seed: int | None,
-) -> Source:
+) -> Provenance:
     """Return the source of numbers of a hidden Markov model, or of a comparison of numbers of states."""
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit  # numpy is slow to import
 
@@ -220,7 +220,7 @@ def fit_source(
     else:
         settings, lines = fit.settings[0], []
     priors = settings.priors
-    return Source(
+    return Provenance(
         what=what,
         releases=tuple(map(ReleaseSource.of, releases)),
         statistic=", ".join(feature.name for feature in fit.table.features),
@@ -232,9 +232,9 @@ def fit_source(
     )
 
 
-def comparison_source(release: Release, comparison: PriorComparison) -> Source:
+def comparison_source(release: Release, comparison: PriorComparison) -> Provenance:
     """Return the source of a comparison of priors."""
-    return Source(
+    return Provenance(
         what="log evidence of priors",
         releases=(ReleaseSource.of(release),),
         statistic=comparison.statistic,
@@ -246,9 +246,9 @@ def comparison_source(release: Release, comparison: PriorComparison) -> Source:
 
 def calibration_source(
     release: Release, statistic: str, calibration: Calibration, *, seed: int | None
-) -> Source:
+) -> Provenance:
     """Return the source of a calibration, which simulates one release's statistic."""
-    return Source(
+    return Provenance(
         what="calibration by simulated releases",
         releases=(ReleaseSource.of(release),),
         statistic=statistic,
@@ -259,7 +259,7 @@ def calibration_source(
     )
 
 
-def sample_source(release: Release, sample: ReleasedSample) -> Source:
+def sample_source(release: Release, sample: ReleasedSample) -> Provenance:
     """Return the source of a released sample's draws."""
     drawn = sample.sample
     lower, upper = map(format_number, drawn.within)
@@ -271,7 +271,7 @@ def sample_source(release: Release, sample: ReleasedSample) -> Source:
         if drawn.is_tempered
         else "from the data's own posterior under this prior"
     )
-    return Source(
+    return Provenance(
         what=SAMPLE,
         releases=(ReleaseSource.of(release),),
         statistic=sample.plan.name,
@@ -281,6 +281,6 @@ def sample_source(release: Release, sample: ReleasedSample) -> Source:
     )
 
 
-def table_source(release: Release, statistic: str) -> Source:
+def table_source(release: Release, statistic: str) -> Provenance:
     """Return the source of a statistic's table."""
-    return Source(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=statistic)
+    return Provenance(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=statistic)

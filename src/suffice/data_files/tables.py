@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
 
 MARK = "suffice"
 """Stands in files whose format has a place for it: who wrote them."""
@@ -59,7 +59,7 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
 
 def parquet_bytes(
     table: pa.Table,
-    source: Source,
+    source: Provenance,
     *,
     further: Mapping[str, str] | None = None,
     searched: Sequence[str] = (),
@@ -110,7 +110,7 @@ def csv_bytes(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def csv_metadata(table: pa.Table, source: Source, url: str) -> bytes:
+def csv_metadata(table: pa.Table, source: Provenance, url: str) -> bytes:
     """Return what a CSV file holds, and where it comes from, as CSV on the Web writes it.
 
     Parameters
@@ -144,7 +144,7 @@ def csv_metadata(table: pa.Table, source: Source, url: str) -> bytes:
     return _json(document)
 
 
-def json_bytes(rows: Sequence[Mapping[str, Any]], source: Source, **stated: Any) -> bytes:
+def json_bytes(rows: Sequence[Mapping[str, Any]], source: Provenance, **stated: Any) -> bytes:
     """Return rows as one JSON document, with their source."""
     return _json({"source": source.document(), **stated, "rows": list(rows)})
 

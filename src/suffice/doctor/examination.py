@@ -43,7 +43,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examination:
+class Diagnosis:
     """What all checks found."""
 
     findings: tuple[Finding, ...]
@@ -58,7 +58,7 @@ class Examination:
         return {"ok": self.ok, "findings": [finding.to_dict() for finding in self.findings]}
 
 
-def examine(place: Settings) -> Examination:
+def examine(place: Settings) -> Diagnosis:
     """Make every check of an installation.
 
     Raises
@@ -71,7 +71,7 @@ def examine(place: Settings) -> Examination:
     read_address(place.store)
     if place.witness is not None:
         read_address(place.witness)
-    return Examination(findings=tuple(finding for name in CHECKS for finding in _findings(name, place)))
+    return Diagnosis(findings=tuple(finding for name in CHECKS for finding in _findings(name, place)))
 
 
 def _findings(name: str, place: Settings) -> list[Finding]:

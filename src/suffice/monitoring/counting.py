@@ -71,7 +71,7 @@ _LARGEST_AUDIT = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+class LastAudit:
     """What the last audit found.
 
     Attributes
@@ -99,7 +99,7 @@ class Counted:
     """
 
     refusals: dict[str, int]
-    audit: Audit | None
+    audit: LastAudit | None
 
 
 def refusal_kind(error: BaseException) -> str | None:
@@ -205,10 +205,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _audit(path: Path) -> Audit | None:
+def _audit(path: Path) -> LastAudit | None:
     try:
         with path.open("rb") as file:
             document = json.loads(file.read(_LARGEST_AUDIT))
     except FileNotFoundError:
         return None
-    return Audit(ok=document["ok"] is True, hour=datetime.fromtimestamp(int(document["hour"]) * 3600, UTC))
+    return LastAudit(
+        ok=document["ok"] is True, hour=datetime.fromtimestamp(int(document["hour"]) * 3600, UTC)
+    )

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from suffice.pages.site_pages import Entry
+    from suffice.pages.site_pages import SiteEntry
 
 
-def budgets_of(entries: Sequence[Entry], charges: Mapping[str, Budget] | None) -> dict[str, Budget]:
+def budgets_of(entries: Sequence[SiteEntry], charges: Mapping[str, Budget] | None) -> dict[str, Budget]:
     """Return what each dataset spent: by an export where there is one, else by its published releases."""
     budgets: dict[str, Budget] = {}
     for name in sorted({entry.facts["dataset"] for entry in entries} | set(charges or {})):

@@ -24,7 +24,7 @@ _LEFT, _RIGHT, _LEFT_OF_WIDE = 13.0, 98.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class DrawnInterval:
     """The five marks of an interval: its ends, the ends of its inner half, and its middle."""
 
     low: float
@@ -39,7 +39,7 @@ class Interval:
         return all(map(math.isfinite, (self.low, self.lower_half, self.middle, self.upper_half, self.high)))
 
 
-def common_scale(intervals: Sequence[Interval | None], most: float = 5.0) -> Scale:
+def common_scale(intervals: Sequence[DrawnInterval | None], most: float = 5.0) -> Scale:
     """Return the scale on which all intervals fit."""
     shown = [interval for interval in intervals if interval is not None and interval.is_finite]
     if not shown:
@@ -51,7 +51,7 @@ def common_scale(intervals: Sequence[Interval | None], most: float = 5.0) -> Sca
 
 def series(
     labels: Sequence[str],
-    intervals: Sequence[Interval | None],
+    intervals: Sequence[DrawnInterval | None],
     *,
     title: str,
     description: str,
@@ -105,7 +105,7 @@ def series(
     return _chart(parts, height, title, description)
 
 
-def row(interval: Interval, x: Scale) -> Markup:
+def row(interval: DrawnInterval, x: Scale) -> Markup:
     """Return one interval on a line, for a row of a table; hidden from readers of text, who have the numbers.
 
     Parameters
@@ -154,7 +154,7 @@ def row_axis(x: Scale) -> Markup:
     return markup(f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>')
 
 
-def ranked(intervals: Sequence[Interval], *, title: str, description: str, height: int = 260) -> Markup:
+def ranked(intervals: Sequence[DrawnInterval], *, title: str, description: str, height: int = 260) -> Markup:
     """Return many intervals side by side, in rising order of their middles."""
     y = common_scale(intervals, 5.0)
     bottom = height - 18.0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from suffice.pages.charts import Interval
+    from suffice.pages.charts import DrawnInterval
     from suffice.pages.statistic_view import StatisticView
 
 MOST_PANELS = 24
@@ -132,7 +132,7 @@ def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
 
 def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | None:
     places = list(dict.fromkeys(keys[axis] for keys in view.keys))
-    by_label: dict[str, dict[Any, Interval]] = {}
+    by_label: dict[str, dict[Any, DrawnInterval]] = {}
     for position, entry in enumerate(view.entries):
         for cell, keys in enumerate(view.keys):
             others = ", ".join(str(key) for column, key in keys.items() if column != axis)
@@ -149,7 +149,7 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
 
 
 def panels_of(
-    by_label: Mapping[str, Sequence[Interval | None]], places: Sequence[str], axis: str
+    by_label: Mapping[str, Sequence[DrawnInterval | None]], places: Sequence[str], axis: str
 ) -> tuple[tuple[str, Markup], ...]:
     """Return small panels that share their axes, one for each label.
 
@@ -177,7 +177,7 @@ def panels_of(
     )
 
 
-def _span(intervals: Sequence[Interval]) -> str:
+def _span(intervals: Sequence[DrawnInterval]) -> str:
     """Say in words what a chart shows; the numbers stand in the table beside it."""
     shown = [interval for interval in intervals if interval.is_finite]
     if not shown:

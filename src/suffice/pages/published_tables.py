@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
 from suffice.errors import PublicationCorruptError
-from suffice.pages.charts import Interval, common_scale, row, row_axis
+from suffice.pages.charts import DrawnInterval, common_scale, row, row_axis
 from suffice.pages.drawing import fitted
 from suffice.pages.pictures import ForestRow, number
 from suffice.pages.release_page import MOST_TABLE_ROWS
@@ -216,12 +216,12 @@ def _forests(rows: Sequence[Mapping[str, Any]], n_rows: int) -> Iterator[Forest]
         )
 
 
-def _interval(record: Mapping[str, Any], middle: str) -> Interval | None:
+def _interval(record: Mapping[str, Any], middle: str) -> DrawnInterval | None:
     marks = [record[name] for name in (_ENDS[0], middle, _ENDS[1])]
     if not all(isinstance(mark, int | float) and math.isfinite(mark) for mark in marks):
         return None
     low, centre, high = map(float, marks)
-    return Interval(low=low, lower_half=centre, middle=centre, upper_half=centre, high=high)
+    return DrawnInterval(low=low, lower_half=centre, middle=centre, upper_half=centre, high=high)
 
 
 def _label(record: Mapping[str, Any]) -> str:

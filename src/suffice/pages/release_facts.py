@@ -9,7 +9,7 @@ import datetime as dt
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from suffice.data_files.source import ESTIMATES, ReleaseSource, Source, sample_source
+from suffice.data_files.source import ESTIMATES, Provenance, ReleaseSource, sample_source
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
 from suffice.pipeline.spec.calendar import window_times
 from suffice.pipeline.spec.terms import Window, edition
@@ -180,7 +180,7 @@ def keyed_files(release: Release, name: str) -> list[tuple[str, str, bytes]]:
             label = f"{label} "
         columns[label] = statistic.estimates(quantity)
         columns[f"{label} noise_sd"] = [statistic.plan.quantity_noise_sd(quantity)] * len(statistic.values)
-    source = Source(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=name)
+    source = Provenance(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=name)
     return _files(name, columns, source, "unbiased estimates, one row a cell: to join with maps")
 
 
@@ -199,7 +199,7 @@ def _sample_files(release: Release, sample: ReleasedSample) -> list[tuple[str, s
     return _files(sample.plan.name, columns, sample_source(release, sample), what)
 
 
-def _files(name: str, columns: dict[str, Any], source: Source, what: str) -> list[tuple[str, str, bytes]]:
+def _files(name: str, columns: dict[str, Any], source: Provenance, what: str) -> list[tuple[str, str, bytes]]:
     table, path = table_of(columns), f"{name}.csv"
     return [
         (path, what, csv_bytes(table)),

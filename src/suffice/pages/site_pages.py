@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from suffice.pages.budget import budget_chart
-from suffice.pages.charts import Interval
+from suffice.pages.charts import DrawnInterval
 from suffice.pages.pictures import panels_of
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render, visible
@@ -30,7 +30,7 @@ _LATEST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SiteEntry:
     """A release as other pages list it.
 
     Attributes
@@ -63,7 +63,7 @@ def dataset_path(name: str) -> str:
 
 def start_page(
     site: Site,
-    entries: Sequence[Entry],
+    entries: Sequence[SiteEntry],
     budgets: Mapping[str, Budget],
     publications: Sequence[Link],
     problems: Sequence[str],
@@ -101,7 +101,7 @@ def start_page(
     )
 
 
-def dataset_page(site: Site, name: str, entries: Sequence[Entry], budget: Budget) -> str:
+def dataset_page(site: Site, name: str, entries: Sequence[SiteEntry], budget: Budget) -> str:
     """Return the page of a dataset; `entries` are its releases."""
     series = _series_of(entries)
     return _render(
@@ -122,7 +122,7 @@ def dataset_page(site: Site, name: str, entries: Sequence[Entry], budget: Budget
     )
 
 
-def series_page(site: Site, name: str, entries: Sequence[Entry]) -> str:
+def series_page(site: Site, name: str, entries: Sequence[SiteEntry]) -> str:
     """Return the page of a series; `entries` are its releases, in the order of windows."""
     newest = entries[-1].facts
     followed = [entry for entry in entries if not entry.mark]
@@ -146,7 +146,7 @@ def series_page(site: Site, name: str, entries: Sequence[Entry]) -> str:
     )
 
 
-def search_page(site: Site, entries: Sequence[Entry], publications: Sequence[Link]) -> str:
+def search_page(site: Site, entries: Sequence[SiteEntry], publications: Sequence[Link]) -> str:
     """Return the page that searches; it carries its whole index."""
     series = _series_of(entries)
     datasets = sorted({entry.facts["dataset"] for entry in entries})
@@ -191,7 +191,7 @@ def search_page(site: Site, entries: Sequence[Entry], publications: Sequence[Lin
     return _render("search.html", site, root="", here="search.html", crumbs=(), index=index)
 
 
-def reading_page(site: Site, entries: Sequence[Entry]) -> str:
+def reading_page(site: Site, entries: Sequence[SiteEntry]) -> str:
     """Return the page on how to read a release, with lines for an example: the last with noisy statistics."""
     example = next((entry for entry in reversed(entries) if any(_noisy(entry))), None)
     folder = example.path.removesuffix("/index.html") if example else "releases/NAME/WINDOW/ID"
@@ -232,7 +232,7 @@ def reading_page(site: Site, entries: Sequence[Entry]) -> str:
     )
 
 
-def _noisy(entry: Entry) -> Iterator[dict[str, Any]]:
+def _noisy(entry: SiteEntry) -> Iterator[dict[str, Any]]:
     """Give the statistics of a release that are no samples."""
     return (statistic for statistic in entry.facts["statistics"] if statistic["kind"] != SAMPLE)
 
@@ -241,14 +241,14 @@ def _render(template: str, site: Site, **context: Any) -> str:
     return render(template, scripts=_SCRIPTS, styles=_STYLES, site=site, **context)
 
 
-def _series_of(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    series: dict[str, list[Entry]] = {}
+def _series_of(entries: Sequence[SiteEntry]) -> dict[str, list[SiteEntry]]:
+    series: dict[str, list[SiteEntry]] = {}
     for entry in entries:
         series.setdefault(entry.facts["name"], []).append(entry)
     return series
 
 
-def _series_card(name: str, entries: Sequence[Entry]) -> dict[str, Any]:
+def _series_card(name: str, entries: Sequence[SiteEntry]) -> dict[str, Any]:
     newest = entries[-1].facts
     windows = [entry.facts["window"] for entry in entries]
     span = ""
@@ -278,9 +278,9 @@ def _statistics_text(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _followed(entries: Sequence[Entry], name: str) -> dict[str, Any] | None:
+def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
     """Return a statistic's panels over the windows; None where pages of releases follow nothing of it."""
-    by_label: dict[str, list[Interval | None]] = {}
+    by_label: dict[str, list[DrawnInterval | None]] = {}
     windows = [entry.facts["window"] for entry in entries]
     kind, shown_of, left_out, rows = "posterior", "", 0, []
     for place, entry in enumerate(entries):
@@ -294,7 +294,7 @@ def _followed(entries: Sequence[Entry], name: str) -> dict[str, Any] | None:
             if marks is None:
                 continue
             low, lower_half, middle, upper_half, high = marks
-            interval = Interval(
+            interval = DrawnInterval(
                 low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high
             )
             by_label.setdefault(cell["label"], [None] * len(entries))[place] = interval
@@ -321,7 +321,7 @@ def _followed(entries: Sequence[Entry], name: str) -> dict[str, Any] | None:
     }
 
 
-def total_epsilon(entries: Sequence[Entry]) -> str:
+def total_epsilon(entries: Sequence[SiteEntry]) -> str:
     """Return what these releases were charged together, as decimal text."""
     return format_epsilon(sum((Fraction(entry.facts["epsilon"]) for entry in entries), Fraction(0)))
 
@@ -331,7 +331,7 @@ _NAMESPACE = uuid.UUID("5d6e1c3a-6f0b-5c6b-9f0e-2b1f6f3a7c11")
 """Of the ids of entries, which are the same wherever a catalogue stands."""
 
 
-def atom_feed(site: Site, entries: Sequence[Entry]) -> str:
+def atom_feed(site: Site, entries: Sequence[SiteEntry]) -> str:
     """Return an Atom feed; its links are relative where the catalogue's address is not known."""
     base = f"{site.base_url}/" if site.base_url else ""
     newest = _newest(entries)
@@ -359,7 +359,7 @@ def atom_feed(site: Site, entries: Sequence[Entry]) -> str:
     return "\n".join([*parts, "</feed>", ""])
 
 
-def json_feed(site: Site, entries: Sequence[Entry]) -> str:
+def json_feed(site: Site, entries: Sequence[SiteEntry]) -> str:
     """Return a JSON Feed; it has addresses where the catalogue's is known."""
     base = f"{site.base_url}/" if site.base_url else None
     document = {
@@ -381,11 +381,11 @@ def json_feed(site: Site, entries: Sequence[Entry]) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
-def _newest(entries: Sequence[Entry]) -> list[Entry]:
+def _newest(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
     return sorted(entries, key=lambda entry: (entry.facts["created"], entry.path), reverse=True)[:_MOST]
 
 
-def _summary(entry: Entry) -> str:
+def _summary(entry: SiteEntry) -> str:
     facts = entry.facts
     names = ", ".join(statistic["name"] for statistic in facts["statistics"])
     mark = f" This release was {entry.mark}." if entry.mark else ""

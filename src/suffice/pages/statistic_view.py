@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.pages.charts import Interval
+from suffice.pages.charts import DrawnInterval
 from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
@@ -79,7 +79,7 @@ class StatisticView:
     entries: tuple[str, ...]
     keys: list[dict[str, str | int]]
     n_cells: int
-    intervals: list[list[Interval]]
+    intervals: list[list[DrawnInterval]]
     rows: list[dict[str, Any]] = field(repr=False)
     facts: dict[str, str]
     warnings: tuple[str, ...] = ()
@@ -156,9 +156,9 @@ def _densities(posterior: Posterior, rng: np.random.Generator) -> str:
     return figure.svg if figure.is_smooth else ""
 
 
-def _interval(marks: Any) -> Interval:
+def _interval(marks: Any) -> DrawnInterval:
     low, lower_half, middle, upper_half, high = map(float, marks)
-    return Interval(low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high)
+    return DrawnInterval(low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high)
 
 
 def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:

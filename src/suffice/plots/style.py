@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
 
 COLOURS = ("#1f6aa5", "#b8540a", "#0b7a5c", "#8a3f86", "#75651a", "#4a5560")
@@ -135,7 +135,7 @@ def finish(figure: Figure, title: str, subtitle: str, footer: str) -> None:
     figure.text(left, 0.08 / whole, wrapped["footer"], va="bottom", fontsize=SIZES["footer"], color=QUIET)
 
 
-def footer_of(source: Source, releases: Sequence[Release] = ()) -> str:
+def footer_of(source: Provenance, releases: Sequence[Release] = ()) -> str:
     """Return a footer: releases and what they cost, the terms of what is shown, and the version.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source, write_netcdf
+from suffice.data_files.source import DRAWS, SUMMARIES, Provenance, ReleaseSource, write_netcdf
 from suffice.data_files.tables import (
     columns_of,
     csv_bytes,
@@ -103,11 +103,11 @@ def answer_files(question: Question, answer: Answer) -> Iterator[AnswerFile]:
         )
 
 
-def source_of(question: Question, answer: Answer, what: str) -> Source:
+def source_of(question: Question, answer: Answer, what: str) -> Provenance:
     """Return what the numbers of an answer's file rest on."""
     request = question.request
     asked = [one for one in request.statistics if one.statistic in answer.statistics]
-    return Source(
+    return Provenance(
         what=what,
         releases=tuple(map(ReleaseSource.of, question.releases)),
         statistic=", ".join(answer.statistics),
@@ -141,7 +141,7 @@ def _table_files(
     name: str,
     role: Literal["summaries", "draws"],
     columns: Mapping[str, Any],
-    source: Source,
+    source: Provenance,
     formats: AbstractSet[str],
 ) -> Iterator[AnswerFile]:
     if not formats & {"parquet", "csv"}:
@@ -166,7 +166,7 @@ def _table_files(
         )
 
 
-def _netcdf_bytes(drawn: Any, source: Source) -> bytes:
+def _netcdf_bytes(drawn: Any, source: Provenance) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "draws.nc"
         write_netcdf(drawn, path, source)

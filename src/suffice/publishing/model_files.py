@@ -18,7 +18,7 @@ from suffice.storage.releases.location import MANIFEST
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.data_files.source import Source
+    from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.models.state_comparison import StateComparison
 
 SUMMARY = "summary.json"
@@ -47,7 +47,9 @@ def check_folder(folder: Path) -> None:
         raise UsageError(message)
 
 
-def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: str, source: Source) -> None:
+def write_model(
+    found: HiddenMarkovFit | StateComparison, folder: Path, title: str, source: Provenance
+) -> None:
     """Write a model into a new folder.
 
     Of a fit: ``cells.parquet``, ``parameters.parquet``, four pictures and ``summary.json``; of a comparison
@@ -77,7 +79,7 @@ def write_model(found: HiddenMarkovFit | StateComparison, folder: Path, title: s
         shutil.rmtree(hidden, ignore_errors=True)
 
 
-def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Source) -> None:
+def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Provenance) -> None:
     from suffice.plots.states import state_figures  # matplotlib is slow to import
     from suffice.plots.style import footer_of, save_figure
 
@@ -89,10 +91,10 @@ def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Source) -
         save_figure(figure, folder / f"{name}.png")
 
 
-def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path, source: Source) -> None:
+def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path, source: Provenance) -> None:
     path.write_bytes(parquet_bytes(table_of(columns_of(rows)), source))
 
 
-def _write_json(document: Mapping[str, Any], path: Path, source: Source) -> None:
+def _write_json(document: Mapping[str, Any], path: Path, source: Provenance) -> None:
     stated = {"source": source.document(), **document}
     path.write_text(json.dumps(stated, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

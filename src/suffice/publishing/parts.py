@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from suffice.data_files.source import DRAWS, SUMMARIES, ReleaseSource, Source
+from suffice.data_files.source import DRAWS, SUMMARIES, Provenance, ReleaseSource
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part
@@ -30,7 +30,7 @@ from suffice.storage.publications.receipts import put_receipt, with_receipts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from suffice.pipeline.ask.batches.parts import Part
+    from suffice.pipeline.ask.batches.parts import AnswerPart
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
@@ -93,10 +93,12 @@ def publish_parts(
     files = {file.name: file for file in standing}
     entries: dict[tuple[int, int], list[PublishedEntry]] = {}
     diagnostics: dict[str, dict[str, Any]] = {}
-    missing: dict[int, list[Part]] = {}
+    missing: dict[int, list[AnswerPart]] = {}
     done, n_cells = 0, sum(len(one.cells) for one in all_parts)
 
-    def take(position: int, part: Part, found: list[PublishedEntry], rests_on: Mapping[str, Any]) -> None:
+    def take(
+        position: int, part: AnswerPart, found: list[PublishedEntry], rests_on: Mapping[str, Any]
+    ) -> None:
         nonlocal done
         name = all_parts[position].statistic
         entries[position, part.number] = found
@@ -143,7 +145,7 @@ def _put(
 
 
 def _computed(
-    cluster: str, all_parts: Sequence[StatisticParts], missing: Mapping[int, Sequence[Part]]
+    cluster: str, all_parts: Sequence[StatisticParts], missing: Mapping[int, Sequence[AnswerPart]]
 ) -> Iterator[tuple[int, PartFiles]]:
     """Give what is missing as it is computed, each with its statistic's position; none opens no cluster."""
     if missing:
@@ -196,9 +198,9 @@ class PartTask:
     """
 
     asked: PartTerms
-    part: Part
+    part: AnswerPart
     cells: NoisyStatistic = field(repr=False)
-    sources: Mapping[str, Source] = field(repr=False)
+    sources: Mapping[str, Provenance] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +216,7 @@ class PartFiles:
         What chains rest on; empty where draws are independent.
     """
 
-    part: Part
+    part: AnswerPart
     files: Mapping[str, tuple[bytes, int]] = field(repr=False)
     diagnostics: Mapping[str, Any]
 
@@ -236,7 +238,7 @@ def part_files(task: PartTask) -> PartFiles:
     return found
 
 
-def _stated(part: Part, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(part: AnswerPart, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "number": part.number,
         "start": part.start,
@@ -252,9 +254,9 @@ class StatisticParts:
 
     asked: PartTerms
     statistic: str
-    source: Source
+    source: Provenance
     cells: Cells = field(repr=False)
-    parts: Sequence[Part] = field(repr=False)
+    parts: Sequence[AnswerPart] = field(repr=False)
 
     @classmethod
     def of(cls, question: Question, position: int) -> StatisticParts:
@@ -289,7 +291,7 @@ class StatisticParts:
                 n_cells=len(cells),
             ),
             statistic=asked.statistic,
-            source=Source(
+            source=Provenance(
                 what=SUMMARIES,
                 releases=(ReleaseSource.of(release),),
                 statistic=asked.statistic,
@@ -308,7 +310,7 @@ class StatisticParts:
             parts=parts_of(len(cells), cells.n_first_keys, most),
         )
 
-    def sources(self, part: Part) -> dict[str, Source]:
+    def sources(self, part: AnswerPart) -> dict[str, Provenance]:
         """Return what a part's files rest on, by their names."""
         held = {"summaries": SUMMARIES, **({"draws": DRAWS} if self.asked.draws else {})}
         return {
@@ -316,14 +318,14 @@ class StatisticParts:
             for what, holds in held.items()
         }
 
-    def tasks(self, parts: Sequence[Part]) -> Iterator[tuple[PartTask]]:
+    def tasks(self, parts: Sequence[AnswerPart]) -> Iterator[tuple[PartTask]]:
         """Give tasks of some parts; their cells are read when they are asked for."""
         for part in parts:
             cells = self.cells.slice(part.start, part.stop)
             yield (PartTask(asked=self.asked, part=part, cells=cells, sources=self.sources(part)),)
 
     def standing(
-        self, part: Part, files: Mapping[str, PublishedFile], publications: PublicationStore
+        self, part: AnswerPart, files: Mapping[str, PublishedFile], publications: PublicationStore
     ) -> tuple[list[PublishedEntry], dict[str, Any]] | None:
         """Return the entries and the diagnostics of a part that was written before; None where it was not.
 

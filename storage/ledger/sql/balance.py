@@ -15,8 +15,8 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.account import (
     ROW,
     UNGUARDED,
+    AccountTerms,
     NamedAudit,
-    Terms,
     check_new_contract,
     check_sources,
     counts_by_window,
@@ -118,7 +118,7 @@ def write_grant(
     query = select(tables.accounts).where(tables.accounts.c.dataset == dataset).with_for_update()
     row = connection.execute(query).one_or_none()
     if row is None:
-        fixed = Terms(
+        fixed = AccountTerms(
             neighboring=terms.neighboring or "add_or_remove_one",
             unit=terms.unit or (places.contract.unit if places.contract else ROW),
             per_window=terms.per_window,
@@ -147,7 +147,7 @@ def write_grant(
 
 
 def _check_contract(
-    dataset: str, terms: Terms, before: DataContract | None, now: DataContract | None
+    dataset: str, terms: AccountTerms, before: DataContract | None, now: DataContract | None
 ) -> None:
     if now is not None:
         check_new_contract(dataset, terms, before, now)
@@ -166,7 +166,7 @@ def _check_guarded(dataset: str, allowed: Allowed, *, unguarded: bool) -> None:
     raise UsageError(message)
 
 
-def _granted(dataset: str, terms: Terms, allowed: Allowed, micro: int) -> dict[str, object]:
+def _granted(dataset: str, terms: AccountTerms, allowed: Allowed, micro: int) -> dict[str, object]:
     return {"dataset": dataset, **_columns(terms), **allowed, "micro_granted": micro}
 
 
@@ -248,7 +248,7 @@ def _set_total(connection: Connection, dataset: str, micro: int, allowed: Allowe
         raise BudgetExceededError(message, requested=used, remaining=epsilon_of(micro))
 
 
-def _check_same_terms(dataset: str, fixed: Terms, asked: TermsAsked) -> None:
+def _check_same_terms(dataset: str, fixed: AccountTerms, asked: TermsAsked) -> None:
     for what, first, now in (
         ("neighboring", fixed.neighboring, asked.neighboring),
         ("unit", fixed.unit, asked.unit),
@@ -260,7 +260,7 @@ def _check_same_terms(dataset: str, fixed: Terms, asked: TermsAsked) -> None:
             raise GuaranteeError(message)
 
 
-def _columns(terms: Terms) -> dict[str, object]:
+def _columns(terms: AccountTerms) -> dict[str, object]:
     return {
         "neighboring": terms.neighboring,
         "unit": terms.unit,

@@ -15,7 +15,7 @@ from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenErr
 from suffice.pipeline.spec.terms import amended_of
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
-from suffice.storage.ledger.account import Account, NamedAudit, Terms, WindowBalance, counts_by_window
+from suffice.storage.ledger.account import Account, AccountTerms, NamedAudit, WindowBalance, counts_by_window
 from suffice.storage.ledger.chain import Entry, Head, next_entry
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
 from suffice.storage.ledger.replay import sha256
@@ -140,9 +140,9 @@ def read_account_row(connection: Connection, dataset: str, *, lock: bool = False
     return row
 
 
-def terms_of(row: Row[Any]) -> Terms:
+def terms_of(row: Row[Any]) -> AccountTerms:
     """Return what the first grant fixed."""
-    return Terms(
+    return AccountTerms(
         neighboring=row.neighboring,
         unit=row.unit,
         per_window=row.per_window,

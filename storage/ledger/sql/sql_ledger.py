@@ -76,7 +76,7 @@ from suffice.storage.ledger.sql.rows import (
     stores_of,
     terms_of,
 )
-from suffice.storage.ledger.sql.transactions import PATIENCE, Patience, change, snapshot
+from suffice.storage.ledger.sql.transactions import PATIENCE, TransactionPatience, change, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -132,7 +132,7 @@ class SqlLedger(Ledger):
         reading: Engine,
         clock: Callable[[], datetime] = utc_now,
         lease: timedelta = LEASE,
-        patience: Patience = PATIENCE,
+        patience: TransactionPatience = PATIENCE,
         turn: Turn = nullcontext,
     ) -> None:
         self._engine = engine

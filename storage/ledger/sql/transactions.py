@@ -116,7 +116,7 @@ _OUTCOME_UNKNOWN = ("08", "40003")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class TransactionPatience:
     """How long to go on, in seconds.
 
     Attributes
@@ -131,7 +131,7 @@ class Patience:
     asking: float = 45.0
 
 
-PATIENCE = Patience()
+PATIENCE = TransactionPatience()
 
 
 class _WithoutEffectError(Exception):
@@ -139,7 +139,11 @@ class _WithoutEffectError(Exception):
 
 
 def change(
-    engine: Engine, work: Callable[[Connection], Result], *, patience: Patience, turn: Turn = nullcontext
+    engine: Engine,
+    work: Callable[[Connection], Result],
+    *,
+    patience: TransactionPatience,
+    turn: Turn = nullcontext,
 ) -> Result:
     """Run `work` in one transaction that writes.
 
@@ -202,7 +206,7 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _once(engine: Engine, work: Callable[[Connection], Result], patience: Patience) -> Result:
+def _once(engine: Engine, work: Callable[[Connection], Result], patience: TransactionPatience) -> Result:
     with engine.connect() as connection:
         forget_entry(connection)
         transaction = connection.begin()
@@ -222,7 +226,9 @@ def _once(engine: Engine, work: Callable[[Connection], Result], patience: Patien
     raise _WithoutEffectError from failure
 
 
-def _landed(engine: Engine, entry: Entry | None, failure: SQLAlchemyError, patience: Patience) -> bool:
+def _landed(
+    engine: Engine, entry: Entry | None, failure: SQLAlchemyError, patience: TransactionPatience
+) -> bool:
     """Ask on a new connection whether a transaction was committed, by the entry that it appended.
 
     The lost transaction locked the head of the chain before it appended. Whoever gets that lock after it

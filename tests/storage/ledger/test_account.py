@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import GuaranteeError, UsageError
-from suffice.storage.ledger.account import Terms, check_guarantee, overlapping
+from suffice.storage.ledger.account import AccountTerms, check_guarantee, overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     MakeRequest = Callable[..., ChargeRequest]
 
 
-def terms(**fields: object) -> Terms:
+def terms(**fields: object) -> AccountTerms:
     values = {"neighboring": "add_or_remove_one", "unit": "row", "per_window": None, "units_disjoint": False}
-    return Terms(**{**values, **fields})  # type: ignore[arg-type]
+    return AccountTerms(**{**values, **fields})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

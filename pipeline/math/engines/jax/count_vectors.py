@@ -54,7 +54,7 @@ class Masses:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CountWindow:
     """The counts that the noise allows: within `half` of every observed one, (n_observed, n_cells)."""
 
     observed: Floats
@@ -151,7 +151,7 @@ def star(
         )
         sums.append(_sum_of(rows, windows, most))
         margins.append(_reached(windows, most)[0].reshape(n_cells, n_classes))
-    window = Window(np.stack(margins).reshape(len(margins), -1), half)
+    window = CountWindow(np.stack(margins).reshape(len(margins), -1), half)
     m = window.counts()
     log_weight = sum(each.between(window.first, window.size) + gammaln(m + 1.0) for each in sums)
     if of_class is not None:
@@ -161,7 +161,7 @@ def star(
     first = window.first.reshape(n_cells, n_classes)
     total = _sum_of(
         [Masses(first[:, y], by_cell[:, y]) for y in range(n_classes)],
-        [Window(np.stack([margin[:, y] for margin in margins]), half) for y in range(n_classes)],
+        [CountWindow(np.stack([margin[:, y] for margin in margins]), half) for y in range(n_classes)],
         most,
     )
     n = total.first[:, None] + np.arange(float(total.log.shape[1]))
@@ -172,12 +172,12 @@ def star(
 
 def _rows(
     values: Floats, probability: Any, rates: Floats, half: int, most: float
-) -> tuple[list[Masses], list[Window]]:
+) -> tuple[list[Masses], list[CountWindow]]:
     """Weights of every category's counts, and the windows that they are over."""
     rows, windows = [], []
     for category, rate in enumerate(rates):
         observation = values[:, category]
-        window = Window(np.clip(observation, 0.0, most)[None], half)
+        window = CountWindow(np.clip(observation, 0.0, most)[None], half)
         counts = window.counts()
         log_p = jnp.log(jnp.maximum(probability[:, category], _LEAST))[:, None]
         log_weight = counts * log_p - gammaln(counts + 1.0) - rate * np.abs(counts - observation[:, None])
@@ -186,22 +186,22 @@ def _rows(
     return rows, windows
 
 
-def _sum_of(rows: Sequence[Masses], windows: Sequence[Window], most: float) -> Masses:
+def _sum_of(rows: Sequence[Masses], windows: Sequence[CountWindow], most: float) -> Masses:
     """Convolve rows; a sum has moved by at most what its parts have moved, so windows do not grow."""
     total = rows[0]
     for used in range(1, len(rows)):
-        window = Window(_reached(windows[: used + 1], most), windows[0].half)
+        window = CountWindow(_reached(windows[: used + 1], most), windows[0].half)
         total = _convolved(total, rows[used], window)
     return total
 
 
-def _reached(windows: Sequence[Window], most: float) -> Floats:
+def _reached(windows: Sequence[CountWindow], most: float) -> Floats:
     """Sums of what was observed, (n_observed, n_cells), none above the largest N."""
     reached: Floats = np.minimum(sum(window.observed for window in windows), most)
     return reached
 
 
-def _convolved(left: Masses, right: Masses, window: Window) -> Masses:
+def _convolved(left: Masses, right: Masses, window: CountWindow) -> Masses:
     """Weights of sums within a window."""
     width = right.log.shape[1]
     first = np.maximum(window.first, left.first + right.first)

@@ -60,7 +60,7 @@ _LEAST_SPREAD = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservedMoments:
     """What was released of N rows of d columns, in half ranges, and what it suggests.
 
     Attributes
@@ -250,7 +250,7 @@ def one_column(statistic: NoisyStatistic, noisy: NoisyMoments, mean: Any, varian
     mean, variance = (jnp.broadcast_to(value, (cells,)) for value in (mean, variance))
     centred = (mean[:, None] - (lower + upper) / 2.0) / half_range
     root = jnp.sqrt(variance)[:, None, None] / half_range
-    return _rows_of(Observed.of_one_column(statistic, noisy), centred, root, latent)
+    return _rows_of(ObservedMoments.of_one_column(statistic, noisy), centred, root, latent)
 
 
 def columns(statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, Any], latent: Any) -> Any:
@@ -261,7 +261,7 @@ def columns(statistic: NoisyStatistic, prior: NPrior, parameters: Mapping[str, A
     mean = jnp.broadcast_to(parameters["mean"], shape)
     covariance = jnp.broadcast_to(parameters["covariance"], (*shape, shape[1]))
     root = jnp.linalg.cholesky(covariance) / half_range[:, None]
-    return _rows_of(Observed.of_columns(statistic, prior), (mean - centre) / half_range, root, latent)
+    return _rows_of(ObservedMoments.of_columns(statistic, prior), (mean - centre) / half_range, root, latent)
 
 
 def regression(
@@ -276,7 +276,7 @@ def regression(
     The predictors' rows are normal; their mean and covariance have a prior and are integrated out, as in the
     posterior.
     """
-    observed = Observed.of_columns(statistic, prior)
+    observed = ObservedMoments.of_columns(statistic, prior)
     constants = statistic.plan.parameters
     scaling, cells, last = Scaling.of(constants), len(statistic.values), observed.size - 1
     beta = jnp.broadcast_to(parameters["coefficient"], (cells, last))
@@ -315,7 +315,7 @@ def regression(
     return _summed(observed, log_distribution + observed.log_noise(mean, root), coordinates)
 
 
-def _rows_of(observed: Observed, mean: Any, root: Any, latent: Any) -> Any:
+def _rows_of(observed: ObservedMoments, mean: Any, root: Any, latent: Any) -> Any:
     """Log weight of latent numbers, of normal rows with this mean (n_cells, d) and root of the covariance."""
     size, coordinates = observed.size, Coordinates(latent)
     scale = jnp.einsum("cii->ci", root)
@@ -345,7 +345,10 @@ def _rows_of(observed: Observed, mean: Any, root: Any, latent: Any) -> Any:
 
 
 def _predictors(
-    statistic: NoisyStatistic, observed: Observed, given: SpreadNormalInverseWishart, coordinates: Coordinates
+    statistic: NoisyStatistic,
+    observed: ObservedMoments,
+    given: SpreadNormalInverseWishart,
+    coordinates: Coordinates,
 ) -> tuple[Any, Any, Any]:
     r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
@@ -439,5 +442,5 @@ def _log_chi(n: Floats, free: Floats, log_x: Any) -> Any:
     return constant + half * (ratio - jnp.expm1(ratio))
 
 
-def _summed(observed: Observed, log_weight: Any, coordinates: Coordinates) -> Any:
+def _summed(observed: ObservedMoments, log_weight: Any, coordinates: Coordinates) -> Any:
     return logsumexp(log_weight + observed.log_pi, axis=1) + coordinates.log_weight

@@ -143,7 +143,7 @@ _NEGLIGIBLE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TablePart:
     """The tables of one feature in classes of equal concentration, and their evidence.
 
     Attributes
@@ -238,7 +238,7 @@ class StarTables:
     """
 
     star: StarCounts
-    parts: list[Part]
+    parts: list[TablePart]
     top: CountSums
     m: Floats
     of_n: PosteriorOfN
@@ -249,7 +249,7 @@ class StarTables:
     @classmethod
     def of(cls, star: StarCounts, centre: Floats) -> Self:
         """Work out the evidence of every class count near its centre, and the posterior of all."""
-        parts = [Part.of(star, *part, centre) for part in star.parts()]
+        parts = [TablePart.of(star, *part, centre) for part in star.parts()]
         step = np.max([part.sums.step.reshape(len(centre), -1).max(axis=1) for part in parts], axis=0)
         first, last = np.zeros_like(centre), np.full_like(centre, np.inf)
         lowest, highest = np.zeros_like(centre), np.full_like(centre, float(star.n_prior.support[1]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.models.cell_emissions import CellEmissions
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.emission_table import log_emission
 
 
@@ -25,7 +25,7 @@ def test_sums_in_all_three_ways(scales: tuple[float, float]) -> None:
             each[0, 1] = -2 if scale else 0
         observed = np.ones(shape, dtype=bool)
         observed[1, rng.integers(4)] = False
-        tables.append(CountTable(counts=tuple(counts), is_observed=observed, scales=scales))
+        tables.append(CountsOverTime(counts=tuple(counts), is_observed=observed, scales=scales))
     theta = np.concatenate([rng.dirichlet(np.ones(size), (2, n_states)) for size in sizes], axis=-1)
     rows = rng.gamma(5.0, 4.0, (2, 8))
     states = rng.integers(n_states, size=(2, 8))
@@ -57,7 +57,7 @@ def test_sums_in_all_three_ways(scales: tuple[float, float]) -> None:
 
 def test_exact_counts_are_drawn_where_something_was_released() -> None:
     rng = np.random.default_rng()
-    table = CountTable(
+    table = CountsOverTime(
         counts=(np.array([[[40, -9], [7, 3]]]), np.array([[[30, 5], [1, 2]]])),
         is_observed=np.array([[True, False]]),
         scales=(2.0, 0.0),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.state_comparison import (
     exact_log_likelihood,
@@ -55,7 +55,7 @@ def test_noisy_counts_with_expected_rows_integrated_out(scale: float, rows: int)
     draws = draws_of(rng)
     exact = [rng.multinomial(rows, each[0, 0, 0], size=SHAPE) for each in draws.emissions]
     counts = tuple(each + discrete_laplace(scale, each.shape, rng) for each in exact)
-    table = CountTable(counts=counts, is_observed=np.ones(SHAPE, dtype=bool), scales=(scale,) * 3)
+    table = CountsOverTime(counts=counts, is_observed=np.ones(SHAPE, dtype=bool), scales=(scale,) * 3)
     found = held_out_log_likelihood(table, HELD_OUT, draws, PRIORS, restart=0, n_draws=10)
     # Much is known of a large cell's expected rows, and the density is narrow.
     start = np.sqrt(rows) - 10.0 if rows > 10_000 else 0.0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.chain_tables import CountTable
+    from suffice.pipeline.ask.models.chain_tables import CountsOverTime
     from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.pipeline.ask.pooling.release import Release
 
@@ -214,7 +214,7 @@ def test_held_out_cells_take_no_part_in_the_fit(
     """Of 144 cells a tenth: fits see the others alone, and every number of states the same ones."""
     seen: list[NDArray[np.bool_]] = []
 
-    def watched(table: CountTable, *words: Any, **terms: Any) -> StateDraws:
+    def watched(table: CountsOverTime, *words: Any, **terms: Any) -> StateDraws:
         seen.append(table.is_observed)
         return sampled_states(table, *words, **terms)
 

@@ -14,7 +14,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import beta, expon, kstest
 
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
 from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
@@ -28,7 +28,7 @@ PRIORS = StatePriors(transitions=0.7, emissions=0.6, rate=0.1)
 SIZES, TIMES, STATES = (3, 2), 3, 2
 
 
-def from_the_prior(rng: np.random.Generator) -> tuple[StateDraws, list[CountTable]]:
+def from_the_prior(rng: np.random.Generator) -> tuple[StateDraws, list[CountsOverTime]]:
     """Draw parameters, states and released counts; the last cell is not observed."""
     theta = [rng.dirichlet([PRIORS.emissions] * size, (RESTARTS, STATES)) for size in SIZES]
     theta = [np.maximum(each, 1e-290) for each in theta]
@@ -46,7 +46,7 @@ def from_the_prior(rng: np.random.Generator) -> tuple[StateDraws, list[CountTabl
         counts.append(exact + discrete_laplace(SCALE, exact.shape, rng))
     observed = np.arange(TIMES)[None] < TIMES - 1
     tables = [
-        CountTable(
+        CountsOverTime(
             counts=tuple(each[number][None] for each in counts),
             is_observed=observed,
             scales=(SCALE,) * len(SIZES),

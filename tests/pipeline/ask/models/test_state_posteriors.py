@@ -16,7 +16,7 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, kstest
 
 from suffice.pipeline.ask.models.cell_totals import cell_totals
-from suffice.pipeline.ask.models.chain_tables import CountTable
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws, projected_counts
@@ -38,10 +38,10 @@ THRESHOLD = float(np.sqrt(np.log(2 * 64 / 1e-7) / (2 * RESTARTS)))
 """Of any path's share, by Hoeffding: 1e-7 over all paths of a test."""
 
 
-def table(scale: float, released: np.ndarray = RELEASED) -> CountTable:
+def table(scale: float, released: np.ndarray = RELEASED) -> CountsOverTime:
     observed = np.ones((2, 3), dtype=bool)
     observed[MISSING] = False
-    return CountTable(counts=(released,), is_observed=observed, scales=(scale,))
+    return CountsOverTime(counts=(released,), is_observed=observed, scales=(scale,))
 
 
 def posterior(evidence: Callable[[list[int]], float], alpha: float = PRIORS.transitions) -> Floats:
@@ -159,11 +159,11 @@ def test_plug_in_states(sampler: str) -> None:
 def test_projections() -> None:
     """Clipped; left as they are; or of the average total, here (11 + 14) / 2 where variances are the same."""
     counts = (np.array([[[12, -1]]]), np.array([[[10, 4]]]))
-    two = CountTable(counts=counts, is_observed=np.array([[True]]), scales=(2.0, 2.0))
+    two = CountsOverTime(counts=counts, is_observed=np.array([[True]]), scales=(2.0, 2.0))
     assert projected_counts(two, "clip").tolist() == [[12.0, 0.0, 10.0, 4.0]]
     assert projected_counts(two, "none").tolist() == [[12.0, -1.0, 10.0, 4.0]]
     assert np.allclose(projected_counts(two, "simplex"), [[12.5, 0.0, 9.25, 3.25]])
-    unseen = CountTable(counts=counts, is_observed=np.array([[False]]), scales=(2.0, 2.0))
+    unseen = CountsOverTime(counts=counts, is_observed=np.array([[False]]), scales=(2.0, 2.0))
     assert not projected_counts(unseen, "clip").any()
 
 
@@ -183,7 +183,7 @@ def test_without_observations_parameters_are_those_of_the_prior(sampler: StateSa
     The controls are 0.22 off the prior: by 13 standard errors of a share of 2,000 draws more.
     """
     counts = np.zeros((1, 2, 2), dtype=int)
-    unseen = CountTable(counts=(counts,), is_observed=np.zeros((1, 2), dtype=bool), scales=(2.0,))
+    unseen = CountsOverTime(counts=(counts,), is_observed=np.zeros((1, 2), dtype=bool), scales=(2.0,))
     priors = StatePriors(transitions=0.5, emissions=0.4, rate=0.1)
     draws = plug_in_draws(
         unseen,

@@ -12,7 +12,7 @@ import pytest
 
 from suffice.errors import ClusterError
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.cluster.stalls import Stalls, Standing
+from suffice.pipeline.cluster.stalls import Stalls, WorkerStanding
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
@@ -86,8 +86,8 @@ def test_a_run_whose_workers_are_all_stopped_ends(
     assert time.monotonic() - began < ENDED_WITHIN
 
 
-def standing(*tasks: str, silent: float = 0.0) -> Standing:
-    return Standing(silent=silent, tasks=frozenset(tasks))
+def standing(*tasks: str, silent: float = 0.0) -> WorkerStanding:
+    return WorkerStanding(silent=silent, tasks=frozenset(tasks))
 
 
 class Clock:

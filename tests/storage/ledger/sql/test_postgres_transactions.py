@@ -18,7 +18,7 @@ from suffice.errors import (
 )
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.ledger.sql.transactions import Patience
+from suffice.storage.ledger.sql.transactions import TransactionPatience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def test_a_serialization_failure_is_tried_again(
     ledger: SqlLedger, make_request: MakeRequest, state: str
 ) -> None:
     injected = Injected(ledger, state, times=10)
-    ledger._patience = Patience(repeating=60)
+    ledger._patience = TransactionPatience(repeating=60)
     charge = ledger.enter_drawing(ledger.reserve(make_request()))
     assert injected.left == 0
     ledger.publish(ledger.stage(charge, b"{}"))
@@ -76,7 +76,7 @@ def test_serialization_failures_without_end_are_an_error(
     ledger: SqlLedger, make_request: MakeRequest
 ) -> None:
     Injected(ledger, "40001", times=1000)
-    ledger._patience = Patience(repeating=0.2)
+    ledger._patience = TransactionPatience(repeating=0.2)
     with pytest.raises(LedgerError, match="its code is 40001"):
         ledger.reserve(make_request())
     assert list(ledger.charges("flights")) == []
@@ -183,7 +183,7 @@ def test_concurrent_transactions_do_not_end_one_another(
     with open_ledger(postgres_url) as other:
         for opened in (ledger, other):
             assert isinstance(opened, SqlLedger)
-            opened._patience = Patience(repeating=-1)
+            opened._patience = TransactionPatience(repeating=-1)
         results = together(
             lambda: life(ledger, "flights", "a"),
             lambda: life(other, "flights", "b"),
