@@ -9,7 +9,7 @@ from suffice.flows import endings
 from suffice.flows.declaring import flow
 from suffice.flows.parameters import AuditParameters
 from suffice.flows.reporting import Subject
-from suffice.flows.running import Overlap, carried_out
+from suffice.flows.running import RunResult, carried_out
 from suffice.monitoring.counting import note_audit
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
@@ -45,7 +45,7 @@ def audit_ledger(audit: AuditParameters | None = None) -> str:
     return state
 
 
-def _audited(asked: AuditParameters) -> Overlap:
+def _audited(asked: AuditParameters) -> RunResult:
     try:
         asked.require_no_password()
         ledger = settings(ledger=asked.ledger).ledger
@@ -57,7 +57,7 @@ def _audited(asked: AuditParameters) -> Overlap:
             for uri in places:
                 problems += [{"where": uri, "problem": text} for text in _store_problems(opened, uri)]
     except SufficeError as error:
-        return Overlap(ending=endings.NOT_DONE, message=endings.error_text(error), subject=_LEDGER)
+        return RunResult(ending=endings.NOT_DONE, message=endings.error_text(error), subject=_LEDGER)
     note_audit(ok=not problems)
     message = (
         f"entries up to {examination.head.sequence} and {counted(len(places), 'store')} examined: "
@@ -68,7 +68,7 @@ def _audited(asked: AuditParameters) -> Overlap:
         if problems:
             reporter.show_table("audit", problems, description=message)
 
-    return Overlap(
+    return RunResult(
         ending=endings.NOT_VERIFIED if problems else endings.VERIFIED,
         message=message,
         subject=_LEDGER,

@@ -12,7 +12,7 @@ from suffice.flows.endings import say_again
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.release import show_account
 from suffice.flows.reporting import Subject
-from suffice.flows.running import Overlap, carried_out, read_again, scheduled_time
+from suffice.flows.running import RunResult, carried_out, read_again, scheduled_time
 from suffice.monitoring.counting import newest_charge
 from suffice.pipeline.spec.calendar import first_window, moment, windows_between
 from suffice.pipeline.spec.spec import load_spec
@@ -52,7 +52,7 @@ def backfill_windows(windows: BackfillParameters) -> str:
     return state
 
 
-def _backfilled(asked: BackfillParameters, run: Run) -> Overlap:
+def _backfilled(asked: BackfillParameters, run: Run) -> RunResult:
     """Find out which windows are asked for, and release them."""
     try:
         asked.require_no_password()
@@ -62,7 +62,7 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Overlap:
         first = asked.first or first_window(spec)
         labels = windows_between(spec, first, asked.last, as_of=as_of, allow_open=asked.allow_open)
     except UsageError as error:
-        return Overlap(
+        return RunResult(
             ending=endings.BACKFILL_REFUSED_SPEC, message=endings.error_text(error), subject=_UNREAD
         )
     span = f"{labels[0]}..{labels[-1]}"
@@ -74,7 +74,7 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Overlap:
         if is_anything_left(spec, labels, ledger=places.ledger, as_of=as_of):
             why = run.skips(spec.dataset, lambda _: True)
             if why is not None:
-                return Overlap(ending=endings.BACKFILL_SKIPPED, message=why, subject=subject)
+                return RunResult(ending=endings.BACKFILL_SKIPPED, message=why, subject=subject)
             run.hold(spec.dataset)  # to find all published, nobody needs to wait for others
         done = carry_out_backfill(
             spec,
@@ -98,11 +98,11 @@ def _backfilled(asked: BackfillParameters, run: Run) -> Overlap:
         ending = endings.backfill_ending(error, None)
         text = endings.error_text(error)
         show = lambda reporter: show_account(reporter, places.ledger, spec.dataset)  # noqa: E731
-        return Overlap(ending=ending, message=text, subject=subject, show=show)
+        return RunResult(ending=ending, message=text, subject=subject, show=show)
     return _verdict(done, subject, places.ledger, spec.dataset)
 
 
-def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Overlap:
+def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> RunResult:
     statuses = (PUBLISHED, ALREADY_PUBLISHED, *([STOPPED] if done.stopped else []), FAILED, LEFT)
     counts = {status: len(done.named(status)) for status in statuses}
     each = f"epsilon {format_epsilon(done.epsilon)} each"
@@ -135,7 +135,7 @@ def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Ove
         reporter.show_table(f"backfill-{subject.names['name']}", rows, description=subject.title)
         show_account(reporter, ledger, dataset)
 
-    return Overlap(
+    return RunResult(
         ending=ending,
         message=message,
         subject=subject,

@@ -10,7 +10,7 @@ from suffice.flows import endings
 from suffice.flows.declaring import flow
 from suffice.flows.parameters import PublicUrl, Reference, refuse_passwords
 from suffice.flows.reporting import Subject
-from suffice.flows.running import Overlap, carried_out
+from suffice.flows.running import RunResult, carried_out
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.profile.pins import output_folder, released_reference
@@ -81,7 +81,7 @@ def _fitted(
     states: int | list[int],
     out: str,
     store: str | None,
-) -> Overlap:
+) -> RunResult:
     try:
         asked = [release] if isinstance(release, str) else release
         refuse_passwords({"store": store})
@@ -100,14 +100,14 @@ def _fitted(
         fit = hidden_markov(opened, statistics, chain=chain, time=time, states=states)
         write_model(fit, folder, title, fit_source("hidden Markov model", opened, fit, seed=None))
     except SufficeError as error:
-        return Overlap(ending=endings.NOT_FITTED, message=endings.error_text(error), subject=_UNREAD)
+        return RunResult(ending=endings.NOT_FITTED, message=endings.error_text(error), subject=_UNREAD)
     run.reporter.name_run(f"hidden states of {title}", [opened[0].dataset, opened[0].name])
     names = {"dataset": opened[0].dataset, "name": opened[0].name}
     subject = Subject(kind="model", names=names, title=f"hidden states of {title}")
     return _verdict(fit, subject, folder)
 
 
-def _verdict(fit: HiddenMarkovFit | StateComparison, subject: Subject, folder: Path) -> Overlap:
+def _verdict(fit: HiddenMarkovFit | StateComparison, subject: Subject, folder: Path) -> RunResult:
     """Say what was found; everything follows from what was released."""
     if isinstance(fit, HiddenMarkovFit):
         said = [*fit.diagnostics.lines, *fit.settings.lines]
@@ -131,4 +131,4 @@ def _verdict(fit: HiddenMarkovFit | StateComparison, subject: Subject, folder: P
         )
 
     message = f"{result}, in {folder}; no data were read, nothing was charged"
-    return Overlap(ending=endings.FITTED, message=message, subject=subject, show=show, result=str(folder))
+    return RunResult(ending=endings.FITTED, message=message, subject=subject, show=show, result=str(folder))

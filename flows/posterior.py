@@ -14,7 +14,7 @@ from suffice.flows.artifacts import publication_text
 from suffice.flows.declaring import flow
 from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
-from suffice.flows.running import Overlap, carried_out
+from suffice.flows.running import RunResult, carried_out
 from suffice.profile.pins import released_reference
 from suffice.profile.settings import pinned_profile, public_keys, setting
 from suffice.publishing.asking import question_of, title_of
@@ -52,7 +52,7 @@ def publish_posterior(publication: PublicationParameters) -> str:
     return state
 
 
-def _published(run: Run, asked: PublicationParameters) -> Overlap:
+def _published(run: Run, asked: PublicationParameters) -> RunResult:
     try:
         asked.require_no_password()
         profile = pinned_profile()
@@ -88,28 +88,28 @@ def _published(run: Run, asked: PublicationParameters) -> Overlap:
         )
         title = title_of(question)
         run.reporter.name_run(title, [first.dataset, first.name])
-        found = carry_out(question, publications, cluster=cluster or "")
+        published = carry_out(question, publications, cluster=cluster or "")
     except SufficeError as error:
         message = endings.error_text(error)
-        return Overlap(ending=endings.POSTERIOR_NOT_PUBLISHED, message=message, subject=_UNREAD)
+        return RunResult(ending=endings.POSTERIOR_NOT_PUBLISHED, message=message, subject=_UNREAD)
     names = {
         "dataset": first.dataset,
         "name": first.name,
-        "publication_id": found.publication.publication_id,
+        "publication_id": published.publication.publication_id,
     }
-    return _verdict(found, Subject(kind="publication", names=names, title=title))
+    return _verdict(published, Subject(kind="publication", names=names, title=title))
 
 
-def _verdict(found: Published, subject: Subject) -> Overlap:
-    ending = endings.POSTERIOR_PUBLISHED if found.is_new else endings.POSTERIOR_FOUND
-    publication = found.publication
+def _verdict(published: Published, subject: Subject) -> RunResult:
+    ending = endings.POSTERIOR_PUBLISHED if published.is_new else endings.POSTERIOR_FOUND
+    publication = published.publication
 
     def show(reporter: Reporter) -> None:
         text = publication_text(publication, ending=ending.name)
         reporter.show_text(f"publication-{subject.names['name']}", text, description=subject.title)
 
-    done = "no data were read" if found.is_new else "it was published before, and nothing was computed"
-    return Overlap(
+    done = "no data were read" if published.is_new else "it was published before, and nothing was computed"
+    return RunResult(
         ending=ending,
         message=f"{publication.uri}; {done}, nothing was charged",
         subject=subject,

@@ -9,7 +9,7 @@ from suffice.flows import endings
 from suffice.flows.declaring import flow
 from suffice.flows.parameters import RecoverParameters
 from suffice.flows.reporting import Subject
-from suffice.flows.running import Overlap, carried_out
+from suffice.flows.running import RunResult, carried_out
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
@@ -44,7 +44,7 @@ def recover_charges(recovery: RecoverParameters | None = None) -> str:
     return state
 
 
-def _recovered(asked: RecoverParameters) -> Overlap:
+def _recovered(asked: RecoverParameters) -> RunResult:
     try:
         asked.require_no_password()
         ledger = settings(ledger=asked.ledger).ledger
@@ -56,11 +56,11 @@ def _recovered(asked: RecoverParameters) -> Overlap:
                 opened, lambda uri: open_store(place or uri, ledger_id=opened.ledger_id), spool=spool
             )
     except SufficeError as error:
-        return Overlap(ending=endings.NOT_DONE, message=endings.error_text(error), subject=_LEDGER)
+        return RunResult(ending=endings.NOT_DONE, message=endings.error_text(error), subject=_LEDGER)
     return _verdict(report)
 
 
-def _verdict(report: Report) -> Overlap:
+def _verdict(report: Report) -> RunResult:
     published = sum(charge.action is Action.PUBLISHED for charge in report.charges)
     left = sum(bool(charge.problem) for charge in report.charges)
     message = (
@@ -77,7 +77,7 @@ def _verdict(report: Report) -> Overlap:
         if rows:
             reporter.show_table("recovery", rows, description="what recovery did about each charge")
 
-    return Overlap(
+    return RunResult(
         ending=endings.RECOVERED if report.ok else endings.LEFT_UNSETTLED,
         message=message,
         subject=_LEDGER,

@@ -10,7 +10,7 @@ from suffice.flows import endings
 from suffice.flows.declaring import flow
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
-from suffice.flows.running import Overlap, carried_out, scheduled_time
+from suffice.flows.running import RunResult, carried_out, scheduled_time
 from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.wording import counted
@@ -46,7 +46,7 @@ def rehearse_release(release: ReleaseParameters) -> str:
     return state
 
 
-def _rehearsed(asked: ReleaseParameters, run: Run) -> Overlap:
+def _rehearsed(asked: ReleaseParameters, run: Run) -> RunResult:
     try:
         asked.require_no_password()
         places = settings(store=asked.store, ledger=asked.ledger, cluster=asked.cluster, spec_path=asked.spec)
@@ -60,14 +60,14 @@ def _rehearsed(asked: ReleaseParameters, run: Run) -> Overlap:
             allow_open=asked.allow_open,
         )
     except UsageError as error:
-        return Overlap(ending=endings.NOT_REHEARSED, message=endings.error_text(error), subject=_UNREAD)
+        return RunResult(ending=endings.NOT_REHEARSED, message=endings.error_text(error), subject=_UNREAD)
     title = f"rehearsal of {label(done.name, done.window)}"
     run.reporter.name_run(title, [done.dataset, done.name])
     names = {"dataset": done.dataset, "name": done.name, "window": done.window}
     return _verdict(done, Subject(kind="rehearsal", names=names, title=title))
 
 
-def _verdict(done: Rehearsal, subject: Subject) -> Overlap:
+def _verdict(done: Rehearsal, subject: Subject) -> RunResult:
     """Say what was tried; how long it took is left out, for it may follow from how much data there are."""
     rows = [{"stage": stage.name, "tried": stage.tried or "failed"} for stage in done.stages]
 
@@ -76,6 +76,6 @@ def _verdict(done: Rehearsal, subject: Subject) -> Overlap:
 
     if done.failure is not None:
         message = f"{done.stages[-1].name}: {endings.error_text(done.failure)}; nothing was charged"
-        return Overlap(ending=endings.NOT_REHEARSED, message=message, subject=subject, show=show)
+        return RunResult(ending=endings.NOT_REHEARSED, message=message, subject=subject, show=show)
     message = f"{counted(len(done.stages), 'stage')} worked; no row was read, nothing was charged"
-    return Overlap(ending=endings.REHEARSED, message=message, subject=subject, show=show, result=message)
+    return RunResult(ending=endings.REHEARSED, message=message, subject=subject, show=show, result=message)

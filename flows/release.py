@@ -17,7 +17,7 @@ from suffice.flows.declaring import flow
 from suffice.flows.endings import say_again
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Reporter, Subject
-from suffice.flows.running import Overlap, Run, carried_out, read_again, scheduled_time
+from suffice.flows.running import Run, RunResult, carried_out, read_again, scheduled_time
 from suffice.monitoring.counting import newest_charge
 from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
@@ -56,7 +56,7 @@ def release_statistics(release: ReleaseParameters) -> str:
     return state
 
 
-def _release(asked: ReleaseParameters, run: Run) -> Overlap:
+def _release(asked: ReleaseParameters, run: Run) -> RunResult:
     """Find out what is asked for, and do it."""
     try:
         asked.require_no_password()
@@ -65,7 +65,7 @@ def _release(asked: ReleaseParameters, run: Run) -> Overlap:
         as_of = moment(scheduled_time(), datetime.now(UTC))
         window = resolve_window(spec, asked.window, as_of=as_of, allow_open=asked.allow_open)
     except UsageError as error:
-        return Overlap(
+        return RunResult(
             ending=endings.REFUSED_SPEC, message=endings.error_text(error), subject=Subject(kind="release")
         )
     subject = Subject(
@@ -79,7 +79,7 @@ def _release(asked: ReleaseParameters, run: Run) -> Overlap:
     if charge is None or charge.state is not ChargeState.PUBLISHED:
         why = run.skips(spec.dataset, lambda time: _window(asked, spec, time) == window)
         if why is not None:
-            return Overlap(ending=endings.SKIPPED, message=why, subject=subject)
+            return RunResult(ending=endings.SKIPPED, message=why, subject=subject)
         run.hold(spec.dataset)  # to find a release published, nobody needs to wait for others
     verdict = _released(asked, spec, places, subject, as_of, run.reporter)
     run.settled(lambda: newest_charge(places.ledger, spec.dataset, spec.name, window))
@@ -101,7 +101,7 @@ def _released(
     subject: Subject,
     as_of: datetime,
     reporter: Reporter,
-) -> Overlap:
+) -> RunResult:
     """Release, and ask the ledger what became of the charge where that went wrong."""
     try:
         outcome = read_again(
@@ -128,7 +128,7 @@ def _released(
     ending = endings.release_ending(failure, charge)
     said = endings.error_text(failure)
     lines = [said, endings.charge_text(ending, charge, unless_in=said)]
-    return Overlap(
+    return RunResult(
         ending=ending,
         message="; ".join(filter(None, lines)),
         subject=subject,
@@ -137,7 +137,7 @@ def _released(
     )
 
 
-def _success(outcome: Outcome, places: Settings, subject: Subject) -> Overlap:
+def _success(outcome: Outcome, places: Settings, subject: Subject) -> RunResult:
     release, remaining = outcome.release, outcome.remaining_epsilon
     again = outcome.status == ALREADY_PUBLISHED
     ending = endings.ALREADY_PUBLISHED if again else endings.PUBLISHED
@@ -148,7 +148,7 @@ def _success(outcome: Outcome, places: Settings, subject: Subject) -> Overlap:
         reporter.show_text(f"release-{release.name}", text, description=subject.title)
         show_account(reporter, places.ledger, release.dataset)
 
-    return Overlap(
+    return RunResult(
         ending=ending,
         message=f"{release.uri}; epsilon {'0' if again else epsilon} was charged, {remaining} remains",
         subject=subject,

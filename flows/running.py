@@ -107,7 +107,7 @@ LONGEST_WAIT_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overlap:
+class RunResult:
     """What a run came to; every text is public.
 
     Attributes
@@ -192,7 +192,7 @@ def limit_name(dataset: str) -> str:
     return f"suffice-{dataset}"
 
 
-def carried_out(work: Callable[[Run], Overlap], *, unread: Subject, failed: Ending) -> Any:
+def carried_out(work: Callable[[Run], RunResult], *, unread: Subject, failed: Ending) -> Any:
     """Do a flow's work, tell Prefect how it ended, and return the state to end in.
 
     Parameters
@@ -218,7 +218,7 @@ def carried_out(work: Callable[[Run], Overlap], *, unread: Subject, failed: Endi
         except BaseException as error:  # noqa: BLE001 - Prefect would store its text and its frames
             failure = error_text(error)
     if verdict is None:
-        verdict = Overlap(ending=failed, message=failure, subject=unread)
+        verdict = RunResult(ending=failed, message=failure, subject=unread)
     if (kind := refused_kind(verdict.ending)) is not None:
         count_kind(kind)
     if run.log is not None:

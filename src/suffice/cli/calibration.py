@@ -83,7 +83,7 @@ def calibrate(
     from suffice.pipeline.ask.calibration.calibrate import calibrate
 
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    found = calibrate(
+    calibration = calibrate(
         opened,
         statistic,
         where=parse_pairs("--where", where),
@@ -100,7 +100,7 @@ def calibrate(
     )
     from suffice.data_files.source import calibration_source
 
-    source = calibration_source(opened, statistic, found, seed=seed)
+    source = calibration_source(opened, statistic, calibration, seed=seed)
     if plot is not None:
         from suffice.plots.calibrations import plot_calibration
         from suffice.plots.style import footer_of
@@ -108,10 +108,10 @@ def calibrate(
         title = f"{opened.label}: calibration of {statistic}"
         footer = footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_calibration(found, written, title=title, footer=footer)
+            plot_calibration(calibration, written, title=title, footer=footer)
     if as_json:
         basis = {"source": source.document(), "release": opened.label}
-        output.print_json({**basis, **found.to_dict(), "seed": seed})
+        output.print_json({**basis, **calibration.to_dict(), "seed": seed})
     else:
-        say(found)
+        say(calibration)
         output.print_written(plot)

@@ -154,7 +154,7 @@ def hidden_markov(
 
     ends_of(mass)
     number: Any = states[0] if len(states) == 1 else states
-    found: HiddenMarkovFit | StateComparison = fit_model(
+    fit: HiddenMarkovFit | StateComparison = fit_model(
         opened if len(opened) > 1 else opened[0],
         statistic,
         chain=chain or (),
@@ -175,25 +175,25 @@ def hidden_markov(
         rng=seed,
         progress=messages.progress("sampling", "sweeps"),
     )
-    if not isinstance(found, HiddenMarkovFit):
-        _show_comparison(found, opened, seed=seed, as_json=as_json)
+    if not isinstance(fit, HiddenMarkovFit):
+        _show_comparison(fit, opened, seed=seed, as_json=as_json)
         return
     from suffice.data_files.source import fit_source
 
-    source = fit_source("draws of a hidden Markov model", opened, found, seed=seed)
+    source = fit_source("draws of a hidden Markov model", opened, fit, seed=seed)
     if out is not None:
         if out.suffix == ".nc":
-            output.write_netcdf(found.to_arviz(), out, source, overwrite=overwrite)
+            output.write_netcdf(fit.to_arviz(), out, source, overwrite=overwrite)
         else:
-            output.write_table(found.draw_columns(), out, source, overwrite=overwrite)
+            output.write_table(fit.draw_columns(), out, source, overwrite=overwrite)
     if pictures:
-        _write_pictures(found, pictures, opened[0].name, source, overwrite=overwrite)
+        _write_pictures(fit, pictures, opened[0].name, source, overwrite=overwrite)
     if as_json:
-        source = fit_source("hidden Markov model", opened, found, seed=seed)
-        output.print_json({"source": source.document(), **found.to_dict(mass), "seed": seed})
+        source = fit_source("hidden Markov model", opened, fit, seed=seed)
+        output.print_json({"source": source.document(), **fit.to_dict(mass), "seed": seed})
         return
-    _print_fit(found)
-    _print_basis(opened, found)
+    _print_fit(fit)
+    _print_basis(opened, fit)
     output.print_written(out, *pictures.values())
 
 
@@ -241,14 +241,14 @@ def _print_fit(fit: HiddenMarkovFit) -> None:
             "stays": f"{matrix[state, state]:.3f}",
         }
         for feature in fit.table.features:
-            own = emissions[feature.name][state]
+            emission = emissions[feature.name][state]
             if fit.n_states == 1:
-                most = int(own.argmax())
-                row[feature.name] = f"{feature.categories[most]}: {own[most]:.2f}"
+                most = int(emission.argmax())
+                row[feature.name] = f"{feature.categories[most]}: {emission[most]:.2f}"
                 continue
-            above = own - share @ emissions[feature.name]
+            above = emission - share @ emissions[feature.name]
             most = int(above.argmax())
-            row[feature.name] = f"{feature.categories[most]}: {own[most]:.2f} ({above[most]:+.2f})"
+            row[feature.name] = f"{feature.categories[most]}: {emission[most]:.2f} ({above[most]:+.2f})"
         rows.append(row)
     output.print_rows(rows)
     if fit.n_states == 1:
@@ -259,26 +259,26 @@ def _print_fit(fit: HiddenMarkovFit) -> None:
 
 
 def _show_comparison(
-    found: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
+    comparison: StateComparison, opened: Sequence[Release], *, seed: int | None, as_json: bool
 ) -> None:
     if as_json:
         from suffice.data_files.source import fit_source  # pydantic is slow to import
 
-        source = fit_source("held-out scores of numbers of states", opened, found, seed=seed)
-        output.print_json({"source": source.document(), **found.to_dict(), "seed": seed})
+        source = fit_source("held-out scores of numbers of states", opened, comparison, seed=seed)
+        output.print_json({"source": source.document(), **comparison.to_dict(), "seed": seed})
         return
     from suffice.pipeline.ask.models.restart_diagnostics import LARGEST_R_HAT
 
-    output.print_rows(found.rows(), digits=model_output.DIGITS)
+    output.print_rows(comparison.rows(), digits=model_output.DIGITS)
     say("\nscore: mean log likelihood of a held-out cell's noisy counts")
-    say(f"difference: from one state; sd: of the difference over {counted(found.n_splits, 'split')}")
-    say(f"held out in each split: {100 * found.holdout:g} % of cells")
-    if max(row["r_hat"] for row in found.rows()) > LARGEST_R_HAT:
+    say(f"difference: from one state; sd: of the difference over {counted(comparison.n_splits, 'split')}")
+    say(f"held out in each split: {100 * comparison.holdout:g} % of cells")
+    if max(row["r_hat"] for row in comparison.rows()) > LARGEST_R_HAT:
         say(f"r_hat above {LARGEST_R_HAT}: restarts do not agree in some split; more --sweeps may help")
-    say(f"highest score: {counted(found.best, 'state')}")
-    for line in found.settings[0].lines:
+    say(f"highest score: {counted(comparison.best, 'state')}")
+    for line in comparison.settings[0].lines:
         say(line)
-    _print_releases(opened, [feature.name for feature in found.table.features])
+    _print_releases(opened, [feature.name for feature in comparison.table.features])
 
 
 def _print_basis(opened: Sequence[Release], fit: HiddenMarkovFit) -> None:

@@ -39,19 +39,20 @@ def check_publication_draws(draws: int, seed: int | None) -> None:
     check_draws(draws or 1, seed)
 
 
-def print_published(found: Published, *, as_json: bool) -> None:
+def print_published(published: Published, *, as_json: bool) -> None:
     """Print a publication, and whether it was found or made."""
-    document = {"status": "published" if found.is_new else "found", **publication_document(found.publication)}
+    status = "published" if published.is_new else "found"
+    document = {"status": status, **publication_document(published.publication)}
     if as_json:
         output.print_json(document)
         return
-    if not found.is_new:
+    if not published.is_new:
         words = {
             "unsigned": "unsigned",
             "checked": "signature checked",
             "not_checked": "signature not checked",
         }
-        say(f"found: this was published before ({words[found.signature]}), and nothing was computed")
+        say(f"found: this was published before ({words[published.signature]}), and nothing was computed")
     print_publication(document)
 
 
@@ -116,17 +117,17 @@ def print_publication(document: dict[str, Any]) -> None:
         say(f"{'statistic':<16} {in_line(asked['statistic'])}{', prior ' if priors else ''}{in_line(priors)}")
         if asked["n_prior"] is not None:
             say(f"{'prior of N':<16} {in_line(asked['n_prior'])}")
-    for name, told in _told_besides(request).items():
-        say(f"{name:<16} {in_line(told)}")
+    for name, choice in _told_besides(request).items():
+        say(f"{name:<16} {in_line(choice)}")
     say(f"{'method':<16} {request['method']}")
     kinds = " or ".join(dict.fromkeys(asked["interval"] for asked in request["statistics"]))
     say(f"{'intervals':<16} {kinds}, {100 * float(request['mass']):g} % posterior probability each")
     draws = f"{request['draws']} a cell, seed {request['seed']}" if request["draws"] else "none"
     say(f"{'draws':<16} {draws}")
     say(f"{'signed by':<16} {document['signed_by'] or 'nobody'}")
-    for of, found in document["diagnostics"].items():
-        told = ", ".join(f"{name} {value}" for name, value in found.items())
-        say(f"{'diagnostics':<16} {in_line(f'{of}: {told}')}")
+    for of, numbers in document["diagnostics"].items():
+        texts = ", ".join(f"{name} {value}" for name, value in numbers.items())
+        say(f"{'diagnostics':<16} {in_line(f'{of}: {texts}')}")
     for file in document["files"]:
         rows = "" if file["rows"] is None else f", {file['rows']} rows"
         say(f"{file['role']:<16} {in_line(file['path'])}{rows}, {file['size']} bytes")
@@ -139,11 +140,11 @@ def _told_besides(request: dict[str, Any]) -> dict[str, str]:
 
     model = Request.read(request).model
     pooled = {None: "", "disjoint": "as of separate data", "same_data": "as of the same data"}
-    told = {
+    choices = {
         "model": "" if model is None else model_text(model),
         "cells": ", ".join(f"{column}={key}" for column, key in request["where"].items()),
         "rolled up over": ", ".join(request["over"]),
         "releases pooled": pooled[request["relation"]],
         "vouched": "whoever asked vouched for how the releases are related" if request["vouched"] else "",
     }
-    return {name: text for name, text in told.items() if text}
+    return {name: text for name, text in choices.items() if text}

@@ -178,15 +178,15 @@ def publish(
         notice=messages.notice,
     )
     progress = messages.cell_progress("posterior")
-    found = carry_out(question, publications, cluster=placed, progress=progress)
-    print_published(found, as_json=as_json)
+    published = carry_out(question, publications, cluster=placed, progress=progress)
+    print_published(published, as_json=as_json)
 
 
 def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | str | None:
     """Read repeated [STATISTIC=]PRIOR: one of all statistics, or one by statistic."""
     if not given:
         return None
-    found: dict[str, str] = {}
+    priors_by_name: dict[str, str] = {}
     for text in given:
         name, equals, prior = text.partition("=")
         is_named = bool(equals) and name.strip() in statistics
@@ -198,8 +198,8 @@ def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | s
             raise UsageError(message)
         if not is_named:
             return text
-        if name.strip() in found:
+        if name.strip() in priors_by_name:
             message = f"--prior {text}: {name.strip()} is given twice: state it once"
             raise UsageError(message)
-        found[name.strip()] = prior
-    return found
+        priors_by_name[name.strip()] = prior
+    return priors_by_name

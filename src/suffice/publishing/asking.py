@@ -153,10 +153,10 @@ def title_of(question: Question) -> str:
         "prior_sensitivity": labels[0],
         "model": f"{labels[0]}, {'' if request.model is None else model_text(request.model)}",
     }[request.kind]
-    told = [f"{column}={key}" for column, key in request.where.items()]
+    keys = [f"{column}={key}" for column, key in request.where.items()]
     if request.method == "plug-in":
-        told.append("plug-in")
-    return shortened(", ".join([f"{names}: {of}", *told]), 300)
+        keys.append("plug-in")
+    return shortened(", ".join([f"{names}: {of}", *keys]), 300)
 
 
 def _under_its_prior(asked: StatisticRequest) -> str:

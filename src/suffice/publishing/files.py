@@ -106,7 +106,7 @@ def answer_files(question: Question, answer: Answer) -> Iterator[AnswerFile]:
 def source_of(question: Question, answer: Answer, what: str) -> Provenance:
     """Return what the numbers of an answer's file rest on."""
     request = question.request
-    asked = [one for one in request.statistics if one.statistic in answer.statistics]
+    asked = [statistic for statistic in request.statistics if statistic.statistic in answer.statistics]
     return Provenance(
         what=what,
         releases=tuple(map(ReleaseSource.of, question.releases)),
@@ -114,17 +114,17 @@ def source_of(question: Question, answer: Answer, what: str) -> Provenance:
         method=method_text(request.method),
         prior=_joined(
             prior.prior if prior.name is None else f"{prior.name}: {prior.prior}"
-            for one in asked
-            for prior in one.priors
+            for statistic in asked
+            for prior in statistic.priors
         ),
-        n_prior=_joined(one.n_prior for one in asked),
-        predictor_prior=_joined(one.predictor_prior for one in asked),
+        n_prior=_joined(statistic.n_prior for statistic in asked),
+        predictor_prior=_joined(statistic.predictor_prior for statistic in asked),
         where=", ".join(f"{column}={key}" for column, key in request.where.items()) or None,
         rolled_up_over=", ".join(request.over) or None,
         pooled_as=request.relation,
         model=None if request.model is None else model_text(request.model),
         mass=float(request.mass),
-        interval=_joined(one.interval for one in asked),
+        interval=_joined(statistic.interval for statistic in asked),
         draws=request.draws,
         seed=request.seed,
         publication_id=request.publication_id,
@@ -133,8 +133,8 @@ def source_of(question: Question, answer: Answer, what: str) -> Provenance:
 
 
 def _joined(texts: Any) -> str | None:
-    found = dict.fromkeys(text for text in texts if text is not None)
-    return "; ".join(found) or None
+    distinct = dict.fromkeys(text for text in texts if text is not None)
+    return "; ".join(distinct) or None
 
 
 def _table_files(
@@ -193,5 +193,7 @@ def _card(question: Question, answer: Answer) -> str:
 
 
 def _interval_of(question: Question, answer: Answer) -> str:
-    (asked,) = [one for one in question.request.statistics if one.statistic in answer.statistics]
+    (asked,) = [
+        statistic for statistic in question.request.statistics if statistic.statistic in answer.statistics
+    ]
     return asked.interval

@@ -48,7 +48,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_model(
-    found: HiddenMarkovFit | StateComparison, folder: Path, title: str, source: Provenance
+    model: HiddenMarkovFit | StateComparison, folder: Path, title: str, source: Provenance
 ) -> None:
     """Write a model into a new folder.
 
@@ -66,11 +66,11 @@ def write_model(
     hidden = folder.with_name(f".{secrets.token_hex(8)}")
     try:
         hidden.mkdir(parents=True)
-        if isinstance(found, HiddenMarkovFit):
-            _write_fit(found, hidden, title, source)
+        if isinstance(model, HiddenMarkovFit):
+            _write_fit(model, hidden, title, source)
         else:
-            _write_rows(found.rows(), hidden / "comparison.parquet", source)
-            _write_json(found.to_dict(), hidden / SUMMARY, source)
+            _write_rows(model.rows(), hidden / "comparison.parquet", source)
+            _write_json(model.to_dict(), hidden / SUMMARY, source)
         hidden.rename(folder)
     except OSError:
         message = f"{folder}: the folder cannot be written"

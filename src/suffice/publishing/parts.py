@@ -82,7 +82,7 @@ def publish_parts(
     all_parts = [
         StatisticParts.of(question, position) for position in range(len(question.request.statistics))
     ]
-    n_files = sum(len(one.parts) for one in all_parts) * (2 if question.request.draws else 1)
+    n_files = sum(len(each.parts) for each in all_parts) * (2 if question.request.draws else 1)
     if n_files > MOST_FILES:
         message = (
             f"these statistics make {n_files} files, and a publication has at most {MOST_FILES}: publish "
@@ -94,32 +94,32 @@ def publish_parts(
     entries: dict[tuple[int, int], list[PublishedEntry]] = {}
     diagnostics: dict[str, dict[str, Any]] = {}
     missing: dict[int, list[AnswerPart]] = {}
-    done, n_cells = 0, sum(len(one.cells) for one in all_parts)
+    done, n_cells = 0, sum(len(each.cells) for each in all_parts)
 
     def take(
-        position: int, part: AnswerPart, found: list[PublishedEntry], rests_on: Mapping[str, Any]
+        position: int, part: AnswerPart, part_entry: list[PublishedEntry], rests_on: Mapping[str, Any]
     ) -> None:
         nonlocal done
         name = all_parts[position].statistic
-        entries[position, part.number] = found
+        entries[position, part.number] = part_entry
         diagnostics[name] = worst_diagnostics([diagnostics.get(name, {}), rests_on])
         done += part.stop - part.start
         if progress is not None:
             progress(done, n_cells)
 
-    for position, one in enumerate(all_parts):
-        for part in one.parts:
-            found = one.standing(part, files, publications)
-            if found is None:
+    for position, each in enumerate(all_parts):
+        for part in each.parts:
+            written_before = each.standing(part, files, publications)
+            if written_before is None:
                 missing.setdefault(position, []).append(part)
             else:
-                take(position, part, *found)
+                take(position, part, *written_before)
     try:
         for position, computed in _computed(cluster, all_parts, missing):
             written = _put(publications, publication_id, computed, signer)
             take(position, computed.part, written, computed.diagnostics)
     except ClusterError as error:
-        of = sum(len(one.parts) for one in all_parts)
+        of = sum(len(each.parts) for each in all_parts)
         message = (
             f"{error}; {len(entries)} of {of} parts are written and kept: the same command, with this or "
             "another --cluster, computes the others"
@@ -127,7 +127,7 @@ def publish_parts(
         raise ClusterError(message) from None
     return (
         [entry for place in sorted(entries) for entry in entries[place]],
-        {name: described(found) for name, found in diagnostics.items() if found},
+        {name: described(numbers) for name, numbers in diagnostics.items() if numbers},
     )
 
 
@@ -232,10 +232,10 @@ def part_files(task: PartTask) -> PartFiles:
         noted = dataclasses.replace(source, notes=answer.notes)
         content = parquet_bytes(table, noted, further={PART: stated}, searched=tuple(task.cells.groups))
         files[name] = (content, table.num_rows)
-    found = PartFiles(part=task.part, files=files, diagnostics=answer.diagnostics)
+    part_files = PartFiles(part=task.part, files=files, diagnostics=answer.diagnostics)
     del answer, columns, table
     return_freed_memory()
-    return found
+    return part_files
 
 
 def _stated(part: AnswerPart, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
@@ -331,18 +331,18 @@ class StatisticParts:
 
         A part of another version of suffice does not count: the manifest states one.
         """
-        entries, found = [], {}
+        entries, metadata_of_part = [], {}
         for name, source in self.sources(part).items():
             file = files.get(name)
             data = file and publications.read_file(self.asked_id, file.path)
             metadata, rows = parquet_metadata(data) if data else ({}, 0)
-            found = _read(metadata.get(PART, ""))
-            if file is None or found != _stated(part, found.get("diagnostics", {})):
+            metadata_of_part = _read(metadata.get(PART, ""))
+            if file is None or metadata_of_part != _stated(part, metadata_of_part.get("diagnostics", {})):
                 return None
             if _without_notes(metadata.get(SOURCE, "")) != _without_notes(source.text()):
                 return None  # of another request: somebody has put it here
             entries.append(file.entry(role="part", file_format="parquet", rows=rows))
-        return entries, found["diagnostics"]
+        return entries, metadata_of_part["diagnostics"]
 
     @property
     def asked_id(self) -> str:
@@ -353,21 +353,27 @@ class StatisticParts:
 def _without_notes(text: str) -> object:
     """Return what a source states but its notes, which are known once a part is computed."""
     try:
-        found = json.loads(text)
+        stated = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return (
-        {name: told for name, told in found.items() if name != "notes"} if isinstance(found, dict) else None
+        {name: value for name, value in stated.items() if name != "notes"}
+        if isinstance(stated, dict)
+        else None
     )
 
 
 def _read(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    told = found.get("diagnostics") if isinstance(found, dict) else None
-    return found if isinstance(told, dict) and all(map(_is_diagnostic, told, told.values())) else {}
+    diagnostics = document.get("diagnostics") if isinstance(document, dict) else None
+    return (
+        document
+        if isinstance(diagnostics, dict) and all(map(_is_diagnostic, diagnostics, diagnostics.values()))
+        else {}
+    )
 
 
 def _is_diagnostic(name: str, value: object) -> bool:

@@ -198,10 +198,10 @@ def publish(
     question = question_of(
         opened(release),
         statistics,
-        disjoint=[opened(one) for one in disjoint],
-        same_data=[opened(one) for one in same_data],
+        disjoint=[opened(release) for release in disjoint],
+        same_data=[opened(release) for release in same_data],
         compare=None if compare is None else opened(compare),
-        series=[opened(one) for one in series],
+        series=[opened(release) for release in series],
         roll_up=roll_up,
         assume=assume,
         prior=prior,
@@ -257,9 +257,9 @@ def carry_out(
     check_cluster(cluster)
     request = question.request
     signer = publication_signer_from_environment()
-    found = publications.find(request.publication_id)
-    if found is not None:
-        return _found(found, publications, signer)
+    publication = publications.find(request.publication_id)
+    if publication is not None:
+        return _found(publication, publications, signer)
     publications.check_create_only()
     if request.cells_per_part is None:
         entries, diagnostics = _whole(question, publications, progress)
@@ -283,22 +283,22 @@ def carry_out(
     return _found(published, publications, signer)
 
 
-def _found(found: Publication, publications: PublicationStore, signer: Signer | None) -> Published:
+def _found(publication: Publication, publications: PublicationStore, signer: Signer | None) -> Published:
     """Return what was published before; warn where this publisher signs, and that is not what it signed."""
     checked = publications.keys is not None
     if not checked and signer is not None:
         try:
-            check_signature(found.manifest, [signer.public_key], PUBLICATION)
+            check_signature(publication.manifest, [signer.public_key], PUBLICATION)
             checked = True
         except SignatureError:
             message = (
-                f"the publication {found.publication_id} was found, and {signer.public_key.key_id} did not "
-                "sign it: whoever may write to the store may have made it; --publication-key, or "
+                f"the publication {publication.publication_id} was found, and {signer.public_key.key_id} did "
+                "not sign it: whoever may write to the store may have made it; --publication-key, or "
                 "publication_keys=, demands signatures"
             )
             warnings.warn(message, SufficeWarning, stacklevel=2)
-    status = signature_status(found.manifest, checked=checked)
-    return Published(publication=found, is_new=False, signature=status)
+    status = signature_status(publication.manifest, checked=checked)
+    return Published(publication=publication, is_new=False, signature=status)
 
 
 def _whole(
