@@ -1,5 +1,5 @@
-"""Bytes and transactions: objects, signatures, the ledger, the release store, and operations on both.
+"""Bytes and transactions: objects, signatures, the ledger, releases, publications, and operations on them.
 
-From the ground up: objects, signatures, ledger, releases, operations. A room imports only rooms below it, and
-the pipeline; no module lies beside them.
+From the ground up: objects, signatures, ledger, releases, publications, operations. A room imports only rooms
+below it, and the pipeline; no module lies beside them.
 """

@@ -2,5 +2,5 @@
 
 In: a ledger, a store.
 Out: an end for every charge, and findings.
-May import: releases and below.
+May import: publications and below.
 """

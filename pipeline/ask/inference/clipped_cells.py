@@ -18,7 +18,7 @@ variance, in the limit of many records, a cell's posterior is left as it is wher
 .. math:: E |s(\theta)| \le 0.05 \; w, \qquad w = (q_{.84} - q_{.16}) / 2
 
 over that posterior: intervals of 95 % that are off by so much cover 94.97 %. Elsewhere the likelihood is that
-of ``engines.mean_variance.clipped_slices``, which knows clipped records by their first four moments.
+of ``engines.mean_variance.likelihood``, which knows clipped records by their first four moments.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ and cells: with the truth drawn from the priors, that happens in fewer than one 
 
 A prior that noise multiplies may move every interval by its width while no cell alone is that far out. Where
 the family's default prior is spread over scales, all cells together are judged by how many times as probable
-what was released is under it (``against_default``): a conflict from 1 / ``THRESHOLD`` on, which again happens
+what was released is under it: a conflict from 1 / ``THRESHOLD`` on, which again happens
 in fewer than one of 10,000 posteriors whose cells' truths are drawn from the stated prior.
 
 With y the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the default, which is

@@ -2,5 +2,5 @@
 
 In: a noisy statistic and a prior; `infer` chooses the method.
 Out: `Posterior`.
-May import: families and below. Never a trusted room.
+May import: judging and below. Never a trusted room.
 """

@@ -140,7 +140,7 @@ def posterior_of(
         What parameters are of. ``ignored``: of records as the public bounds leave them; the prior is then
         restricted to what such records can have. ``modelled``: of records before clipping, as far as the
         model is right about what lies beyond the bounds, in every cell in which that can matter (see
-        ``clipped_cells`` and ``clipped_moments``); of Poisson, geometric and negative binomial counts that is
+        ``clipped_cells``); of Poisson, geometric and negative binomial counts that is
         exact, of exponential, gamma, Weibull, Pareto and Laplace columns and of normal ones with a known mean
         as exact as a lattice of 64 values a record is, of normal and lognormal columns as four moments of a
         clipped record are, and of others it is not done; of several columns it is refused. ``by-evidence``:

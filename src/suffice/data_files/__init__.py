@@ -2,5 +2,5 @@
 
 In: rows or draws, and what they were computed from.
 Out: files.
-May import: release_run and below.
+May import: profile, storage and below.
 """

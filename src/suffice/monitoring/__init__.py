@@ -2,5 +2,5 @@
 
 In: ledgers, stores, specs and the profile; never a source.
 Out: lines of a log, the standing of an installation, and a Prometheus textfile.
-May import: releasing, gap_report and below.
+May import: releasing and below.
 """
