@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from suffice.auditing.hostile_rows import DataSet, WrittenPart
-from suffice.auditing.result import AuditFinding
+from suffice.auditing.result import Flaw
 from suffice.auditing.running import patched
 from suffice.auditing.scratch_sources import ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY, LOOSE, kind_tried
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
@@ -78,26 +78,24 @@ def _of(files: list[list[dict[str, Any]]], writer: str = "spark") -> DataSet:
     )
 
 
-def compared(what: str, first: ObservedRun, second: ObservedRun) -> Iterator[AuditFinding]:
+def compared(what: str, first: ObservedRun, second: ObservedRun) -> Iterator[Flaw]:
     """Compare what two releases of neighbours showed."""
     if first.status != second.status:
-        yield AuditFinding(
-            level=APPEARANCE, check="status", what=f"{what}: exit {first.status} and {second.status}"
-        )
+        yield Flaw(level=APPEARANCE, check="status", what=f"{what}: exit {first.status} and {second.status}")
         return
     for name, of in (("text", "text"), ("names, sizes and manifest", "shape"), ("ledger", "ledger")):
         if getattr(first, of) != getattr(second, of):
-            yield AuditFinding(level=APPEARANCE, check=name, what=what)
+            yield Flaw(level=APPEARANCE, check=name, what=what)
     for seen in (first, second):
         for fault in seen.faults:
-            yield AuditFinding(level=APPEARANCE, check="order of charge and draw", what=fault)
+            yield Flaw(level=APPEARANCE, check="order of charge and draw", what=fault)
 
 
 def try_pairs(
     runner: Runner, maker: Maker, n_random: int, *, first_only: bool
-) -> tuple[int, list[AuditFinding], list[ObservedRun]]:
+) -> tuple[int, list[Flaw], list[ObservedRun]]:
     """Release pairs of neighbours, and compare all that they show."""
-    findings: list[AuditFinding] = []
+    findings: list[Flaw] = []
     seen: list[ObservedRun] = []
     tried = 0
     before: tuple[DataSet, ObservedRun] | None = None
@@ -112,7 +110,7 @@ def try_pairs(
             said = first_release.text.strip().splitlines()
             text = said[-1] if said else ""
             findings.append(
-                AuditFinding(level=APPEARANCE, check="a release", what=f"exit {first_release.status}: {text}")
+                Flaw(level=APPEARANCE, check="a release", what=f"exit {first_release.status}: {text}")
             )
         seen += [each for each in (first_release, second_release) if each.status == "0"]
         if findings and first_only:
@@ -120,27 +118,27 @@ def try_pairs(
     return tried, findings, seen
 
 
-def try_again(runner: Runner, data: DataSet) -> list[AuditFinding]:
+def try_again(runner: Runner, data: DataSet) -> list[Flaw]:
     """Release twice: the second time nothing is read, drawn or charged, and nothing stands there anew."""
     first, second = runner.release_twice(data)
     check = "the same release again"
     findings = []
     if first.status != "0" or second.status != "0":
         what = f"exit {first.status} and then {second.status}"
-        return [AuditFinding(level=APPEARANCE, check=check, what=what)]
+        return [Flaw(level=APPEARANCE, check=check, what=what)]
     same = first.shape == second.shape and all(
         (first.values[name] == second.values[name]).all() for name in first.values
     )
     if not same:
-        findings.append(AuditFinding(level=APPEARANCE, check=check, what="other values stand in the store"))
+        findings.append(Flaw(level=APPEARANCE, check=check, what="other values stand in the store"))
     if first.ledger != second.ledger:
-        findings.append(AuditFinding(level=APPEARANCE, check=check, what="the ledger has another entry"))
+        findings.append(Flaw(level=APPEARANCE, check=check, what="the ledger has another entry"))
     if second.totals:
-        findings.append(AuditFinding(level=APPEARANCE, check=check, what="noise was drawn again"))
+        findings.append(Flaw(level=APPEARANCE, check=check, what="noise was drawn again"))
     return findings
 
 
-def try_failure(runner: Runner, data: DataSet) -> list[AuditFinding]:
+def try_failure(runner: Runner, data: DataSet) -> list[Flaw]:
     """Let a release fail after its draw: its epsilon stays spent."""
 
     def fail(*_: object) -> None:
@@ -157,5 +155,5 @@ def try_failure(runner: Runner, data: DataSet) -> list[AuditFinding]:
         seen = runner.release(data)
     if '"abandoned"' not in seen.ledger or '"drawing"' not in seen.ledger or seen.status == "0":
         what = f"exit {seen.status}, and no draw that was spent"
-        return [AuditFinding(level=APPEARANCE, check="a failure after the draw", what=what)]
+        return [Flaw(level=APPEARANCE, check="a failure after the draw", what=what)]
     return []

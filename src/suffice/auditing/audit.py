@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.auditing.result import AssumedContract, Audit, AuditFinding, Level, MutantResult
+from suffice.auditing.result import AssumedContract, Audit, Flaw, Level, MutantResult
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.spec.contract_fit import check_contract
@@ -169,7 +169,7 @@ def audit(
         cluster=cluster,
         contract=None if assumed is None else AssumedContract(of=assumed[0], sha256=assumed[1].sha256),
         levels=tuple(Level(**each) for each in result["levels"]),
-        findings=tuple(AuditFinding(**each) for each in result["findings"]),
+        findings=tuple(Flaw(**each) for each in result["findings"]),
         mutants=tuple(MutantResult(**each) for each in result["mutants"]),
         false_alarm=FALSE_ALARM,
         not_tried=tuple(result["not_tried"]),

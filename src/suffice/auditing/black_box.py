@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from suffice.auditing.result import AuditFinding, Level
+from suffice.auditing.result import Flaw, Level
 from suffice.auditing.running import added_to
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table, combine
 from suffice.pipeline.rows.mechanism import mechanism
@@ -33,7 +33,7 @@ FALSE_ALARM = 1e-7
 
 def try_black_box(
     runner: Runner, pair: tuple[DataSet, DataSet] | None, *, runs: int = RUNS
-) -> tuple[Level, list[AuditFinding]]:
+) -> tuple[Level, list[Flaw]]:
     """Bound epsilon from below by an event whose chance differs most between two neighbours."""
     plan = runner.plan()
     if plan.epsilon < LEAST_EPSILON or pair is None:
@@ -47,7 +47,7 @@ def try_black_box(
     level = Level(name=BLACK_BOX, trials=2 * runs, of="runs", largest=f"{max(ratio, 0.0):.3f}")
     if bound > plan.epsilon:
         what = f"outputs of neighbours show a loss of {ratio:.3g} times the declared epsilon"
-        return level, [AuditFinding(level=BLACK_BOX, check="a bound from below", what=what)]
+        return level, [Flaw(level=BLACK_BOX, check="a bound from below", what=what)]
     return level, []
 
 

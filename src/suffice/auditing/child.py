@@ -24,7 +24,7 @@ from suffice.auditing.hostile_rows import MODES, MOST_ROWS, Maker, window_of
 from suffice.auditing.implied_schema import implied_schema
 from suffice.auditing.mutants import mutants_of
 from suffice.auditing.noise_level import DRAWS, NOISE, try_noise
-from suffice.auditing.result import AuditFinding, Level, MutantResult
+from suffice.auditing.result import Flaw, Level, MutantResult
 from suffice.auditing.running import Runner
 from suffice.auditing.scratch_sources import (
     LOOSE,
@@ -120,7 +120,7 @@ class Auditor:
         rng = np.random.default_rng(self._request.seed)
         return Maker(spec=self._runner.spec, schema=self._runner.schema, rng=rng)
 
-    def levels(self) -> tuple[list[Level], list[AuditFinding]]:
+    def levels(self) -> tuple[list[Level], list[Flaw]]:
         """Try every level on the product as it is."""
         runner, request = self._runner, self._request
         exact = try_chains(runner, self._maker().chains(request.pairs, self._modes), first_only=False)
@@ -152,7 +152,7 @@ class Auditor:
             levels.append(Level(name=BLACK_BOX, trials=0, of="runs", said="not asked for"))
         return levels, list(dict.fromkeys(findings))
 
-    def mutants(self, known: list[AuditFinding], deadline: float) -> Iterator[MutantResult]:
+    def mutants(self, known: list[Flaw], deadline: float) -> Iterator[MutantResult]:
         """Apply every mutant that makes a difference, until time is up, and see what catches it."""
         for mutant in mutants_of(self._runner.plan(), loose=self._kind in LOOSE):
             if mutant.level not in {EXACT, APPEARANCE, "again", *self._tried}:
@@ -165,7 +165,7 @@ class Auditor:
                 name=mutant.name, caught_by=None if caught is None else f"{caught.level}: {caught.check}"
             )
 
-    def _looked(self, mutant: Mutant) -> Iterator[AuditFinding]:
+    def _looked(self, mutant: Mutant) -> Iterator[Flaw]:
         """Try the same levels with fewer trials, first the one that should see it."""
         levels = {
             EXACT: self._exact_again,
@@ -178,17 +178,17 @@ class Auditor:
                 continue
             yield from levels[level]()
 
-    def _exact_again(self) -> list[AuditFinding]:
+    def _exact_again(self) -> list[Flaw]:
         chains = self._maker().chains(_MUTANT_PAIRS, self._modes)
         return try_chains(self._runner, chains, first_only=True).findings
 
-    def _noise_again(self) -> list[AuditFinding]:
+    def _noise_again(self) -> list[Flaw]:
         return list(try_noise(self._runner, [], draws=DRAWS, first_only=True).findings)
 
-    def _pairs_again(self) -> list[AuditFinding]:
+    def _pairs_again(self) -> list[Flaw]:
         return try_pairs(self._runner, self._maker(), _ALL_PAIRS, first_only=True)[1]
 
-    def _account(self) -> list[AuditFinding]:
+    def _account(self) -> list[Flaw]:
         data = next(self._maker().chains(1, self._modes))[0]
         return [*try_again(self._runner, data), *try_failure(self._runner, data)]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.auditing.result import AuditFinding
+from suffice.auditing.result import Flaw
 from suffice.auditing.scratch_sources import rows_as_stored
 from suffice.auditing.second_reading import allowed
 from suffice.errors import SufficeError
@@ -43,7 +43,7 @@ class ExactLevel:
 
     pairs: int
     largest: Fraction
-    findings: list[AuditFinding]
+    findings: list[Flaw]
     strongest: tuple[DataSet, DataSet] | None
     spread: int = 0
     refused: str = ""
@@ -101,7 +101,7 @@ def try_chains(
                 return seen
             before = data, now
     if not seen.pairs and seen.refused:
-        seen.findings.append(AuditFinding(level=EXACT, check="reading", what=f"no data set: {seen.refused}"))
+        seen.findings.append(Flaw(level=EXACT, check="reading", what=f"no data set: {seen.refused}"))
     return seen
 
 
@@ -115,7 +115,7 @@ def _compare(
     if isinstance(first[1], str) or isinstance(second[1], str):
         ends = [each[1] if isinstance(each[1], str) else "exit 0" for each in (first, second)]
         what = f"{second[0].what}: {' beside '.join(ends)}"
-        seen.findings.append(AuditFinding(level=EXACT, check="status of neighbours", what=what))
+        seen.findings.append(Flaw(level=EXACT, check="status of neighbours", what=what))
         return
     ratio = joint_loss(first[1], second[1], plan) / plan.epsilon
     spread = sum(int((second[1][name] != first[1][name]).sum()) for name in first[1])
@@ -124,7 +124,7 @@ def _compare(
     if ratio > 1:
         writers = ", ".join(part.writer for part in second[0].parts)
         what = f"{second[0].what}, files by {writers}: {float(ratio):.4g} times the declared epsilon"
-        seen.findings.append(AuditFinding(level=EXACT, check="joint loss of neighbours", what=what))
+        seen.findings.append(Flaw(level=EXACT, check="joint loss of neighbours", what=what))
 
 
 def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen: ExactLevel) -> None:
@@ -138,7 +138,7 @@ def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen
         for cell in range(len(sums)):
             if cell not in expected.cells and any(sums[cell]):
                 what = f"{statistic.name} has records in a cell without any"
-                seen.findings.append(AuditFinding(level=EXACT, check="cells read a second time", what=what))
+                seen.findings.append(Flaw(level=EXACT, check="cells read a second time", what=what))
                 return
         total = statistic.partition_total
         if total is None or not _counts_rows(statistic):
@@ -146,11 +146,11 @@ def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen
         for cell, most in expected.cells.items():
             if int(sums[cell].sum()) > total * most:
                 what = f"{statistic.name} has more than the {most} records that may enter a cell"
-                seen.findings.append(AuditFinding(level=EXACT, check="cells read a second time", what=what))
+                seen.findings.append(Flaw(level=EXACT, check="cells read a second time", what=what))
                 return
         if int(sums.sum()) > total * expected.whole:
             what = f"{statistic.name} has more than the {expected.whole} records that units may keep"
-            seen.findings.append(AuditFinding(level=EXACT, check="units read a second time", what=what))
+            seen.findings.append(Flaw(level=EXACT, check="units read a second time", what=what))
             return
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
-from suffice.auditing.result import AuditFinding
+from suffice.auditing.result import Flaw
 from suffice.auditing.running import added_to
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, zeros
 from suffice.pipeline.rows.chunk.partition import chunk_job
@@ -99,7 +99,7 @@ class NoiseLevel:
     """What was seen of noise."""
 
     draws: int
-    findings: tuple[AuditFinding, ...]
+    findings: tuple[Flaw, ...]
     power: float
 
 
@@ -140,7 +140,7 @@ def try_noise(runner: Runner, released: list[ObservedRun], *, draws: int, first_
     for seen in released:
         for name, noise in _published_noise(seen, plan).items():
             runs[name].append(noise)
-    findings: list[AuditFinding] = []
+    findings: list[Flaw] = []
     alarm = FALSE_ALARM / (_TESTS * max(1, len(plan.statistics)))
     total = 0
     for size in (min(FIRST_DRAWS, draws), draws):
@@ -169,24 +169,20 @@ def _published_noise(seen: ObservedRun, plan: Plan) -> dict[str, NDArray[Any]]:
     }
 
 
-def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[AuditFinding]:
+def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[Flaw]:
     name, scale = statistic.name, statistic.scale
     noise = np.concatenate(runs)
     magnitudes = int(sum(abs(int(each)) for each in noise))
     below, above = tails(magnitudes, len(noise), scale)
     if 2 * min(below, above) < alarm:
         side = "smaller" if below < above else "larger"
-        yield AuditFinding(
-            level=NOISE, check="sum of absolute draws", what=f"{name}: noise is {side} than declared"
-        )
+        yield Flaw(level=NOISE, check="sum of absolute draws", what=f"{name}: noise is {side} than declared")
     signs = [int(np.sign(each)) for each in noise if each]
     if signs:
         positive = sum(sign > 0 for sign in signs)
         chance = 2 * float(special.bdtr(min(positive, len(signs) - positive), len(signs), 0.5))
         if chance < alarm:
-            yield AuditFinding(
-                level=NOISE, check="signs of draws", what=f"{name}: one sign is drawn too often"
-            )
+            yield Flaw(level=NOISE, check="signs of draws", what=f"{name}: one sign is drawn too often")
     q = math.exp(-1 / scale)
     alike = math.tanh(0.5 / scale) ** 2 * (1 + q * q) / max(-math.expm1(-2 / scale), 1e-300)
     within = [(run[i], run[i + 1]) for run in runs for i in range(0, len(run) - 1, 2)]
@@ -194,12 +190,12 @@ def _tested(statistic: Any, runs: list[NDArray[Any]], alarm: float) -> Iterator[
     for where, pairs in (("one release", within), ("two releases", between)):
         equal = sum(first == second for first, second in pairs)
         if pairs and equal and float(special.bdtrc(equal - 1, len(pairs), min(alike, 1.0))) < alarm:
-            yield AuditFinding(level=NOISE, check=f"draws of {where}", what=f"{name}: too many are alike")
+            yield Flaw(level=NOISE, check=f"draws of {where}", what=f"{name}: too many are alike")
 
 
 def _tested_sample(
     scores: NDArray[Any], statistic: Any, runs: list[NDArray[Any]], alarm: float
-) -> Iterator[AuditFinding]:
+) -> Iterator[Flaw]:
     """Count draws among the likelier half of a grid: a binomial number, and draws of two releases alike."""
     exponents = scores.astype(float) / statistic.sample.scale
     chances = np.exp(exponents - exponents.max())
@@ -213,13 +209,11 @@ def _tested_sample(
     high = float(special.bdtrc(inside - 1, len(drawn), mass)) if inside else 1.0
     if 2 * min(low, high) < alarm:
         what = f"{statistic.name}: draws are not those of the exponential mechanism"
-        yield AuditFinding(level=NOISE, check="draws of a sample", what=what)
+        yield Flaw(level=NOISE, check="draws of a sample", what=what)
     alike = float((chances**2).sum())
     pairs = [pair for i in range(0, len(runs) - 1, 2) for pair in zip(runs[i], runs[i + 1], strict=False)]
     within = [(run[i], run[i + 1]) for run in runs for i in range(0, statistic.sample.draws - 1, 2)]
     for where, each in (("two releases", pairs), ("one release", within)):
         equal = sum(int(a) == int(b) for a, b in each)
         if each and equal and float(special.bdtrc(equal - 1, len(each), min(alike, 1.0))) < alarm:
-            yield AuditFinding(
-                level=NOISE, check=f"draws of {where}", what=f"{statistic.name}: too many are alike"
-            )
+            yield Flaw(level=NOISE, check=f"draws of {where}", what=f"{statistic.name}: too many are alike")

@@ -19,7 +19,7 @@ NOT_SEEN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFinding:
+class Flaw:
     """One thing that is wrong.
 
     Attributes
@@ -141,7 +141,7 @@ class Audit:
     cluster: str
     contract: AssumedContract | None
     levels: tuple[Level, ...]
-    findings: tuple[AuditFinding, ...]
+    findings: tuple[Flaw, ...]
     mutants: tuple[MutantResult, ...]
     false_alarm: float
     not_tried: tuple[str, ...]

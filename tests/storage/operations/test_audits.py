@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.auditing.audit import FALSE_ALARM, PACKAGES
-from suffice.auditing.result import AssumedContract, Audit, AuditFinding, Level, MutantResult
+from suffice.auditing.result import AssumedContract, Audit, Flaw, Level, MutantResult
 from suffice.errors import SignatureError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
@@ -78,7 +78,7 @@ def test_an_audit_holds_for_accounts_with_the_contract_it_took_for_granted(
         found.check_contract(granted)
 
 
-FOUND = AuditFinding(level="exact", check="joint loss of neighbours", what="twice")
+FOUND = Flaw(level="exact", check="joint loss of neighbours", what="twice")
 
 
 @pytest.mark.parametrize(
