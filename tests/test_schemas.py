@@ -120,6 +120,7 @@ def test_a_new_family_changes_no_schema_of_a_command() -> None:
         assert "bayesian_network" not in path.read_text(), path.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.parent.parent.name)
 def test_a_manifest_and_its_plan_are_as_the_schemas_say(manifest: Path) -> None:
     content = json.loads(manifest.read_text())

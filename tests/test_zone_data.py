@@ -33,6 +33,7 @@ def release(workspace: Workspace, window: str, zone: str) -> Release:
     return carry_out(spec, store=workspace.store, ledger=workspace.ledger, window=window).release
 
 
+@pytest.mark.slow
 def test_a_change_between_two_releases_of_an_account_warns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

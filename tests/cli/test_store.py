@@ -81,6 +81,7 @@ def test_a_stripped_and_a_moved_store_are_adopted(
     )
 
 
+@pytest.mark.slow
 def test_a_store_is_retired_by_its_id_its_beginning_or_its_place(
     workspace: Workspace, suffice: Runner
 ) -> None:

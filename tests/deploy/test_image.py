@@ -110,6 +110,7 @@ def closure(extras: set[str], names: dict[str, Any]) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGE_NAMES)
 def test_a_stage_locks_what_its_extras_need_and_nothing_else(
     repository: Path, folder: Path, stage: str

@@ -256,6 +256,7 @@ def test_a_kill_after_staged_loses_nothing(sqlite_scene: Scene, count: int) -> N
     assert [problem for index in range(count) for problem in problems(scene, f"r{index}")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after the files", "inside staged"])
 def test_a_kill_between_the_marker_and_staged_loses_nothing(sqlite_scene: Scene, point: str) -> None:
     """The spool is complete, and the ledger does not know: its host stages and publishes it."""

@@ -253,6 +253,7 @@ def test_no_error_shows_anything_exact(
     assert error.__cause__ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["reading in a task", "check of the pin", "noise", "staging"])
 @pytest.mark.parametrize("contained", [True, False])
 def test_no_error_shows_anything_exact_of_whole_units(

@@ -159,6 +159,7 @@ def test_codes_of_floats(keys: list[str], values: list[float | None], offset: in
     check_codes(keys, pa.array(values, pa.float64()), offset)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(keys=KEYS, values=st.lists(st.none() | INTEGERS, max_size=40), offset=st.integers(0, 9))
 def test_codes_of_integers(keys: list[str], values: list[int | None], offset: int) -> None:

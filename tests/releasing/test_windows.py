@@ -172,6 +172,7 @@ def test_an_interrupted_backfill_says_the_state_and_goes_on(
     assert workspace.account().spent == 3
 
 
+@pytest.mark.slow
 def test_a_window_that_is_spent_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = make_workspace(tmp_path)
     spec = monthly(workspace)

@@ -204,6 +204,7 @@ def test_costs_of_chains(found: Callable[[str], Result]) -> None:
         assert barker == pytest.approx(loss, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_noise_costs_what_it_hides(found: Callable[[str], Result]) -> None:
     """At epsilon .1 clipped counts of few events score worse than at 10, by far more than any spread."""
     if not (REAL_DATA / "fars").exists():

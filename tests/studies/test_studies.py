@@ -30,6 +30,7 @@ PARTLY = {"hellinger_mechanisms", "mcmc_costs", "war_logs", "war_logs_held_out"}
 """Those that leave out rows at the smallest size."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_writes_its_files_and_the_exact_numbers_of_the_page(
     name: str, found: Callable[[str], Result]

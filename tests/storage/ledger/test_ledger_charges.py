@@ -165,6 +165,7 @@ def test_another_plan_or_store_for_the_same_key_is_refused(ledger: Ledger, make_
     ledger.reserve(make_request(name="other", store_id="store-2"))
 
 
+@pytest.mark.slow
 def test_a_live_charge_is_in_progress(
     ledger: Ledger, ledger_factory: MakeLedger, make_request: MakeRequest, clock: Any
 ) -> None:

@@ -255,6 +255,7 @@ def test_a_look_at_a_store_does_not_grow_with_its_history(
     assert listed.objects == 0
 
 
+@pytest.mark.slow
 def test_a_bucket_is_listed_from_the_last_known_marker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

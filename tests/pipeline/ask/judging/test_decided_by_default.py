@@ -87,6 +87,7 @@ def test_a_total_behind_noise_leaves_a_spread_scale_to_its_prior() -> None:
     assert posterior.decided_by_default["rate"].tolist() == [False, False, True]
 
 
+@pytest.mark.slow
 def test_several_columns_are_judged_by_draws_of_their_prior() -> None:
     """Of 30 records noise of epsilon 1 hides a slope of 1 beside residuals of 1, of 20,000 it does not."""
     few, many = (

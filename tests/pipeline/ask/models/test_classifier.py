@@ -159,6 +159,7 @@ def test_what_cannot_classify_is_refused_by_what_exists(tmp_path: Path) -> None:
         found.predict_proba({"from": ["JFK"], "month": [1], "kind": ["jet"]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1"])
 def test_adult_is_classified_as_without_noise(epsilon: str, tmp_path: Path) -> None:
     """Trained on 32,561 rows: accuracy within 0.01 of the exact counts', log score no worse by 0.02."""

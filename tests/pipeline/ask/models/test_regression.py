@@ -159,6 +159,7 @@ def test_what_cannot_be_predicted_is_refused(release: Release, regression: model
         regression.predict(ROWS, mass=1.5)
 
 
+@pytest.mark.slow
 def test_flights_are_predicted_as_without_noise(tmp_path: Path) -> None:
     """At epsilon 1: all of least squares lies in the intervals, and predictive intervals cover as often.
 

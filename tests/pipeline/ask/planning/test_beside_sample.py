@@ -101,6 +101,7 @@ def law_of(spec: Spec, name: str = "flag") -> SampleLaw:
     return SampleLaw.of(plan, spec.statistics[name])
 
 
+@pytest.mark.slow
 def test_half_the_temperature_is_caught() -> None:
     """The control: draws that pay for half of what they are miss the table by more than 9 standard errors."""
     law = law_of(spec_of("replace_one"))

@@ -148,6 +148,7 @@ def test_one_release_is_itself_and_order_does_not_matter(family: str) -> None:
         assert other.sd(name) == pytest.approx(one.sd(name), rel=3e-3)
 
 
+@pytest.mark.slow
 def test_many_releases_that_agree_are_one_large_one() -> None:
     """Under little noise: 40 times 100 rows are 4,000, and their posterior is six times as narrow."""
     parts = [noisy(BERNOULLI, [70, 30], "20") for _ in range(40)]

@@ -80,6 +80,7 @@ def assert_equals_duckdb(spec: Spec, files: list[Path], cluster: Cluster, window
     assert entered > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "domain"), CASES, ids=[f"{column}-{n}" for n, (column, _) in enumerate(CASES)]
 )
@@ -269,6 +270,7 @@ REAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 def test_real_data_where_they_are_present(threads: Cluster) -> None:
     for name, (groups, statistics) in REAL.items():
         if (REAL_DATA / name).exists():

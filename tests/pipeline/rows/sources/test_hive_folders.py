@@ -105,6 +105,7 @@ def test_what_a_folder_states(tmp_path: Path, kind: str, text: str, value: objec
     assert part.columns.field("key").type == types[kind]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(HiveType), st.one_of(st.none(), st.text()))
 def test_no_text_of_a_folder_is_an_error(kind: HiveType, text: str | None) -> None:
     value = HiveColumn(type=kind, keys=("a",)).value({"a": text})

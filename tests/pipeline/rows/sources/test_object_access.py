@@ -78,6 +78,7 @@ def test_an_object_is_read_like_a_file_and_only_as_it_was_pinned(bucket: str) ->
     assert status(f"{bucket}/a.parquet") != pinned
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 1 << 25), st.integers(1, 1 << 24)), max_size=8))
 def test_requests_cover_the_ranges_and_are_few(starts: list[tuple[int, int]]) -> None:
     ranges = [(start, start + length) for start, length in starts]

@@ -52,6 +52,7 @@ def ledger(postgres_url: str) -> Iterator[SqlLedger]:
 # Opening
 
 
+@pytest.mark.slow
 def test_only_create_makes_a_ledger(postgres_url: str) -> None:
     with pytest.raises(LedgerMissingError, match=r"there is no ledger in the database .* --create"):
         open_ledger(postgres_url)

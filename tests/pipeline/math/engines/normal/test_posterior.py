@@ -288,6 +288,7 @@ def test_every_scale_is_resolved(n: int, rate: float, prior: tuple[float, float,
         assert error < 0.2
 
 
+@pytest.mark.slow
 def test_informative_priors_are_found_wherever_they_are() -> None:
     # Far from the estimates: the mean is 0.3 and the variance 0.01, and what was observed says otherwise.
     noisy = problem([500.0, 300.0, 200.0], 0.05, Reciprocal(10**12), (0.3, 1e5, 1e5, 1e3))
