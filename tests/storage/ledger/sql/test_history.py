@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +32,10 @@ def live(ledger: SqlLedger, *, per_window: bool) -> None:
     ledger.check(request)
     charge = ledger.reserve(request)
     ledger.renew(charge)
-    assert ledger.charge(charge.charge_id) == charge
+    renewed = ledger.charge(charge.charge_id)
+    assert renewed is not None
+    assert renewed.lease_expires >= charge.lease_expires
+    assert replace(renewed, lease_expires=charge.lease_expires) == charge
     assert [found.charge_id for found in ledger.unfinished("store")] == [charge.charge_id]
     assert ledger.entry_hash(charge.reserved_sequence) == ledger.head().hash
     ledger.publish(ledger.stage(ledger.enter_drawing(charge), MANIFEST))
