@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, MODELLED
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
@@ -118,7 +118,7 @@ def share_held(
     """The share of 95 % intervals of the first parameter that hold the truth, in percent."""
     rng = np.random.default_rng()
     statistic, _ = released(family, entry, world, [rows] * cells, rng)
-    posterior = noise_aware_posterior(statistic, clipping=clipping)
+    posterior = posterior_of(statistic, clipping=clipping)
     low, high = posterior.credible_interval(posterior.parameters[0], rng=rng).T
     return 100.0 * float(np.mean((low <= truth) & (truth <= high)))
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.inference.bounded_records import IGNORED, MODELLED
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
@@ -112,7 +112,7 @@ def _line(
         statistic = noisy_statistic(plan, exact + discrete_laplace(plan.scale, (size, 3), rng))
         for way in (MODELLED, IGNORED):
             began = time.process_time()
-            posterior = noise_aware_posterior(statistic, prior=prior, clipping=way)
+            posterior = posterior_of(statistic, prior=prior, clipping=way)
             for parameter, truth in (("mean", mean), ("variance", variance)):
                 at = posterior.distribution.quantiles(parameter, [0.025, 0.16, 0.5, 0.84, 0.975], 0, rng).T
                 held[way, parameter] += int(np.sum((at[0] <= truth) & (truth <= at[-1])))

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.inference.bounded_records import IGNORED, MODELLED
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
@@ -121,7 +121,7 @@ def held(
     exact = of_family.totals(spec, plan.design, sums.clipped)
     noise = discrete_laplace(plan.scale, exact.shape, rng)
     began = time.process_time()
-    posterior = noise_aware_posterior(noisy_statistic(plan, exact + noise), clipping=clipping)
+    posterior = posterior_of(noisy_statistic(plan, exact + noise), clipping=clipping)
     (name,) = posterior.parameters
     ends = np.stack([posterior.credible_interval(name, mass) for mass in MASSES])
     seconds = (time.process_time() - began) / cells

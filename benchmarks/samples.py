@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from measuring import versions
 
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.planning.beside_sample import beside_sample
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.spec.spec import Spec, load_spec
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from suffice.pipeline.ask.calibration.verdict import (
     judge,
     passing_chance,
 )
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from support.generative_models import generative_model_for
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from scripts.vectors.reference import (
     n_prior_of,
     sum_marginals,
 )
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import SpreadGamma
 from suffice.pipeline.terms.released.within_unit import rows_alone

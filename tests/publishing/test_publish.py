@@ -265,7 +265,7 @@ def test_several_priors_stand_side_by_side(release: Release, tmp_path: Path) -> 
     evidence = suffice.compare_priors(release, "flag", list(priors.values()), where=where).log_bayes_factors
     for position, (name, prior) in enumerate(priors.items()):
         own = [row for row in rows if row["prior_name"] == name]
-        assert [row["mean"] for row in own] == release.posterior("flag", prior, where).mean(
+        assert [row["mean"] for row in own] == release.posterior("flag", prior, where=where).mean(
             "probability"
         ).tolist()
         assert [row["log_bayes_factor"] for row in own] == pytest.approx(evidence[:, position].tolist())

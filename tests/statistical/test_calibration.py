@@ -15,7 +15,7 @@ from scipy.special import bdtr, bdtrc, chdtrc
 
 from suffice.pipeline.ask.calibration.ranks import BINS
 from suffice.pipeline.ask.calibration.verdict import TOLERANCE
-from suffice.pipeline.ask.posterior.posterior import PLUG_IN
+from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.families import FAMILIES as REGISTRY
 from support.audit import (
     EPSILONS,

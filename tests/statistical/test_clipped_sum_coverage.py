@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.ask.inference.bounded_records import IGNORED, MODELLED
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for
@@ -47,7 +47,7 @@ def held(family: str, cells: int, clipping: str) -> Floats:
     assert 0.15 < sums.n_clipped / cells / N < 0.25
     exact = FAMILIES[family].totals(model.entry, model.plan.design, sums.clipped)
     noise = discrete_laplace(model.scale, exact.shape, rng)
-    posterior = noise_aware_posterior(noisy_statistic(model.plan, exact + noise), clipping=clipping)
+    posterior = posterior_of(noisy_statistic(model.plan, exact + noise), clipping=clipping)
     (name,) = posterior.parameters
     ends = (posterior.credible_interval(name, mass).T for mass in (0.5, 0.95))
     return np.array([np.sum((low <= truth) & (truth <= high)) for low, high in ends])

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import chi2
 
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -44,7 +44,7 @@ def efficiencies(n: int, epsilon: str, public_n: bool) -> tuple[float, float]:
     true = rng.binomial(n, P, RELEASES)
     exact = np.stack([n - true, true], axis=1)[:, -len(plan.components) :]
     values = exact + discrete_laplace(plan.scale, exact.shape, rng)
-    posterior = noise_aware_posterior(noisy_statistic(plan, values, public_n=n if public_n else None))
+    posterior = unrestricted_posterior(noisy_statistic(plan, values, public_n=n if public_n else None))
     mean: Floats = posterior.mean("probability")
     draw: Floats = posterior.sample(1, rng)["probability"][0]
     of_mean, of_draw = (float(n * np.mean((values - P) ** 2) / (P * (1 - P))) for values in (mean, draw))

@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import binom, chi2
 
 from suffice.pipeline.ask.pooling.pool import observed_again
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES as FAMILIES_BY_NAME
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior, pooled
+from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -94,7 +94,7 @@ def test_posteriors_of_several_releases_cover_nominally(family: str, kind: str, 
     posterior = (
         pooled(released, prior=None, n_prior=n_prior, rng=rng)
         if kind == "disjoint"
-        else noise_aware_posterior(observed_again(released), n_prior=n_prior)
+        else unrestricted_posterior(observed_again(released), n_prior=n_prior)
     )
     counts = covered(posterior, truth, rng)
     shares = {mass: count / cells for mass, count in counts.items()}
@@ -119,7 +119,7 @@ def simulate_generative_model(
     posterior = (
         pooled(parts, **terms, rng=rng)
         if kind == "disjoint"
-        else noise_aware_posterior(observed_again(parts), **terms)
+        else unrestricted_posterior(observed_again(parts), **terms)
     )
     ends = np.cumsum([max(1, posterior.mean(name)[0].size) for name in posterior.parameters])
     split = np.split(truth.reshape(cells, -1), ends[:-1], axis=1)
@@ -153,7 +153,7 @@ def test_sums_of_noisy_counts_taken_for_exact_fail_the_same_test(family: str) ->
     rng, cells = np.random.default_rng(), 512
     released, truth = simulate(family, "disjoint", 20, cells, rng)
     added = noisy_statistic(released[0].plan, np.sum([part.values for part in released], axis=0))
-    counts = covered(plug_in_posterior(added), truth, rng)
+    counts = covered(posterior_of(added, method="plug-in"), truth, rng)
     assert not any(is_nominal(mass, count, cells) for mass, count in counts.items())
 
 
@@ -167,7 +167,7 @@ def test_one_data_set_released_three_times_is_not_three_data_sets() -> None:
     released, truth = simulate("bernoulli", "same_data", n, cells, rng, ("2", "2", "2"))
     posterior = pooled(released, prior=None, n_prior=Uniform(0, 2 * n), rng=rng)
     assert not is_nominal(0.95, covered(posterior, truth, rng)[0.95], cells)
-    right = noise_aware_posterior(observed_again(released), n_prior=Uniform(0, 2 * n))
+    right = unrestricted_posterior(observed_again(released), n_prior=Uniform(0, 2 * n))
     assert is_nominal(0.95, covered(right, truth, rng)[0.95], cells)
 
 

@@ -16,7 +16,7 @@ from scipy.stats import binom, chi2
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def ranks_of(
     rows = np.full(cells, n) if public_n else rng.integers(0, 2 * n, cells, endpoint=True)
     truth, exact = (normal if family == "normal" else counts)(plan, rows, rng)
     values = exact + discrete_laplace(noise * plan.scale, exact.shape, rng)
-    posterior: Posterior = posterior_of(
+    posterior: Posterior = unrestricted_posterior(
         noisy_statistic(plan, values, public_n=n if public_n else None),
         method=method,
         prior=NORMAL_PRIOR if family == "normal" else None,

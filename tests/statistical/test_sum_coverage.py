@@ -20,7 +20,7 @@ from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ def covered_sums(
     if public_n:
         exact = (first + lowest * rows)[:, None]
     values = exact + discrete_laplace(plan.scale, exact.shape, rng)
-    posterior = posterior_of(
+    posterior = unrestricted_posterior(
         noisy_statistic(
             dataclasses.replace(plan, scale=plan.scale * believed_scale),
             values,

@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from suffice.pipeline.ask.calibration.calibrate import simulate
 from suffice.pipeline.ask.calibration.ranks import LEFT_OUT
 from suffice.pipeline.ask.calibration.verdict import TOLERANCE
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.record_count import Fixed
 from support.generative_models import generative_model_for, most_clipped, noise_aware_families

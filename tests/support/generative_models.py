@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel, generative_model_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.ask.calibration.record_worlds import python_integers, sums_of_each
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.cell_blocks import blocks_of
 from suffice.pipeline.math.distributions.piecewise import from_draws

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.ask.pooling import pool
-from suffice.pipeline.ask.posterior import infer
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 
 if TYPE_CHECKING:
@@ -18,14 +18,9 @@ def free(posterior: Posterior) -> Posterior:
     return dataclasses.replace(posterior, distribution=unrestricted(posterior.distribution))
 
 
-def noise_aware_posterior(*given: Any, **terms: Any) -> Posterior:
-    """As ``infer.noise_aware_posterior``."""
-    return free(infer.noise_aware_posterior(*given, **terms))
-
-
-def posterior_of(*given: Any, **terms: Any) -> Posterior:
+def unrestricted_posterior(*given: Any, **terms: Any) -> Posterior:
     """As ``infer.posterior_of``."""
-    return free(infer.posterior_of(*given, **terms))
+    return free(posterior_of(*given, **terms))
 
 
 def pooled(*given: Any, **terms: Any) -> Posterior:

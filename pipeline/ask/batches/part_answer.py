@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.arrays import masked_array, number_array, text_array
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.infer import inferred
 from suffice.pipeline.ask.posterior.posterior import summaries
 from suffice.pipeline.ask.publication.answer import Streams, draw_columns, notes_of, quantile_draws
 from suffice.pipeline.families import FAMILIES
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -173,8 +174,8 @@ class PartTerms:
 
     Attributes
     ----------
-    terms : dict of str to object
-        As ``posterior_of`` takes them: text, so that they travel.
+    terms : PosteriorTerms
+        Text, so that they travel; cells are chosen already.
     mass : float
         Of the credible intervals.
     interval : str
@@ -189,7 +190,7 @@ class PartTerms:
         Of all parts.
     """
 
-    terms: Mapping[str, Any]
+    terms: PosteriorTerms
     mass: float
     interval: str
     draws: int
@@ -232,7 +233,7 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
     streams = Streams(seed=asked.seed, place=(asked.place, number))
 
     def posterior(statistic: NoisyStatistic) -> Posterior:
-        return posterior_of(statistic, **asked.terms)
+        return inferred(statistic, asked.terms)
 
     alike = posterior_of_alike(cells, posterior, asked.draws)
     return PartAnswer(

@@ -31,13 +31,8 @@ from suffice.pipeline.ask.calibration.simulated_release import (
 from suffice.pipeline.ask.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.ask.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
 from suffice.pipeline.ask.calibration.world_coverage import world_coverages
-from suffice.pipeline.ask.inference.bounded_records import (
-    BY_EVIDENCE,
-    IGNORED,
-    require_way_of_clipping,
-)
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, NOISE_AWARE, PLUG_IN, PosteriorTerms
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
@@ -156,7 +151,7 @@ def calibrate(
     if simulations is not None:
         require_positive("simulations", simulations)
     chosen = cells_of(release.statistic(statistic), where)
-    require_way_of_clipping(clipping)
+    PosteriorTerms(method=method, clipping=clipping)  # refuses what does not exist
     generative_model = generative_model_of(
         chosen,
         release.entry(statistic),

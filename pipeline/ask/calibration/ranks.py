@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.ask.posterior.infer import inferred
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.terms.statistics.measure import MomentSums
 
@@ -66,16 +65,7 @@ def ranks_of(
     posterior is not restricted to what records within the bounds can have.
     """
     rng = np.random.default_rng(seed)
-    posterior = posterior_of(
-        generative_model.noisy(sums, noise),
-        method=generative_model.method,
-        prior=generative_model.prior,
-        n_prior=generative_model.believed_n_prior,
-        clipping=generative_model.clipping,
-        predictor_prior=(
-            generative_model.predictor_prior if generative_model.method == NOISE_AWARE else None
-        ),
-    )
+    posterior = inferred(generative_model.noisy(sums, noise), generative_model.terms)
     if whole_prior:
         posterior = dataclasses.replace(posterior, distribution=unrestricted(posterior.distribution))
     drawn = posterior.sample(DRAWS, rng)

@@ -21,8 +21,7 @@ from suffice.errors import SufficeError
 from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, at_least, batch_of, ranks_of
 from suffice.pipeline.ask.calibration.record_worlds import CORRELATED, WORLDS, populations, sums_of_each
 from suffice.pipeline.ask.calibration.world_coverage import true_parameters
-from suffice.pipeline.ask.inference.bounded_records import MODELLED
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, scale_rounded_up
 from suffice.pipeline.terms.statistics.measure import PowerSums
 from suffice.pipeline.terms.statistics.sensitivity import Design

@@ -10,13 +10,13 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.predictor_worlds import predictor_rows
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, MODELLED, can_be_of_bounded
+from suffice.pipeline.ask.inference.bounded_records import can_be_of_bounded
 from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
 from suffice.pipeline.ask.inference.matching import draw
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED, NOISE_AWARE, PosteriorTerms
 from suffice.pipeline.ask.inference.predictive import Model
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import AnyDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
@@ -93,6 +93,18 @@ class GenerativeModel:
     predictor_prior: Prior | None = None
     predictors: PredictorRows | None = None
     cells_summed: int = 1
+
+    @property
+    def terms(self) -> PosteriorTerms:
+        """The terms of the posterior of what is simulated."""
+        is_noise_aware = self.method == NOISE_AWARE
+        return PosteriorTerms(
+            prior=self.prior,
+            n_prior=self.believed_n_prior,
+            method=self.method,
+            clipping=self.clipping,
+            predictor_prior=self.predictor_prior if is_noise_aware else None,
+        )
 
     @property
     def family(self) -> Family:

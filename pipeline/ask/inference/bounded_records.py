@@ -23,6 +23,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.expected_records import QuantityNoise
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
@@ -39,24 +40,9 @@ if TYPE_CHECKING:
     from suffice.typing import Floats, Mask
 
 
-BY_EVIDENCE, MODELLED, IGNORED = "by-evidence", "modelled", "ignored"
-WAYS = (BY_EVIDENCE, MODELLED, IGNORED)
-"""Of treating clipped records: modelled where the release counts them, wherever it can matter, or nowhere."""
 FALSE_ALARM = 1e-4
 """Chance that a cell in which clipping moved no record is taken for one that it did."""
 _MOVED = ("n_below", "n_above")
-
-
-def require_way_of_clipping(clipping: str) -> None:
-    """Refuse what is no way of treating clipped records.
-
-    Raises
-    ------
-    UsageError
-    """
-    if clipping not in WAYS:
-        message = f"clipping is {BY_EVIDENCE}, {MODELLED} or {IGNORED}, not {clipping!r}"
-        raise UsageError(message)
 
 
 def refuse_to_model(plan: StatisticPlan, clipping: str) -> None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.math.parameters.contrasts import finite
@@ -32,13 +33,14 @@ from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, g
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats
 
 _LEAST = 1e-300
@@ -408,16 +410,15 @@ def _quantity_rows(
     return rows
 
 
+@lists_terms
 def chain(
     release: Release,
     statistic: str,
     *,
     prior: Dirichlet | str | None = None,
-    where: Mapping[str, object] | None = None,
-    method: str = "noise-aware",
-    n_prior: NPrior | int | str | None = None,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
+    **terms: Unpack[FurtherTerms],
 ) -> Chain:
     """Return the Markov chains of a ``markov_chain`` statistic, one a cell. Costs no privacy.
 
@@ -427,7 +428,7 @@ def chain(
         That holds the statistic.
     statistic : str
         Its name.
-    prior, where, method, n_prior
+    prior, **terms
         As in ``Release.posterior``.
     draws : int, > 0
         Posterior draws of the transition matrix.
@@ -441,7 +442,7 @@ def chain(
     """
     require_family(release, statistic, (FAMILY,), "a chain")
     draws, source = checked_draws(draws), generator(rng)
-    posterior = release.posterior(statistic, prior, where, method, n_prior)
+    posterior = release.posterior(statistic, prior, **terms)
     table = release.statistic(statistic).plan.parameters.tables[0]
     drawn = posterior.sample(draws, source)["probability"]
     return Chain(

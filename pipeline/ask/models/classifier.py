@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeWarning, UsageError
+from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.drawn_quantity import drawn_tables, tables_of
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.ask.models.row_cells import NO_CELL, UNLISTED, array_of, codes_of, columns_of, row_cells
@@ -24,17 +25,18 @@ from suffice.pipeline.math.parameters.draws import checked_draws, generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Unpack
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.models.row_cells import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.typing import Cells, Codes, Floats, Mask
 
@@ -297,16 +299,15 @@ class Classifier:
         return chances
 
 
+@lists_terms
 def classifier(
     release: Release,
     statistic: str,
     *,
     prior: Prior | Mixture | str | None = None,
-    where: Mapping[str, object] | None = None,
-    method: str = "noise-aware",
-    n_prior: NPrior | int | str | None = None,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
+    **terms: Unpack[FurtherTerms],
 ) -> Classifier:
     """Make a classifier from a ``naive_bayes`` statistic. Costs no privacy.
 
@@ -316,7 +317,7 @@ def classifier(
         As ``suffice.open_release`` returns it.
     statistic : str
         Its name in the release.
-    prior, where, method, n_prior
+    prior, **terms
         As in ``Release.posterior``.
     draws : int, > 0
         Posterior draws that chances are averaged over.
@@ -330,7 +331,7 @@ def classifier(
     """
     require_family(release, statistic, ("naive_bayes",), "a classifier")
     draws, source = checked_draws(draws), generator(rng)
-    posterior = release.posterior(statistic, prior, where, method, n_prior)
+    posterior = release.posterior(statistic, prior, **terms)
     if posterior.model is None:
         message = f"{statistic} has no model of rows"
         raise UsageError(message)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import METHODS, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.models.state_draws import StatePriors
-from suffice.pipeline.ask.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:

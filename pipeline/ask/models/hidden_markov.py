@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, overload
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.ask.models.chain_tables import chain_table
 from suffice.pipeline.ask.models.fit_settings import (
     ALPHA,
@@ -31,7 +32,6 @@ from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.ask.models.restart_diagnostics import diagnose
 from suffice.pipeline.ask.models.state_comparison import compare_states
 from suffice.pipeline.ask.models.state_sampling import settled_states
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.math.parameters.draws import generator
 
 if TYPE_CHECKING:

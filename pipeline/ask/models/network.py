@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity, drawn_tables, tables_of
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
@@ -32,14 +33,15 @@ from suffice.pipeline.terms.statistics.count_table import CountTable, label_colu
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.statistics.count_table import Variable
     from suffice.typing import Floats
 
@@ -397,16 +399,15 @@ class Network:
         return self.variables[name]
 
 
+@lists_terms
 def network(
     release: Release,
     statistic: str,
     *,
     prior: Prior | Mixture | str | None = None,
-    where: Mapping[str, object] | None = None,
-    method: str = "noise-aware",
-    n_prior: NPrior | int | str | None = None,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
+    **terms: Unpack[FurtherTerms],
 ) -> Network:
     """Make a joint model of categories to query from a statistic of count tables. Costs no privacy.
 
@@ -416,7 +417,7 @@ def network(
         As ``suffice.open_release`` returns it.
     statistic : str
         Its name in the release: ``bayesian_network``, ``naive_bayes`` or ``contingency``.
-    prior, where, method, n_prior
+    prior, **terms
         As in ``Release.posterior``.
     draws : int, > 0
         Posterior draws of the tables; each query is worked out in all of them.
@@ -430,7 +431,7 @@ def network(
     """
     require_family(release, statistic, FAMILIES_OF_NETWORKS, "a network")
     draws, source = checked_draws(draws), generator(rng)
-    posterior = release.posterior(statistic, prior, where, method, n_prior)
+    posterior = release.posterior(statistic, prior, **terms)
     tables = tables_of(posterior)
     every = (variable for table in tables for variable in reversed(table.variables))
     return Network(

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from scipy.special import ndtri
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.ask.models.row_cells import NO_CELL, columns_of, row_cells
 from suffice.pipeline.math.parameters.contrasts import finite
@@ -19,13 +20,13 @@ from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.models.row_cells import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.statistics.block import ColumnBounds
     from suffice.typing import Cells, Floats, Mask
 
@@ -230,17 +231,15 @@ class Regression:
         return np.where(np.isfinite(predictors).all(axis=0), predictors, np.nan)
 
 
+@lists_terms
 def regression(
     release: Release,
     statistic: str,
     *,
     prior: AnyPrior = None,
-    where: Mapping[str, object] | None = None,
-    method: str = "noise-aware",
-    n_prior: NPrior | int | str | None = None,
-    predictor_prior: Prior | str | None = None,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
+    **terms: Unpack[FurtherTerms],
 ) -> Regression:
     """Return the regressions of a ``linear_regression`` statistic, one a cell. Costs no privacy.
 
@@ -250,7 +249,7 @@ def regression(
         That holds the statistic.
     statistic : str
         Its name.
-    prior, where, method, n_prior, predictor_prior
+    prior, **terms
         As in ``Release.posterior``.
     draws : int, > 0
         Posterior draws of the parameters.
@@ -264,7 +263,7 @@ def regression(
     """
     require_family(release, statistic, (FAMILY,), "a regression")
     draws, source = checked_draws(draws), generator(rng)
-    posterior = release.posterior(statistic, prior, where, method, n_prior, predictor_prior=predictor_prior)
+    posterior = release.posterior(statistic, prior, **terms)
     *predictors, outcome = release.statistic(statistic).plan.parameters.columns
     drawn = posterior.sample(draws, source)
     levels = (source.permutation(draws) + 0.5) / draws

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.ask.models.fit_settings import MOST_SWEEPS
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
 from suffice.pipeline.ask.models.restart_diagnostics import diagnose
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

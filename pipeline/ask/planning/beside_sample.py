@@ -27,9 +27,9 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_positive,
 )
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, ErrorComparison, MeanError
-from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.ask.posterior.infer import inferred
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.math.parameters.draws import generator
@@ -237,13 +237,7 @@ def compared_errors(
     require_drawable(model, n * repeats)
     sums = model.sums(np.full(repeats, truth), np.full(repeats, n, dtype=np.int64), rng).clipped
     noise = discrete_laplace(model.scale, (repeats, len(model.plan.components)), rng)
-    posterior = posterior_of(
-        model.noisy(sums, noise),
-        method=model.method,
-        prior=model.prior,
-        n_prior=model.believed_n_prior,
-        clipping=model.clipping,
-    )
+    posterior = inferred(model.noisy(sums, noise), model.terms)
     sample = law.sample(*_records_and_total(model, sums), rng)
 
     def error(estimates: Floats) -> MeanError:

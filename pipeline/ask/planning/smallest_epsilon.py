@@ -15,7 +15,7 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_drawable,
     require_positive,
 )
-from suffice.pipeline.ask.inference.bounded_records import IGNORED
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.planning.epsilon_search import LARGEST_EPSILON, smallest
 from suffice.pipeline.ask.planning.wanted_width import (
     MASS,
@@ -24,8 +24,7 @@ from suffice.pipeline.ask.planning.wanted_width import (
     counts_beside,
     parse_target,
 )
-from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
+from suffice.pipeline.ask.posterior.infer import inferred, posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.record_count import Uniform
@@ -251,13 +250,7 @@ class Trials:
         noise: Counts,
         rng: np.random.Generator,
     ) -> Floats:
-        posterior = posterior_of(
-            generative_model.noisy(sums, noise),
-            method=generative_model.method,
-            prior=generative_model.prior,
-            n_prior=generative_model.believed_n_prior,
-            clipping=generative_model.clipping,
-        )
+        posterior = inferred(generative_model.noisy(sums, noise), generative_model.terms)
         ends = posterior.credible_interval(self.target.parameter, MASS, draws=_DRAWS, rng=rng)
         if self.target.category is not None:
             ends = ends[:, posterior.categories.index(self.target.category)]

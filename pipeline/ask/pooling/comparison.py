@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE
 from suffice.pipeline.ask.inference.matching import conjugate_like
+from suffice.pipeline.ask.inference.posterior_terms import (
+    PLUG_IN,
+    PosteriorTerms,
+    SharedTerms,
+    lists_terms,
+)
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import noise_aware, plug_in
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.contrasts import (
     DIFFERENCE,
@@ -27,13 +32,13 @@ from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
@@ -100,19 +105,17 @@ class Comparison:
         return tidy_rows(self.before.groups, self.before.label_columns, parameters, self.before.components)
 
 
+@lists_terms
 def compare(
     first: Release,
     second: Release,
     statistic: str,
     *,
     prior: AnyPrior = None,
-    n_prior: NPrior | int | str | None = None,
-    clipping: str = BY_EVIDENCE,
-    predictor_prior: Prior | str | None = None,
-    where: Mapping[str, object] | None = None,
     vouched: bool = False,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
+    **terms: Unpack[SharedTerms],
 ) -> Comparison:
     """Compare a statistic of two releases of disjoint data, cell by cell. Costs no privacy.
 
@@ -122,11 +125,9 @@ def compare(
         As two windows of a series; the change is from the first to the second.
     statistic : str
         Its name in both.
-    prior, n_prior, clipping, predictor_prior
+    prior, **terms
         As in ``Release.posterior``: the same for both, whose parameters are independent a priori. What is
         apparent rests, under a density, on a conjugate prior about where that is and as wide.
-    where : mapping, optional
-        Keep the cells with these group keys.
     vouched : bool
         The caller knows that the two hold disjoint data, although their manifests do not show it.
     draws : int
@@ -139,6 +140,7 @@ def compare(
     UsageError
         Where the two are of the same or of overlapping data, or their statistics or cells differ.
     """
+    stated = PosteriorTerms(prior=prior, **terms)
     if first.release_id == second.release_id:
         message = (
             f"{first.label} and {second.label} are the same release, "
@@ -152,14 +154,9 @@ def compare(
         raise UsageError(message)
     require([first, second], statistic, Relation.DISJOINT, vouched=vouched)
     source = generator(rng)
-    parts = aligned([cells_of(release.statistic(statistic), where) for release in (first, second)])
+    parts = aligned([cells_of(release.statistic(statistic), stated.where) for release in (first, second)])
     before, after = (
-        dataclasses.replace(
-            noise_aware_posterior(
-                part, prior=prior, n_prior=n_prior, clipping=clipping, predictor_prior=predictor_prior
-            ),
-            releases=(release.named,),
-        )
+        dataclasses.replace(noise_aware(part, stated), releases=(release.named,))
         for release, part in zip((first, second), parts, strict=True)
     )
     differences, ratios = (
@@ -198,11 +195,10 @@ def _noise_alone(
     before: NoisyStatistic, after: NoisyStatistic, prior: Prior | Mixture, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], dict[str, Floats], dict[str, Floats]]:
     """Change of the plug-in estimates, and how they move when the noise is drawn once more on top of it."""
-    estimates = [plug_in_posterior(part, prior=prior) for part in (before, after)]
+    terms = PosteriorTerms(prior=prior, method=PLUG_IN)
+    estimates = [plug_in(part, terms) for part in (before, after)]
     replicates = max(100, min(REPLICATES, _NUMBERS // before.values.size))
-    further = [
-        plug_in_posterior(_noisy_again(part, replicates, rng), prior=prior) for part in (before, after)
-    ]
+    further = [plug_in(_noisy_again(part, replicates, rng), terms) for part in (before, after)]
     apparent, noise_sd, probability = {}, {}, {}
     for parameter in estimates[0].parameters:
         change = estimates[1].mean(parameter) - estimates[0].mean(parameter)

@@ -14,23 +14,26 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.bounded_records import (
-    BY_EVIDENCE,
-    IGNORED,
-    MODELLED,
     cells_to_model,
     of_bounded_records,
     refuse_to_model,
-    require_way_of_clipping,
 )
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for, read_prior
 from suffice.pipeline.ask.inference.pooled_one_parameter import pooled_grid_distribution
+from suffice.pipeline.ask.inference.posterior_terms import (
+    IGNORED,
+    MODELLED,
+    PosteriorTerms,
+    SharedTerms,
+    lists_terms,
+)
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
 from suffice.pipeline.ask.posterior.infer import (
     disjoint_moments_posterior,
     disjoint_posterior,
-    noise_aware_posterior,
+    noise_aware,
 )
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
@@ -47,14 +50,14 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.density import Density
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Rows
 
@@ -229,6 +232,7 @@ LARGEST_R_HAT = 1.1
 """R-hat above which pooled chains have not converged."""
 
 
+@lists_terms
 def pool(
     statistic: str,
     *,
@@ -236,11 +240,8 @@ def pool(
     same_data: Sequence[Release] | None = None,
     vouched: bool = False,
     prior: AnyPrior = None,
-    n_prior: NPrior | int | str | None = None,
-    clipping: str = BY_EVIDENCE,
-    predictor_prior: Prior | str | None = None,
-    where: Mapping[str, object] | None = None,
     rng: np.random.Generator | int | None = None,
+    **terms: Unpack[SharedTerms],
 ) -> Posterior:
     """Draw one noise-aware posterior from several releases. Costs no privacy.
 
@@ -260,18 +261,13 @@ def pool(
     prior : prior object or str, optional
         Of the parameters; it counts once. The family's default otherwise. Mixtures and densities where
         ``Release.posterior`` takes them, but for disjoint data of count tables and of several columns.
-    n_prior : optional
-        Of a private number of rows: of each release's own under `disjoint`, of the one under `same_data`.
-    clipping : {"by-evidence", "modelled", "ignored"}
-        As in ``Release.posterior``. Under `same_data` clipped records of families with one sum are never
-        modelled, and are warned of where they were to be: the distribution of their sums is worked out behind
-        one noise alone.
-    predictor_prior : prior object or str, optional
-        As in ``Release.posterior``, of a regression's predictors, which differ from data set to data set.
-    where : mapping, optional
-        Keep the cells with these group keys.
     rng : numpy.random.Generator or int, optional
         For importance sampling and MCMC.
+    **terms
+        See :class:`PosteriorTerms`; the method is noise-aware. A prior of a private number of rows is that
+        of each release's own under `disjoint`, of the one under `same_data`; predictors differ from data set
+        to data set. Under `same_data` clipped records of families with one sum are never modelled, and are
+        warned of where they were to be: the distribution of their sums is worked out behind one noise alone.
 
     Returns
     -------
@@ -289,31 +285,18 @@ def pool(
         raise UsageError(message)
     releases = _listed(disjoint if disjoint is not None else same_data)
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
-    require_way_of_clipping(clipping)
+    stated = PosteriorTerms(prior=prior, **terms)
     require(releases, statistic, claimed, vouched=vouched)
-    parts = aligned([cells_of(release.statistic(statistic), where) for release in releases])
+    parts = aligned([cells_of(release.statistic(statistic), stated.where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
     names = tuple(release.named for release in releases)
     if claimed is Relation.DISJOINT:
-        posterior = pooled(
-            parts,
-            prior=prior,
-            n_prior=n_prior,
-            clipping=clipping,
-            predictor_prior=predictor_prior,
-            rng=generator(rng),
-        )
+        posterior = pooled(parts, prior=prior, rng=generator(rng), **terms)
         return dataclasses.replace(posterior, releases=names)
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    posterior = noise_aware_posterior(
-        observed_again(parts),
-        prior=prior,
-        n_prior=n_prior,
-        clipping=clipping,
-        predictor_prior=predictor_prior,
-    )
+    posterior = noise_aware(observed_again(parts), stated)
     return dataclasses.replace(posterior, releases=names)
 
 
@@ -336,11 +319,9 @@ def observed_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
 def pooled(
     parts: Sequence[NoisyStatistic],
     *,
-    prior: AnyPrior,
-    n_prior: NPrior | int | str | None,
-    clipping: str = BY_EVIDENCE,
-    predictor_prior: Prior | str | None = None,
+    prior: AnyPrior = None,
     rng: np.random.Generator,
+    **further: Unpack[SharedTerms],
 ) -> Posterior:
     """Return the posterior of parameters that aligned statistics of disjoint data share, cell by cell.
 
@@ -349,32 +330,31 @@ def pooled(
     UsageError
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
+    terms = PosteriorTerms(prior=prior, **further)
     refuse_within_unit(parts[0], "pooling")
     with_counts, parts = parts, [rows_alone(part) for part in parts]
     refuse_shared(parts[0])
-    refuse_to_model(parts[0].plan, clipping)
+    refuse_to_model(parts[0].plan, terms.clipping)
     family = FAMILIES[parts[0].plan.family]
-    predictor_prior_for(parts[0], predictor_prior)
-    is_conjugate = prior is not None and not isinstance(read_prior(prior), Mixture | AnyDensity)
+    predictor_prior_for(parts[0], terms.predictor_prior)
+    is_conjugate = terms.prior is not None and not isinstance(read_prior(terms.prior), Mixture | AnyDensity)
     posterior: Posterior | None
     try:
         if family.latent is not None:
-            return _of_one_parameter(with_counts, prior, n_prior, clipping)
+            return _of_one_parameter(with_counts, terms)
         if family.mean_and_variance is None:
-            posterior = disjoint_posterior(
-                parts, prior=prior, n_prior=n_prior, predictor_prior=predictor_prior
-            )
+            posterior = disjoint_posterior(parts, terms)
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
-            return disjoint_moments_posterior(with_counts, prior=prior, n_prior=n_prior, clipping=clipping)
+            return disjoint_moments_posterior(with_counts, terms)
     except PriorError:
         # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
         if not is_conjugate:
             raise
         posterior = None
     if posterior is None:
-        return _by_particles(parts, prior, n_prior, clipping, rng)
+        return _by_particles(parts, terms, rng)
     r_hat = posterior.diagnostics["largest_r_hat"]
     if r_hat > LARGEST_R_HAT:
         message = (
@@ -385,14 +365,12 @@ def pooled(
     return posterior
 
 
-def _of_one_parameter(
-    parts: Sequence[NoisyStatistic], prior: AnyPrior, n_prior: NPrior | int | str | None, clipping: str
-) -> Posterior:
+def _of_one_parameter(parts: Sequence[NoisyStatistic], terms: PosteriorTerms) -> Posterior:
     """Multiply the likelihoods of one parameter by quadrature."""
-    where = cells_to_model(parts, clipping)
+    where = cells_to_model(parts, terms.clipping)
     parts = [rows_alone(part) for part in parts]
-    first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED)
-    n_priors = [n_prior_for(part, n_prior) for part in parts]
+    first = noise_aware(parts[0].take(np.arange(1)), _of_bounded(terms))
+    n_priors = [n_prior_for(part, terms.n_prior) for part in parts]
     given = cast("Prior | Mixture | Density", first.prior)
     distribution: Distribution
     modelled = np.zeros(len(where), dtype=bool)
@@ -402,7 +380,7 @@ def _of_one_parameter(
         distribution, modelled = pooled_with_clipping(parts, given, n_priors, where)
     else:
         distribution = pooled_grid_distribution(parts, given, n_priors)
-    can_be = clipping == MODELLED and FAMILIES[first.family].models_clipping
+    can_be = terms.clipping == MODELLED and FAMILIES[first.family].models_clipping
     return dataclasses.replace(
         first,
         groups=parts[0].groups,
@@ -411,21 +389,22 @@ def _of_one_parameter(
         else of_bounded_records(distribution, parts[0].plan),
         observed=tuple(parts),
         models_clipping=None if first.models_clipping is None else modelled,
-        before_clipping=clipping == MODELLED,
+        before_clipping=terms.clipping == MODELLED,
     )
 
 
+def _of_bounded(terms: PosteriorTerms) -> PosteriorTerms:
+    """Return the terms of factors: clipping is judged of the product, and predictors are of no factor."""
+    return dataclasses.replace(terms, clipping=IGNORED, predictor_prior=None)
+
+
 def _by_particles(
-    parts: Sequence[NoisyStatistic],
-    prior: AnyPrior,
-    n_prior: NPrior | int | str | None,
-    clipping: str,
-    rng: np.random.Generator,
+    parts: Sequence[NoisyStatistic], terms: PosteriorTerms, rng: np.random.Generator
 ) -> Posterior:
     """Multiply mixtures of conjugate distributions by importance sampling, factor by factor."""
 
     def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
-        return noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior, clipping=IGNORED)
+        return noise_aware(part.take(rows), _of_bounded(terms))
 
     def factors(rows: Rows) -> list[tuple[Any, ...]]:
         return list(zip(*(_factors(posterior(part, rows)) for part in parts), strict=True))
@@ -440,7 +419,7 @@ def _by_particles(
             (product, slice(None), where) for product, where in zip(distributions, positions, strict=True)
         )
         distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
-    if clipping != MODELLED:
+    if terms.clipping != MODELLED:
         distribution = of_bounded_records(distribution, parts[0].plan)
     return dataclasses.replace(
         first,
@@ -448,7 +427,7 @@ def _by_particles(
         distribution=distribution,
         observed=tuple(parts),
         models_clipping=None if first.models_clipping is None else np.zeros(len(parts[0].values), dtype=bool),
-        before_clipping=clipping == MODELLED,
+        before_clipping=terms.clipping == MODELLED,
     )
 
 

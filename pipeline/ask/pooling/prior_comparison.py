@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE
+from suffice.pipeline.ask.inference.posterior_terms import SharedTerms, lists_terms
 from suffice.pipeline.terms.released.text_table import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats
 
 
@@ -101,14 +101,12 @@ class PriorComparison:
         return text_table(list(totals[0]), cells)
 
 
+@lists_terms
 def compare_priors(
     release: Release,
     statistic: str,
     priors: Sequence[AnyPrior],
-    *,
-    n_prior: NPrior | int | str | None = None,
-    clipping: str = BY_EVIDENCE,
-    where: Mapping[str, object] | None = None,
+    **terms: Unpack[SharedTerms],
 ) -> PriorComparison:
     """Compare priors by the probability of what was released under each. Costs no privacy.
 
@@ -119,7 +117,7 @@ def compare_priors(
         Its name in the release.
     priors : sequence of priors
         Two or more, each as ``Release.posterior`` takes it; None stands for the family's default.
-    n_prior, clipping, where
+    **terms
         As in ``Release.posterior``, the same with all priors.
 
     Raises
@@ -132,10 +130,7 @@ def compare_priors(
     if isinstance(priors, str) or len(priors) < 2:
         message = "compare_priors takes a list of two priors or more, as ['Beta(1, 1)', 'Beta(1, 9)']"
         raise UsageError(message)
-    posteriors = [
-        release.posterior(statistic, prior=prior, n_prior=n_prior, clipping=clipping, where=where)
-        for prior in priors
-    ]
+    posteriors = [release.posterior(statistic, prior, **terms) for prior in priors]
     first = posteriors[0]
     return PriorComparison(
         statistic=statistic,

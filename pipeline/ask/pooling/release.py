@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
 from suffice.pipeline.spec.terms import edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
+    from typing import Unpack
 
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.priors.density import ScipyDistribution
-    from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.cells import Cells
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
@@ -209,17 +208,14 @@ class Release:
             return self.samples(statistic, where).table()
         return self.statistic(statistic).where(where).table()
 
+    @lists_terms
     def posterior(
         self,
         statistic: str,
-        prior: Prior | Mixture | AnyDensity | ScipyDistribution | str | None = None,
-        where: Mapping[str, object] | None = None,
-        method: str = "noise-aware",
-        n_prior: NPrior | int | str | None = None,
-        clipping: str = "by-evidence",
-        within_unit: str = "modelled",
-        predictor_prior: Prior | str | None = None,
+        prior: AnyPrior = None,
+        *,
         progress: CellProgress | None = None,
+        **terms: Unpack[FurtherTerms],
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
 
@@ -232,26 +228,12 @@ class Release:
             such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; for families with one parameter also a
             frozen distribution of ``scipy.stats`` or a ``suffice.Density``; for a mean and a variance two
             priors, ``suffice.Independent``, or a ``suffice.JointDensity``. The family's default otherwise.
-        where : mapping, optional
-            Keep the cells with these group keys.
-        method : {"noise-aware", "plug-in"}
-            The exact posterior given the noise, or the conjugate update that takes projected noisy
-            statistics for exact, which is not calibrated. There is never a silent fallback.
-        n_prior : optional
-            The public prior of a latent number of records; see ``suffice.pipeline.math.priors.record_count``.
-        clipping : {"by-evidence", "modelled", "ignored"}
-            What parameters are of: records as the public bounds leave them (``ignored``); records before
-            clipping, as the model extrapolates them (``modelled``, in families that have such a model); or
-            the latter where the release counts records that clipping moved, the former elsewhere.
-        within_unit : {"modelled", "ignored"}
-            Whether noise-aware posteriors of statistics with ``within_unit: true`` are widened by what rows
-            of one unit have in common, or take all rows for independent.
-        predictor_prior : prior object or str, optional
-            Of the mean and covariance of a regression's predictors, whose rows are modelled as normal:
-            ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, the default, from the bounds alone.
         progress : callable, optional
             Gets the number of cells that are done, and of all, after each block of them: a posterior of many
             cells is worked out a block at a time.
+        **terms
+            The prior of a private N, the cells, the method, the ways of clipping and of units, the prior of
+            predictors: see :class:`PosteriorTerms`.
 
         Raises
         ------
@@ -260,19 +242,11 @@ class Release:
         """
         from suffice.pipeline.ask.inference.predictive import Model
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
-        from suffice.pipeline.ask.posterior.infer import posterior_of  # scipy is slow to import
+        from suffice.pipeline.ask.posterior.infer import inferred  # scipy is slow to import
         from suffice.pipeline.terms.released.within_unit import rows_alone  # numpy is slow to import
 
-        chosen = cells_of(self.statistic(statistic), where)
-        posterior = posterior_of(
-            chosen,
-            method=method,
-            prior=prior,
-            n_prior=n_prior,
-            clipping=clipping,
-            within_unit=within_unit,
-            predictor_prior=predictor_prior,
-            progress=progress,
-        )
+        stated = PosteriorTerms(prior=prior, **terms)
+        chosen = cells_of(self.statistic(statistic), stated.where)
+        posterior = inferred(chosen, stated, progress)
         model = Model.of(rows_alone(chosen), self.entry(statistic))
         return dataclasses.replace(posterior, model=model, releases=(self.named,))

@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING, Any, Never, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, require_way_of_clipping
+from suffice.pipeline.ask.inference.posterior_terms import (
+    NOISE_AWARE,
+    PosteriorTerms,
+    SharedTerms,
+)
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.cells import refuse_shared
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, Posterior
+from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.union.distribution import UnionDistribution, evenly_spread
 from suffice.pipeline.math.engines.union.moments import MomentsOfCell
@@ -36,12 +40,12 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.engines.union.distribution import CellPoints
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
@@ -317,12 +321,10 @@ class RolledUp:
     def posterior(
         self,
         prior: AnyPrior = None,
-        n_prior: NPrior | int | str | None = None,
-        rng: np.random.Generator | int | None = None,
-        clipping: str = BY_EVIDENCE,
-        predictor_prior: Prior | str | None = None,
         *,
+        rng: np.random.Generator | int | None = None,
         assume: str | None = None,
+        **terms: Unpack[SharedTerms],
     ) -> Posterior:
         """Return the noise-aware posterior of what the records of the merged cells add up to.
 
@@ -332,8 +334,9 @@ class RolledUp:
 
         Parameters
         ----------
-        prior, n_prior, rng, clipping, predictor_prior : optional
+        prior, rng, **terms : optional
             Of the shared parameter, as in ``suffice.pool(disjoint=...)``; of ``assume="one parameter"``.
+            Cells are chosen before they are merged, and not by `where`.
         assume : {"one parameter"}, optional
             The merged cells share their parameters, and each has its own N. Where cells differ, such an
             answer is about no cell, and its intervals are wrong.
@@ -344,18 +347,14 @@ class RolledUp:
             Where there is no such assumption, a prior has no use, or the quantities of the family's merged
             cells are not worked out.
         """
-        require_way_of_clipping(clipping)
-        require_assumption(assume, prior, n_prior, predictor_prior)
+        stated = PosteriorTerms(prior=prior, **terms)
+        if stated.where is not None:
+            message = "roll_up: cells are chosen before they are merged: roll up statistic.where(...)"
+            raise UsageError(message)
+        require_assumption(assume, prior, stated.n_prior, stated.predictor_prior)
         if assume is None:
             return union_posterior(self.statistic)
-        shared = pooled(
-            self.parts,
-            prior=prior,
-            n_prior=n_prior,
-            clipping=clipping,
-            predictor_prior=predictor_prior,
-            rng=generator(rng),
-        )
+        shared = pooled(self.parts, prior=prior, rng=generator(rng), **terms)
         kept = f"{shared.rows_of}; " if shared.rows_of else ""
         of = f"{kept}assumed to be the same in {len(self.parts)} merged cells: wrong where these differ"
         return dataclasses.replace(shared, rows_of=of)

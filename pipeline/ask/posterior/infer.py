@@ -12,13 +12,9 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.bounded_records import (
-    BY_EVIDENCE,
-    IGNORED,
-    MODELLED,
     cells_to_model,
     of_bounded_records,
     refuse_to_model,
-    require_way_of_clipping,
 )
 from suffice.pipeline.ask.inference.chosen_priors import (
     conjugate_prior_for,
@@ -27,8 +23,17 @@ from suffice.pipeline.ask.inference.chosen_priors import (
     prior_for,
     require_range,
 )
-from suffice.pipeline.ask.posterior.cells import require_whole
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN, Posterior
+from suffice.pipeline.ask.inference.posterior_terms import (
+    IGNORED,
+    MODELLED,
+    NOISE_AWARE,
+    PLUG_IN,
+    FurtherTerms,
+    PosteriorTerms,
+    lists_terms,
+)
+from suffice.pipeline.ask.posterior.cells import cells_of, require_whole
+from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.cell_blocks import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
@@ -41,6 +46,7 @@ from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
@@ -110,51 +116,27 @@ def _of_cells(parts: Sequence[Any]) -> Any:
     return None if parts[0] is None else np.concatenate(parts)
 
 
+@lists_terms
 def posterior_of(
     statistic: NoisyStatistic,
     *,
-    method: str = NOISE_AWARE,
     prior: AnyPrior = None,
-    n_prior: NPrior | int | str | None = None,
-    clipping: str = BY_EVIDENCE,
-    within_unit: str = MODELLED,
-    predictor_prior: Prior | str | None = None,
     progress: CellProgress | None = None,
+    **terms: Unpack[FurtherTerms],
 ) -> Posterior:
     """Compute the posterior of a released statistic's parameters, a block of cells at a time.
 
     Parameters
     ----------
     statistic : NoisyStatistic
-        The selected cells of a release's statistic.
-    method : {"noise-aware", "plug-in"}
-        The exact posterior given the noise, or the one that takes projected statistics for exact and is not
-        calibrated.
     prior : Prior, Mixture, Density, Independent, JointDensity, distribution of scipy.stats or str, optional
         Of the parameters; the family's default otherwise. Densities and frozen distributions of
         ``scipy.stats`` are for families with one parameter, ``Independent`` and ``JointDensity`` for a mean
         and a variance.
-    n_prior : NPrior, int or str, optional
-        Of a private number of rows; by default proportional to 1 / (N + 1) up to the release's bound.
-    clipping : {"by-evidence", "modelled", "ignored"}
-        What parameters are of. ``ignored``: of records as the public bounds leave them; the prior is then
-        restricted to what such records can have. ``modelled``: of records before clipping, as far as the
-        model is right about what lies beyond the bounds, in every cell in which that can matter (see
-        ``clipped_cells``); of Poisson, geometric and negative binomial counts that is
-        exact, of exponential, gamma, Weibull, Pareto and Laplace columns and of normal ones with a known mean
-        as exact as a lattice of 64 values a record is, of normal and lognormal columns as four moments of a
-        clipped record are, and of others it is not done; of several columns it is refused. ``by-evidence``:
-        modelled in cells in which the release counts records that clipping moved, beyond what its noise does
-        alone, and ignored in all others.
-    within_unit : {"modelled", "ignored"}
-        Whether noise-aware posteriors of statistics released with ``within_unit: true`` are widened by the
-        design effect that their units tell, which is approximate, and then take no record for clipped; or
-        rows of one unit are taken for independent, as in all other statistics and in plug-in posteriors.
-    predictor_prior : Prior or str, optional
-        Of the mean and the covariance of a regression's predictors, whose rows are modelled as normal:
-        ``NormalInverseWishart`` or ``SpreadNormalInverseWishart``, which is the default.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after each block of them.
+    **terms
+        See :class:`PosteriorTerms`.
 
     Raises
     ------
@@ -164,55 +146,29 @@ def posterior_of(
     PriorError
         Where the prior is not of the family's conjugate kind, or is an improper density.
     """
-    if method == NOISE_AWARE:
-
-        def of_cells(cells: NoisyStatistic) -> Posterior:
-            return noise_aware_posterior(
-                cells,
-                prior=prior,
-                n_prior=n_prior,
-                clipping=clipping,
-                within_unit=within_unit,
-                predictor_prior=predictor_prior,
-            )
-
-        return in_blocks(statistic, of_cells, progress)
-    require_way_of_clipping(clipping)
-    require_way_of_units(within_unit)
-    if method != PLUG_IN:
-        message = (
-            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
-        )
-        raise UsageError(message)
-    if n_prior is not None:
-        message = f"{PLUG_IN} takes the noisy N for exact and needs no prior of N: leave it out"
-        raise UsageError(message)
-    if predictor_prior is not None:
-        message = f"{PLUG_IN} takes predictors' noisy moments for exact: leave the prior of predictors out"
-        raise UsageError(message)
-    return in_blocks(statistic, lambda cells: plug_in_posterior(cells, prior=prior), progress)
+    stated = PosteriorTerms(prior=prior, **terms)
+    return inferred(
+        statistic if stated.where is None else cells_of(statistic, stated.where), stated, progress
+    )
 
 
-def noise_aware_posterior(
-    statistic: NoisyStatistic,
-    *,
-    prior: AnyPrior = None,
-    n_prior: NPrior | int | str | None = None,
-    clipping: str = BY_EVIDENCE,
-    within_unit: str = MODELLED,
-    predictor_prior: Prior | str | None = None,
+def inferred(
+    statistic: NoisyStatistic, terms: PosteriorTerms, progress: CellProgress | None = None
 ) -> Posterior:
-    """Compute the exact posterior given the noisy counts and their noise; see ``posterior_of``."""
-    require_way_of_clipping(clipping)
-    refuse_to_model(statistic.plan, clipping)
-    require_way_of_units(within_unit)
+    """Compute the posterior of cells that are chosen already, by the method of the terms."""
+    of_cells = noise_aware if terms.method == NOISE_AWARE else plug_in
+    return in_blocks(statistic, lambda cells: of_cells(cells, terms), progress)
+
+
+def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
+    """Compute the exact posterior given the noisy counts and their noise."""
+    refuse_to_model(statistic.plan, terms.clipping)
     if statistic.plan.within_unit is not None:
         rows = rows_alone(statistic)
-        if within_unit == IGNORED:
-            return noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=clipping)
-        independent = noise_aware_posterior(rows, prior=prior, n_prior=n_prior, clipping=IGNORED)
-        return _of_units(independent, statistic)
-    where = cells_to_model([statistic], clipping)
+        if terms.within_unit == IGNORED:
+            return noise_aware(rows, terms)
+        return _of_units(noise_aware(rows, dataclasses.replace(terms, clipping=IGNORED)), statistic)
+    where = cells_to_model([statistic], terms.clipping)
     statistic = rows_alone(statistic)  # without counts of moved records, where there are any
     require_whole(statistic)
     family = FAMILIES[statistic.plan.family]
@@ -222,9 +178,9 @@ def noise_aware_posterior(
             f"{PLUG_IN}, which ignores the noise and is not calibrated, is available"
         )
         raise UsageError(message)
-    latent_n = n_prior_for(statistic, n_prior)
-    chosen = prior_for(statistic, prior)
-    predictors = predictor_prior_for(statistic, predictor_prior)
+    latent_n = n_prior_for(statistic, terms.n_prior)
+    chosen = prior_for(statistic, terms.prior)
+    predictors = predictor_prior_for(statistic, terms.predictor_prior)
     if family.latent is not None:
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
             require_range(statistic, component)
@@ -236,7 +192,8 @@ def noise_aware_posterior(
             statistic, cast("Prior | Mixture | Density", chosen), latent_n, where
         )
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
-        return _of_records(dataclasses.replace(plain, models_clipping=modelled), [statistic], clipping)
+        plain = dataclasses.replace(plain, models_clipping=modelled)
+        return _of_records(plain, [statistic], terms.clipping)
     if isinstance(chosen, AnyDensity):
         distribution = _any_prior_distribution(statistic, chosen, latent_n)
     elif isinstance(chosen, Mixture) and not (family.mean_and_variance or isinstance(chosen, SpreadScale)):
@@ -249,7 +206,9 @@ def noise_aware_posterior(
     else:
         distribution = family.noise_aware(statistic, chosen, latent_n)
     plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n, predictors)
-    return _of_records(_with_clipped_moments(plain, [statistic], [latent_n], where), [statistic], clipping)
+    return _of_records(
+        _with_clipped_moments(plain, [statistic], [latent_n], where), [statistic], terms.clipping
+    )
 
 
 def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clipping: str) -> Posterior:
@@ -276,13 +235,7 @@ def _of_units(independent: Posterior, statistic: NoisyStatistic) -> Posterior:
     return dataclasses.replace(independent, distribution=bounded, design_effect=effects)
 
 
-def disjoint_posterior(
-    statistics: Sequence[NoisyStatistic],
-    *,
-    prior: AnyPrior = None,
-    n_prior: NPrior | int | str | None = None,
-    predictor_prior: Prior | str | None = None,
-) -> Posterior | None:
+def disjoint_posterior(statistics: Sequence[NoisyStatistic], terms: PosteriorTerms) -> Posterior | None:
     """Compute the posterior of parameters that data sets share, in families that have an update for it.
 
     None where there is none, or where posteriors of one data set take no MCMC: those are multiplied.
@@ -290,11 +243,11 @@ def disjoint_posterior(
     first = statistics[0]
     family = FAMILIES[first.plan.family]
     update = family.disjoint
-    predictors = predictor_prior_for(first, predictor_prior)
+    predictors = predictor_prior_for(first, terms.predictor_prior)
     if update is None or not family.by_mcmc(first.plan.parameters):
         return None
-    chosen = conjugate_prior_for(first, prior)
-    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    chosen = conjugate_prior_for(first, terms.prior)
+    n_priors = [n_prior_for(statistic, terms.n_prior) for statistic in statistics]
     further = () if predictors is None else (predictors,)
     distribution = update(statistics, chosen, n_priors, *further)
     bounded = of_bounded_records(distribution, first.plan)
@@ -302,28 +255,22 @@ def disjoint_posterior(
     return dataclasses.replace(shared, observed=tuple(statistics))
 
 
-def disjoint_moments_posterior(
-    statistics: Sequence[NoisyStatistic],
-    *,
-    prior: AnyPrior = None,
-    n_prior: NPrior | int | str | None = None,
-    clipping: str = BY_EVIDENCE,
-) -> Posterior:
+def disjoint_moments_posterior(statistics: Sequence[NoisyStatistic], terms: PosteriorTerms) -> Posterior:
     """Compute the posterior of a mean and a variance that data sets share, under any prior of both."""
     from suffice.pipeline.ask.inference.any_joint_prior import (
         pooled_joint_distribution,  # scipy is slow to import
     )
 
-    where = cells_to_model(statistics, clipping)
+    where = cells_to_model(statistics, terms.clipping)
     statistics = [rows_alone(statistic) for statistic in statistics]
     first = statistics[0]
-    chosen = cast("AnyJointPrior", prior_for(first, prior))
-    n_priors = [n_prior_for(statistic, n_prior) for statistic in statistics]
+    chosen = cast("AnyJointPrior", prior_for(first, terms.prior))
+    n_priors = [n_prior_for(statistic, terms.n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
     plain = dataclasses.replace(
         _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0]), observed=tuple(statistics)
     )
-    return _of_records(_with_clipped_moments(plain, statistics, n_priors, where), statistics, clipping)
+    return _of_records(_with_clipped_moments(plain, statistics, n_priors, where), statistics, terms.clipping)
 
 
 def _with_clipped_moments(
@@ -339,14 +286,14 @@ def _with_clipped_moments(
     return dataclasses.replace(plain, distribution=distribution, models_clipping=modelled)
 
 
-def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> Posterior:
-    """Compute the conjugate posterior that takes projected noisy statistics for exact; see ``posterior_of``.
+def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
+    """Compute the conjugate posterior that takes projected noisy statistics for exact.
 
     It ignores the noise, so its intervals are too narrow: it is not calibrated.
     """
     statistic = rows_alone(statistic)
     require_whole(statistic)
-    chosen = prior_for(statistic, prior)
+    chosen = prior_for(statistic, terms.prior)
     if isinstance(chosen, AnyDensity):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
@@ -358,18 +305,6 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
         evidence = [log_evidence(component, distribution) for component, distribution in parts]
         return _posterior(statistic, PLUG_IN, chosen, weighed(chosen, distributions, evidence), None)
     return _posterior(statistic, PLUG_IN, chosen, family.plug_in(statistic, chosen), None)
-
-
-def require_way_of_units(within_unit: str) -> None:
-    """Refuse what is neither modelled nor ignored.
-
-    Raises
-    ------
-    UsageError
-    """
-    if within_unit not in {MODELLED, IGNORED}:
-        message = f"within_unit is {MODELLED} or {IGNORED}, not {within_unit!r}"
-        raise UsageError(message)
 
 
 def _any_prior_distribution(

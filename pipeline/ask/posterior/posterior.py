@@ -45,11 +45,6 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-NOISE_AWARE = "noise-aware"
-PLUG_IN = "plug-in"
-METHODS = (NOISE_AWARE, PLUG_IN)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posterior(ParameterPosterior):
     """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.

@@ -29,18 +29,19 @@ from suffice.pipeline.ask.publication.answer import (
     notes_of,
     quantile_draws,
 )
-from suffice.pipeline.ask.publication.question import given_n_prior
+from suffice.pipeline.ask.publication.question import further_terms, shared_terms
 from suffice.pipeline.math.parameters.contrasts import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Unpack
 
+    from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.ask.publication.request import StatisticRequest
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats
 
 
@@ -103,15 +104,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    release: Release,
-    statistic: str,
-    priors: Mapping[str, str],
-    *,
-    n_prior: NPrior | int | str | None = None,
-    clipping: str,
-    within_unit: str,
-    predictor_prior: str | None = None,
-    where: Mapping[str, object] | None = None,
+    release: Release, statistic: str, priors: Mapping[str, str], **terms: Unpack[FurtherTerms]
 ) -> Sensitivity:
     """Compute the posterior under each of several named priors. Costs no privacy.
 
@@ -120,18 +113,7 @@ def sensitivity(
     UsageError, PriorError
         As ``Release.posterior``.
     """
-    posteriors = {
-        name: release.posterior(
-            statistic,
-            prior=prior,
-            n_prior=n_prior,
-            clipping=clipping,
-            within_unit=within_unit,
-            predictor_prior=predictor_prior,
-            where=where,
-        )
-        for name, prior in priors.items()
-    }
+    posteriors = {name: release.posterior(statistic, prior, **terms) for name, prior in priors.items()}
     try:
         evidence = np.stack([posterior.log_evidence for posterior in posteriors.values()], axis=1)
     except UsageError as error:
@@ -202,28 +184,14 @@ def posterior_of_request(
     statistic = first.statistic(asked.statistic)
     if request.kind == "roll_up" and not asked.priors:
         return roll_up(cells_of(statistic, request.where), *request.over).posterior()
-    terms: dict[str, Any] = {
-        "prior": asked.priors[0].prior,
-        "n_prior": given_n_prior(statistic, asked),
-        "clipping": request.clipping,
-        "predictor_prior": asked.predictor_prior,
-    }
+    prior, terms = asked.priors[0].prior, shared_terms(request, asked, statistic)
     if request.kind == "pool":
         related: dict[str, Any] = {str(request.relation): list(question.releases)}
-        return pool(
-            asked.statistic, **related, **terms, where=request.where, vouched=request.vouched, rng=rng
-        )
+        return pool(asked.statistic, **related, prior=prior, **terms, vouched=request.vouched, rng=rng)
     if request.kind == "roll_up":
-        merged = roll_up(cells_of(statistic, request.where), *request.over)
-        return merged.posterior(**terms, rng=rng, assume=ONE_PARAMETER)
-    return first.posterior(
-        asked.statistic,
-        where=request.where,
-        method=request.method,
-        within_unit=request.within_unit,
-        progress=progress,
-        **terms,
-    )
+        merged = roll_up(cells_of(statistic, terms.pop("where")), *request.over)
+        return merged.posterior(prior, **terms, rng=rng, assume=ONE_PARAMETER)
+    return first.posterior(asked.statistic, prior, progress=progress, **further_terms(request, terms))
 
 
 def _comparison(question: Question, asked: StatisticRequest, streams: Streams) -> Answer:
@@ -234,10 +202,7 @@ def _comparison(question: Question, asked: StatisticRequest, streams: Streams) -
         second,
         asked.statistic,
         prior=asked.priors[0].prior,
-        n_prior=given_n_prior(first.statistic(asked.statistic), asked),
-        clipping=request.clipping,
-        predictor_prior=asked.predictor_prior,
-        where=request.where,
+        **shared_terms(request, asked, first.statistic(asked.statistic)),
         vouched=request.vouched,
         draws=quantile_draws(request.draws),
         rng=streams.draws(),
@@ -264,11 +229,7 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
         release,
         asked.statistic,
         {str(named.name): named.prior for named in asked.priors},
-        n_prior=given_n_prior(statistic, asked),
-        clipping=request.clipping,
-        within_unit=request.within_unit,
-        predictor_prior=asked.predictor_prior,
-        where=request.where,
+        **further_terms(request, shared_terms(request, asked, statistic)),
     )
     sides = table.posteriors.items()
     return Answer(

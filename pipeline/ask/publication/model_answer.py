@@ -11,7 +11,7 @@ from suffice.pipeline.ask.models.network import network
 from suffice.pipeline.ask.posterior.notes import diagnostics_text
 from suffice.pipeline.ask.publication.answer import Answer, notes_of, quantile_draws
 from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, Query, Transitions
-from suffice.pipeline.ask.publication.question import given_n_prior
+from suffice.pipeline.ask.publication.question import further_terms, shared_terms
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.models.state_comparison import StateComparison
@@ -45,9 +45,7 @@ def _transitions(question: Question, terms: Transitions, streams: Streams) -> An
         release,
         asked.statistic,
         prior=asked.priors[0].prior,
-        where=request.where,
-        method=request.method,
-        n_prior=given_n_prior(release.statistic(asked.statistic), asked),
+        **further_terms(request, shared_terms(request, asked, release.statistic(asked.statistic))),
         draws=quantile_draws(request.draws),
         rng=streams.draws(),
     )
@@ -74,9 +72,7 @@ def _query(question: Question, terms: Query, streams: Streams) -> Answer:
         release,
         asked.statistic,
         prior=asked.priors[0].prior,
-        where=request.where,
-        method=request.method,
-        n_prior=given_n_prior(release.statistic(asked.statistic), asked),
+        **further_terms(request, shared_terms(request, asked, release.statistic(asked.statistic))),
         draws=quantile_draws(request.draws),
         rng=streams.draws(),
     )

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, MODELLED, require_way_of_clipping
 from suffice.pipeline.ask.inference.chosen_priors import (
     n_prior_for,
     predictor_prior_for,
     prior_for,
     read_prior,
 )
+from suffice.pipeline.ask.inference.posterior_terms import (
+    MODELLED,
+    NOISE_AWARE,
+    PLUG_IN,
+    PosteriorTerms,
+)
 from suffice.pipeline.ask.models.fit_settings import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import (
-    plug_in_posterior,
-    require_way_of_units,
-)
-from suffice.pipeline.ask.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
+from suffice.pipeline.ask.posterior.infer import plug_in
 from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
@@ -45,10 +46,12 @@ from suffice.pipeline.terms.released.cells import HeldCells
 from suffice.pipeline.terms.released.within_unit import rows_alone
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, SharedTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.request import Kind, Relation
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.cells import Cells
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
@@ -73,12 +76,6 @@ def ask(
     kind: Kind = "posterior",
     prior: AnyPrior | Mapping[str, AnyPrior] = None,
     priors: Mapping[str, AnyPrior] | None = None,
-    n_prior: NPrior | int | str | None = None,
-    where: Mapping[str, object] | None = None,
-    method: str = NOISE_AWARE,
-    clipping: str = BY_EVIDENCE,
-    within_unit: str = MODELLED,
-    predictor_prior: AnyPrior = None,
     relation: Relation | None = None,
     over: Sequence[str] = (),
     assume: str | None = None,
@@ -90,6 +87,7 @@ def ask(
     seed: int | None = None,
     formats: Sequence[str],
     cells_per_part: int | None = None,
+    **further: Unpack[FurtherTerms],
 ) -> Question:
     """Read and check all that is asked, and write it out as a request.
 
@@ -105,14 +103,14 @@ def ask(
         Of every statistic, or by statistic; the family's default otherwise.
     priors : mapping of str to prior, optional
         Of a sensitivity table, by name: two or more.
-    n_prior, where, method, clipping, within_unit, predictor_prior
-        As in ``Release.posterior``.
     interval : {"central", "highest-density"}, optional
         The kind of the intervals; each family's default otherwise. Those of models are central.
     assume : {"one parameter"}, optional
         Of cells that are rolled up, as in ``RolledUp.posterior``.
     relation, over, model, vouched, mass, draws, seed, formats, cells_per_part
         As in ``Request``.
+    **further
+        See :class:`PosteriorTerms`.
 
     Raises
     ------
@@ -120,48 +118,49 @@ def ask(
         Where a choice does not exist, does not fit, or cannot be written as text.
     """
     names = _checked_names(releases, statistics)
-    _check_choices(kind, method, clipping, within_unit)
-    is_union = _is_union(kind, assume, prior, n_prior, predictor_prior)
+    terms = PosteriorTerms(prior=None if isinstance(prior, Mapping) else prior, **further)
+    _check_choices(kind, terms)
+    is_union = _is_union(kind, assume, prior, terms.n_prior, terms.predictor_prior)
     ends_of(mass)
-    terms = None if model is None else read_model_terms(model)
-    if isinstance(terms, HiddenMarkov):
-        terms, draws = resolved_fit(terms, method, draws)
+    asked_model = None if model is None else read_model_terms(model)
+    if isinstance(asked_model, HiddenMarkov):
+        asked_model, draws = resolved_fit(asked_model, terms.method, draws)
     draws = _checked("draws", DRAWS if draws is None else draws, 0, MOST_DRAWS)
-    kept = {str(column): str(key) for column, key in (where or {}).items()}
+    kept = {str(column): str(key) for column, key in (terms.where or {}).items()}
     unknown = sorted(set(prior) - set(names)) if isinstance(prior, Mapping) else []
     if unknown:
         message = f"prior: {unknown[0]!r} is none of the statistics that are asked for: {', '.join(names)}"
         raise UsageError(message)
     asked = []
     for name in names:
-        parts = [cells_asked(release, name, where).slice(0, 1) for release in releases]
+        parts = [cells_asked(release, name, terms.where).slice(0, 1) for release in releases]
         stated = prior.get(name) if isinstance(prior, Mapping) else prior
         given: dict[str | None, AnyPrior] = {None: stated}
         if priors is not None:
             given = dict(priors.items())
         if is_union:
             require_totals(parts[0].plan)
-        has_priors = not isinstance(terms, HiddenMarkov) and not is_union
+        has_priors = not isinstance(asked_model, HiddenMarkov) and not is_union
         chosen = _interval_of(parts[0], kind, interval)
         given = given if has_priors else {}
-        asked.append(_statistic_request(parts, given, n_prior, predictor_prior, method, chosen))
+        asked.append(_statistic_request(parts, given, terms, chosen))
     unseeded = _request(
         kind=kind,
         releases=tuple(map(reference_to, releases)),
         statistics=tuple(asked),
         where=kept,
-        method=method,
-        clipping=clipping,
-        within_unit=within_unit,
+        method=terms.method,
+        clipping=terms.clipping,
+        within_unit=terms.within_unit,
         mass=repr(float(mass)),
         draws=draws,
         seed=0 if seed is None else _checked("seed", seed, 0, LARGEST_SEED),
-        formats=_checked_formats(formats, kind, terms, draws),
+        formats=_checked_formats(formats, kind, asked_model, draws),
         cells_per_part=cells_per_part,
         relation=relation,
         vouched=vouched,
         over=_in_order(releases[0], names[0], over),
-        model=terms,
+        model=asked_model,
     )
     return Question(
         request=unseeded if seed is not None else derived_seed(unseeded), releases=tuple(releases)
@@ -236,12 +235,22 @@ def resolved_fit(terms: HiddenMarkov, method: str, draws: int | None) -> tuple[H
     return terms.model_copy(update=changes), settings.n_draws
 
 
-def given_n_prior(statistic: NoisyStatistic, asked: StatisticRequest) -> str | None:
-    """Return the prior of N that a computation gets; None where N is public, or each has its own."""
+def shared_terms(request: Request, asked: StatisticRequest, statistic: NoisyStatistic) -> SharedTerms:
+    """Return the terms that a computation of one statistic gets, beside its prior and its method."""
     text = asked.n_prior
-    if text is None or statistic.public_n is not None or ";" in text:
-        return None
-    return text
+    # N is public, or each release has a prior of N of its own, which is its default
+    is_given = text is not None and statistic.public_n is None and ";" not in text
+    return {
+        "n_prior": text if is_given else None,
+        "where": request.where,
+        "clipping": request.clipping,
+        "predictor_prior": asked.predictor_prior,
+    }
+
+
+def further_terms(request: Request, terms: SharedTerms) -> FurtherTerms:
+    """Return the same with the method, and with the way of units."""
+    return {**terms, "method": request.method, "within_unit": request.within_unit}
 
 
 def intervals_of(
@@ -263,7 +272,7 @@ def intervals_of(
         cells = HeldCells(roll_up(cells.slice(0, len(cells)), *over).parts[0])
         if assume is None:
             return len(cells) * quantities_of(cells.plan)
-    first_cell = plug_in_posterior(cells.slice(0, 1))
+    first_cell = plug_in(cells.slice(0, 1), PosteriorTerms(method=PLUG_IN))
     entries = sum(max(1, len(first_cell.labels(parameter)[1])) for parameter in first_cell.parameters)
     return len(cells) * entries
 
@@ -296,19 +305,13 @@ def _checked_names(releases: Sequence[Release], statistics: Sequence[str]) -> tu
     return names
 
 
-def _check_choices(kind: str, method: str, clipping: str, within_unit: str) -> None:
-    require_way_of_clipping(clipping)
-    require_way_of_units(within_unit)
-    if method not in METHODS:
-        message = (
-            f"there is no method {method!r}: choose {NOISE_AWARE} or {PLUG_IN} (which is not calibrated)"
-        )
-        raise UsageError(message)
+def _check_choices(kind: str, terms: PosteriorTerms) -> None:
+    """Refuse a method or a way of units that answers of a kind do not have."""
     alone = kind in {"comparison", "pool", "roll_up"}
-    if alone and (method, within_unit) != (NOISE_AWARE, MODELLED):
+    if alone and (terms.method, terms.within_unit) != (NOISE_AWARE, MODELLED):
         message = f"a {kind.replace('_', ' ')} is {NOISE_AWARE}, and takes no other method or way of units"
         raise UsageError(message)
-    if kind == "prior_sensitivity" and method != NOISE_AWARE:
+    if kind == "prior_sensitivity" and terms.method != NOISE_AWARE:
         message = f"priors are set side by side under {NOISE_AWARE} alone"
         raise UsageError(message)
 
@@ -316,25 +319,19 @@ def _check_choices(kind: str, method: str, clipping: str, within_unit: str) -> N
 def _statistic_request(
     parts: Sequence[NoisyStatistic],
     priors: Mapping[str | None, AnyPrior],
-    n_prior: NPrior | int | str | None,
-    predictor_prior: AnyPrior,
-    method: str,
+    terms: PosteriorTerms,
     interval: str,
 ) -> StatisticRequest:
     """Write out the priors of one statistic, of which every release has a part."""
-    if method == PLUG_IN and (n_prior, predictor_prior) != (None, None):
-        what = "N" if n_prior is not None else "predictors"
-        message = f"{PLUG_IN} takes noisy values for exact and needs no prior of {what}: leave it out"
-        raise UsageError(message)
     rows = [rows_alone(part) for part in parts]
-    if FAMILIES[rows[0].plan.family].noise_aware is None and method == NOISE_AWARE:
+    if FAMILIES[rows[0].plan.family].noise_aware is None and terms.method == NOISE_AWARE:
         message = f"{rows[0].plan.name} is {rows[0].plan.family}, which has no {NOISE_AWARE} posterior yet"
         raise UsageError(message)
     written = tuple(
         _read(NamedPrior, "priors", name=name, prior=prior_text(rows[0], prior))
         for name, prior in priors.items()
     )
-    if not priors or method == PLUG_IN:
+    if not priors or terms.method == PLUG_IN:
         return _read(
             StatisticRequest,
             "statistics",
@@ -344,8 +341,8 @@ def _statistic_request(
             predictor_prior=None,
             interval=interval,
         )
-    predictors = predictor_prior_for(rows[0], predictor_prior)  # type: ignore[arg-type]
-    counts = dict.fromkeys(str(n_prior_for(part, n_prior)) for part in rows)
+    predictors = predictor_prior_for(rows[0], terms.predictor_prior)
+    counts = dict.fromkeys(str(n_prior_for(part, terms.n_prior)) for part in rows)
     return _read(
         StatisticRequest,
         "statistics",

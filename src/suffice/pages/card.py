@@ -12,6 +12,7 @@ from suffice.data_files.tables import MARK
 from suffice.errors import UsageError
 from suffice.pages.posterior_figures import parameter_figure
 from suffice.pages.rendering import markup, render
+from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.pooling.roll_up import UnionPosterior
 from suffice.pipeline.ask.posterior.notes import (
     clipping_warnings,
@@ -21,7 +22,7 @@ from suffice.pipeline.ask.posterior.notes import (
     diagnostics_text,
     unsettled_warning,
 )
-from suffice.pipeline.ask.posterior.posterior import PLUG_IN, summarise
+from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number

@@ -10,10 +10,11 @@ import numpy as np
 from suffice.errors import SufficeError
 from suffice.pages.charts import DrawnInterval
 from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
+from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
-from suffice.pipeline.ask.posterior.posterior import PLUG_IN, summarise
+from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width

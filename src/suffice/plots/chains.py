@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.math.parameters.contrasts import in_words
 from suffice.plots.rows import Intervals, draw_intervals
 from suffice.plots.style import POSTERIOR, check_plot, finish, new_figure, save, styled

@@ -17,9 +17,10 @@ from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, t
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part
 from suffice.pipeline.ask.batches.parts import cells_per_part, parts_of, return_freed_memory
+from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.posterior.notes import described
-from suffice.pipeline.ask.publication.question import cells_asked, given_n_prior
+from suffice.pipeline.ask.publication.question import cells_asked, further_terms, shared_terms
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.math.distributions.piecewise import worst_diagnostics
@@ -272,17 +273,10 @@ class StatisticParts:
         cells = cells_asked(release, asked.statistic, request.where)
         most = request.cells_per_part or len(cells)
         prior = asked.priors[0].prior
-        n_prior = given_n_prior(cells.slice(0, 1), asked)
+        stated = further_terms(request, shared_terms(request, asked, cells.slice(0, 1)))
         return cls(
             asked=PartTerms(
-                terms={
-                    "method": request.method,
-                    "prior": prior,
-                    "n_prior": n_prior,
-                    "clipping": request.clipping,
-                    "within_unit": request.within_unit,
-                    "predictor_prior": asked.predictor_prior,
-                },
+                terms=dataclasses.replace(PosteriorTerms(prior=prior, **stated), where=None),
                 mass=float(request.mass),
                 interval=asked.interval,
                 draws=request.draws,

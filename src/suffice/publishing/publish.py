@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SignatureError, SufficeWarning, UsageError
+from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.publication.answering import answers
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
@@ -41,11 +42,12 @@ from suffice.storage.signatures.signing import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.keys import KeyReference
@@ -77,18 +79,13 @@ class Published:
     signature: SignatureStatus
 
 
+@lists_terms
 def publish(
     release: Reference,
     statistics: str | Sequence[str],
     *,
     prior: AnyPrior | Mapping[str, AnyPrior] = None,
     priors: Mapping[str, AnyPrior] | None = None,
-    n_prior: NPrior | int | str | None = None,
-    where: Mapping[str, object] | None = None,
-    method: str = "noise-aware",
-    clipping: str = "by-evidence",
-    within_unit: str = "modelled",
-    predictor_prior: AnyPrior = None,
     disjoint: Sequence[Reference] = (),
     same_data: Sequence[Reference] = (),
     compare: Reference | None = None,
@@ -111,6 +108,7 @@ def publish(
     notice: Callable[[str], None] | None = None,
     cluster: str = THREADS,
     progress: CellProgress | None = None,
+    **terms: Unpack[FurtherTerms],
 ) -> Publication:
     """Publish what releases say of some statistics, once; asking again finds it. Costs no privacy.
 
@@ -125,8 +123,6 @@ def publish(
         state: a conjugate prior, a mixture, or a density by its name.
     priors : mapping of str to prior, optional
         Two or more by name: a sensitivity table in place of one posterior.
-    n_prior, where, method, clipping, within_unit, predictor_prior
-        As in ``Release.posterior``.
     disjoint, same_data : sequence of releases, optional
         Pool these with `release`, as ``suffice.pool`` does.
     compare : release, optional
@@ -170,6 +166,8 @@ def publish(
         the address of a Dask scheduler. It changes no number.
     progress : callable, optional
         Gets the number of cells that are done, and of all.
+    **terms
+        As in ``Release.posterior``.
 
     Returns
     -------
@@ -206,12 +204,7 @@ def publish(
         assume=assume,
         prior=prior,
         priors=priors,
-        n_prior=n_prior,
-        where=where,
-        method=method,
-        clipping=clipping,
-        within_unit=within_unit,
-        predictor_prior=predictor_prior,
+        **terms,
         model=model,
         vouched=vouched,
         mass=mass,

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, plug_in_posterior
-from suffice.pipeline.ask.posterior.posterior import PLUG_IN
+from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent, Family
 from suffice.pipeline.math.priors.record_count import Uniform
@@ -98,7 +98,9 @@ def test_nothing_that_a_family_states_has_a_default() -> None:
 def test_parameters_are_called_as_in_the_posterior(name: str) -> None:
     generative_model = generative_model_for(name, n=20, method=PLUG_IN)
     nothing = np.zeros((1, len(generative_model.plan.components)), dtype=object)
-    posterior = plug_in_posterior(generative_model.noisy(nothing, nothing), prior=generative_model.prior)
+    posterior = posterior_of(
+        generative_model.noisy(nothing, nothing), prior=generative_model.prior, method="plug-in"
+    )
     names = FAMILIES[name].parameter_names(generative_model.plan.parameters)
     # Variances are the diagonal of a covariance: shown, but no parameter of their own.
     shown = (own for own in posterior.parameters if (own, "covariance" in names) != ("variance", True))
@@ -154,9 +156,7 @@ def test_the_likelihood_in_jax_times_the_prior_is_the_posterior(name: str) -> No
     sums = generative_model.sums(generative_model.truth(1, rng), np.array([10]), rng).clipped
     noise = discrete_laplace(plan.scale, (1, len(plan.components)), rng)
     statistic = generative_model.noisy(sums, noise)
-    posterior = noise_aware_posterior(
-        statistic, prior=generative_model.prior, n_prior=n_prior, clipping="ignored"
-    )
+    posterior = posterior_of(statistic, prior=generative_model.prior, n_prior=n_prior, clipping="ignored")
     (parameter,) = family.parameter_names(plan.parameters)
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
     prior = PRIORS[type(generative_model.prior).__name__](generative_model.prior)

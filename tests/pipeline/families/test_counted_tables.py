@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.cli import output
 from suffice.errors import PriorError, SpecError
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.ask.publication.answer import draw_columns
 from suffice.pipeline.families import FAMILIES, bayesian_network, naive_bayes
@@ -185,7 +185,7 @@ def probabilities(family: str, rows: dict[str, NDArray[np.int64]], prior: float)
 @pytest.mark.parametrize("family", ENTRIES)
 def test_the_plug_in_posterior_of_exact_counts_is_the_closed_form(family: str) -> None:
     statistic, rows = exact_statistic(family)
-    posterior = plug_in_posterior(statistic, prior="Dirichlet(0.5)")
+    posterior = posterior_of(statistic, prior="Dirichlet(0.5)", method="plug-in")
     distributions = probabilities(family, rows, 0.5)
     mean, sd = posterior.mean("probability")[0], posterior.sd("probability")[0]
     assert mean == pytest.approx([distribution.mean() for distribution in distributions])
@@ -207,7 +207,7 @@ def test_the_plug_in_posterior_of_exact_counts_is_the_closed_form(family: str) -
 @pytest.mark.parametrize("family", ["naive_bayes", "bayesian_network"])
 def test_probabilities_of_a_distribution_sum_to_one_in_every_draw(family: str) -> None:
     statistic, _ = exact_statistic(family, 20)
-    posterior = plug_in_posterior(statistic, prior="Dirichlet(0.001)")
+    posterior = posterior_of(statistic, prior="Dirichlet(0.001)", method="plug-in")
     draws = posterior.sample(50)["probability"]
     assert np.isfinite(draws).all()
     lengths = {"naive_bayes": [2, 3, 3, 2, 2], "bayesian_network": [3] * 4 + [2] * 6}[family]
@@ -217,7 +217,7 @@ def test_probabilities_of_a_distribution_sum_to_one_in_every_draw(family: str) -
 
 def test_labels_reach_arviz_and_files_of_draws() -> None:
     statistic, _ = exact_statistic("bayesian_network")
-    posterior = plug_in_posterior(statistic)
+    posterior = posterior_of(statistic, method="plug-in")
     columns = draw_columns(posterior, 3, np.random.default_rng())
     assert list(columns) == ["cell", "table", "b", "a", "c", "d", "draw", "parameter", "value"]
     assert len(columns["value"]) == 3 * 24
@@ -321,7 +321,7 @@ def test_the_log_likelihood_is_that_of_the_rows(family: str) -> None:
     statistic, rows = exact_statistic(family)
     module = {"naive_bayes": naive_bayes, "bayesian_network": bayesian_network}[family]
     counts = module.project(statistic)
-    distribution = plug_in_posterior(statistic, prior="Dirichlet(20)")
+    distribution = posterior_of(statistic, prior="Dirichlet(20)", method="plug-in")
     theta = distribution.sample(1, rng=3)["probability"][0, 0]
     by_label = {
         tuple(sorted((k, v) for k, v in label.items() if v is not None)): p
@@ -344,11 +344,11 @@ def test_the_log_likelihood_is_that_of_the_rows(family: str) -> None:
 def test_a_prior_has_one_number_or_one_for_each_probability() -> None:
     statistic, rows = exact_statistic("contingency")
     numbers = [0.5, 1.0, 2.0, 3.0, 4.0, 5.0]
-    posterior = plug_in_posterior(statistic, prior=Dirichlet(*numbers))
+    posterior = posterior_of(statistic, prior=Dirichlet(*numbers), method="plug-in")
     counts = np.bincount(rows["a"] * 3 + rows["b"], minlength=6)
     assert posterior.mean("probability")[0] == pytest.approx((counts + numbers) / (515.5))
     with pytest.raises(PriorError, match="1 or 12 numbers, not 3"):
-        plug_in_posterior(exact_statistic("naive_bayes")[0], prior="Dirichlet(1, 2, 3)")
+        posterior_of(exact_statistic("naive_bayes")[0], prior="Dirichlet(1, 2, 3)", method="plug-in")
 
 
 def test_a_public_n_stands_beside_tables_that_every_row_enters() -> None:

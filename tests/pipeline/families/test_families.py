@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.errors import SpecError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import project
 from suffice.pipeline.families.shared.sum_model import OneSum
@@ -27,7 +27,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.moment_columns import NormalSums
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,7 +215,7 @@ def test_the_plug_in_posterior_is_the_closed_form(family: str, public_n: bool) -
     statistic = released(family, N, total, public_n=public_n)
     assert statistic.quantity("n")[0][0] == pytest.approx(N, rel=1e-6)
     assert statistic.quantity("total")[0][0] == pytest.approx(total, rel=1e-5)
-    posterior = plug_in_posterior(statistic, prior=case.prior)
+    posterior = posterior_of(statistic, prior=case.prior, method="plug-in")
     distribution = case.posterior(N, total)
     assert posterior.parameters == (case.parameter,)
     assert posterior.mean(case.parameter)[0] == pytest.approx(distribution.mean(), rel=1e-4)
@@ -288,10 +288,10 @@ def test_sums_are_made_possible_and_default_priors_are_public(family: str) -> No
     names = ["upper"] if isinstance(expected, SpreadScale) else [field.name for field in fields(expected)]
     for name in names:
         assert getattr(prior, name) == pytest.approx(getattr(expected, name), rel=1e-9)
-    empty, given = plug_in_posterior(statistic), CASES[family].prior
+    empty, given = posterior_of(statistic, method="plug-in"), CASES[family].prior
     assert np.isfinite(empty.credible_interval(CASES[family].parameter)).all()
-    assert plug_in_posterior(statistic, prior=given).prior == given
-    aware = posterior_of(statistic)
+    assert posterior_of(statistic, prior=given, method="plug-in").prior == given
+    aware = unrestricted_posterior(statistic)
     assert aware.prior == prior
     assert 0.0 < aware.sd(CASES[family].parameter)[0] <= np.inf
 
@@ -312,7 +312,7 @@ def test_lognormal_is_normal_on_logarithms() -> None:
     assert statistic.quantity("total")[0][0] == pytest.approx(y.sum(), rel=1e-4)
     assert statistic.quantity("total_of_squares")[0][0] == pytest.approx(np.sum(y * y), rel=1e-4)
     prior = NormalInverseGamma(1, 2, 3, 4)
-    posterior = plug_in_posterior(statistic, prior=prior)
+    posterior = posterior_of(statistic, prior=prior, method="plug-in")
     loc = (2 * 1 + y.sum()) / (2 + N)
     scale = 4 + (np.sum((y - y.mean()) ** 2) + 2 * N * (y.mean() - 1) ** 2 / (2 + N)) / 2
     assert posterior.parameters == ("log_mean", "log_variance")

@@ -13,7 +13,7 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.calibration.calibrate import calibrate, default_simulations, simulate
 from suffice.pipeline.ask.calibration.simulated_release import default_n_prior
 from suffice.pipeline.ask.calibration.verdict import CANNOT_TELL, NOT_CALIBRATED, judge, simulations_needed
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan

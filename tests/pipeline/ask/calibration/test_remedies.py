@@ -17,8 +17,7 @@ from suffice.pipeline.ask.calibration.remedies import (
     tried_remedies,
 )
 from suffice.pipeline.ask.calibration.result import advice
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
-from suffice.pipeline.ask.posterior.posterior import PLUG_IN
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, MODELLED, PLUG_IN
 from support.generative_models import generative_model_for
 
 

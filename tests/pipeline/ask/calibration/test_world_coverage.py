@@ -24,7 +24,7 @@ from suffice.pipeline.ask.calibration.world_coverage import (
     world_coverages,
     worlds_table,
 )
-from suffice.pipeline.ask.posterior.posterior import PLUG_IN
+from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from support.generative_models import generative_model_for
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import suffice
 from suffice.errors import PriorError
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
@@ -19,7 +19,7 @@ from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +128,9 @@ def test_moments_and_quantiles_are_those_of_enumeration(
     family: str, row: list[float], prior: Any, n_prior: NPrior, public: bool
 ) -> None:
     statistic = released(family, [row, row], public_n=9 if public else None)
-    posterior = posterior_of(statistic, prior=prior, n_prior=None if public else n_prior, clipping="ignored")
+    posterior = unrestricted_posterior(
+        statistic, prior=prior, n_prior=None if public else n_prior, clipping="ignored"
+    )
     density = Density.of(prior)
     assert density is not None
     edges = RATE if family == "poisson" else UNIT
@@ -173,8 +175,8 @@ def test_a_conjugate_density_gives_the_conjugate_result(
     family: str, conjugate: Prior, density: Any, public_n: int | None, method: str
 ) -> None:
     statistic = released(family, [[3, 9], [-2, -3], [25, 1]], epsilon="0.5", public_n=public_n)
-    expected = posterior_of(statistic, prior=conjugate, method=method, clipping="ignored")
-    found = posterior_of(statistic, prior=density, method=method, clipping="ignored")
+    expected = unrestricted_posterior(statistic, prior=conjugate, method=method, clipping="ignored")
+    found = unrestricted_posterior(statistic, prior=density, method=method, clipping="ignored")
     (name,) = expected.parameters
     sd = expected.sd(name)
     finite = np.isfinite(sd)
@@ -185,7 +187,7 @@ def test_a_conjugate_density_gives_the_conjugate_result(
 
 def test_draws_follow_the_distribution() -> None:
     statistic = released("poisson", [[5, 4], [30, 2]])
-    posterior = posterior_of(statistic, prior=stats.lognorm(0.5, scale=2), n_prior=Reciprocal(100))
+    posterior = unrestricted_posterior(statistic, prior=stats.lognorm(0.5, scale=2), n_prior=Reciprocal(100))
     draws = posterior.sample(20_000, np.random.default_rng())["rate"]
     # Six standard errors of shares: two thousand millionths a comparison.
     for level in (0.025, 0.25, 0.5, 0.975):
@@ -197,15 +199,15 @@ def test_draws_follow_the_distribution() -> None:
 @pytest.mark.parametrize("n", [10**3, 10**6, 10**9])
 def test_many_rows_drown_any_prior(n: int) -> None:
     statistic = released("bernoulli", [[0.7 * n, 0.3 * n]])
-    posterior = posterior_of(statistic, prior=RIGHT)
-    default = posterior_of(statistic)
+    posterior = unrestricted_posterior(statistic, prior=RIGHT)
+    default = unrestricted_posterior(statistic)
     sd = default.sd("probability")
     assert np.all(np.abs(posterior.mean("probability") - default.mean("probability")) < 0.1 * sd)
     assert posterior.sd("probability") == pytest.approx(sd, rel=0.02)
 
 
 def answer(statistic: NoisyStatistic, prior: Any) -> Posterior:
-    return posterior_of(statistic, prior=prior, n_prior=Uniform(0, 20))
+    return unrestricted_posterior(statistic, prior=prior, n_prior=Uniform(0, 20))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def answer(statistic: NoisyStatistic, prior: Any) -> Posterior:
 @pytest.mark.parametrize("method", ["noise-aware", "plug-in"])
 def test_what_is_no_proper_prior_is_refused(family: str, prior: Any, words: str, method: str) -> None:
     with pytest.raises(PriorError, match=words):
-        posterior_of(released(family, [[5, 4]]), prior=prior, method=method)
+        unrestricted_posterior(released(family, [[5, 4]]), prior=prior, method=method)
 
 
 @pytest.mark.parametrize("ends", [(1, 1), (2, 1), (math.nan, 1), ("0", 1), (False, 1)])
@@ -248,17 +250,17 @@ def test_densities_are_functions() -> None:
 
 def test_a_text_says_where_densities_are_given() -> None:
     with pytest.raises(PriorError, match=r"suffice\.Density"):
-        posterior_of(released("poisson", [[5, 4]]), prior="lognorm(0.5)")
+        unrestricted_posterior(released("poisson", [[5, 4]]), prior="lognorm(0.5)")
 
 
 @pytest.mark.slow
 def test_heavy_tails_are_reached_and_leave_no_mean() -> None:
     statistic = released("normal_known_variance", [[3, 2], [-3, 2]], epsilon="0.1")
-    posterior = posterior_of(statistic, prior=stats.cauchy(4, 1))
+    posterior = unrestricted_posterior(statistic, prior=stats.cauchy(4, 1))
     assert np.all(np.isnan(posterior.mean("mean")))
     assert np.all(np.isinf(posterior.sd("mean")))
     # With no rows at all, the posterior is the prior.
-    none = posterior_of(statistic, prior=stats.cauchy(4, 1), n_prior=Fixed(0))
+    none = unrestricted_posterior(statistic, prior=stats.cauchy(4, 1), n_prior=Fixed(0))
     for level in (0.01, 0.25, 0.5, 0.99):
         assert stats.cauchy(4, 1).cdf(none.quantile("mean", level)) == pytest.approx(level, abs=1e-4)
 
@@ -272,9 +274,9 @@ def test_a_prior_is_named_in_its_posterior() -> None:
 def test_cells_have_the_posteriors_that_they_have_alone() -> None:
     statistic = released("exponential", [[3, 9], [-2, -3], [4000, 3900], [0, 0]], epsilon="0.1")
     prior = stats.halfcauchy(scale=1.0)
-    together = posterior_of(statistic, prior=prior)
+    together = unrestricted_posterior(statistic, prior=prior)
     for cell in range(4):
-        alone = posterior_of(statistic.take(np.array([cell])), prior=prior)
+        alone = unrestricted_posterior(statistic.take(np.array([cell])), prior=prior)
         for level in (0.025, 0.5, 0.975):
             expected = alone.quantile("rate", level)[0]
             assert together.quantile("rate", level)[cell] == pytest.approx(expected, rel=1e-9)
@@ -291,11 +293,11 @@ def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
     prior = Density(
         lambda p: np.logaddexp(math.log(0.5) + stats.norm.logpdf(p, 0.3, width), math.log(0.5)), 0, 1
     )
-    flat = noise_aware_posterior(_flags(), prior="Beta(1, 1)")
+    flat = posterior_of(_flags(), prior="Beta(1, 1)")
     (likelihood,) = np.ravel(np.asarray(flat.density("probability", np.array([0.3]))))
     share = likelihood / (likelihood + 1.0)
     expected = share * 0.3 + (1.0 - share) * flat.mean("probability")[0]
-    found = noise_aware_posterior(_flags(), prior=prior).mean("probability")[0]
+    found = posterior_of(_flags(), prior=prior).mean("probability")[0]
     assert found == pytest.approx(expected, abs=2e-5)
     assert abs(flat.mean("probability")[0] - expected) > 5e-3
 
@@ -303,15 +305,13 @@ def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
 def test_a_density_at_points_alone_is_refused_and_a_table_of_few_points_is_not() -> None:
     points = np.linspace(0.0, 1.0, 11)
     with pytest.raises(PriorError, match=r"not seen whole.*hints"):
-        noise_aware_posterior(
-            _flags(), prior=Density(lambda p: np.where(np.isin(p, points), 0.0, -np.inf), 0, 1)
-        )
+        posterior_of(_flags(), prior=Density(lambda p: np.where(np.isin(p, points), 0.0, -np.inf), 0, 1))
     tables = (
         lambda p: np.interp(p, points, -((points - 0.3) ** 2)),
         lambda p: np.log(np.arange(1.0, 12.0))[np.rint(p * 10.0).astype(int)],
     )
     for table in tables:
-        found = noise_aware_posterior(_flags(), prior=Density(table, 0, 1)).mean("probability")
+        found = posterior_of(_flags(), prior=Density(table, 0, 1)).mean("probability")
         assert found == pytest.approx(6120 / 20_000, abs=5e-4)
 
 
@@ -319,9 +319,9 @@ def test_a_histogram_is_seen_whole() -> None:
     """Its quantiles, which are hints, are not its steps: mass by exact sums over the ten bins."""
     edges = np.linspace(0.0, 1.0, 11)
     shares = np.diff(stats.beta.cdf(edges, 2, 5))
-    found = noise_aware_posterior(_flags(), prior=stats.rv_histogram((shares, edges)).freeze())
+    found = posterior_of(_flags(), prior=stats.rv_histogram((shares, edges)).freeze())
     steps = Density(lambda p: np.log(shares)[np.minimum((p * 10.0).astype(int), 9)], 0, 1)
-    expected = noise_aware_posterior(_flags(), prior=steps)
+    expected = posterior_of(_flags(), prior=steps)
     for posterior in (found, expected):
         assert posterior.mean("probability") == pytest.approx(6120 / 20_000, abs=5e-4)
     assert found.sd("probability") == pytest.approx(expected.sd("probability"), rel=1e-4)
@@ -331,5 +331,5 @@ def test_a_distribution_function_that_disagrees_is_refused() -> None:
     """As of a spike that no scan sees: half of the mass is elsewhere."""
     hidden = Density(np.zeros_like, 0, 1, cdf=lambda p: 0.5 * p + 0.5 * (p >= 0.123456789))
     with pytest.raises(PriorError, match="not seen whole"):
-        noise_aware_posterior(_flags(), prior=hidden)
+        posterior_of(_flags(), prior=hidden)
     assert Density.of(stats.uniform(0, 1)) is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.inference.bounded_records import evidence_of_clipping
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.within_limits import WithinLimits, unrestricted
 from suffice.pipeline.math.priors.record_count import Fixed
@@ -34,7 +34,7 @@ def test_nothing_of_a_noisy_cell_lies_outside_of_what_bounded_records_can_have(f
     statistic = noisy_statistic(
         plan, np.array([[30 * reach, -9 * reach], [-5 * reach, 20 * reach]], dtype=object)
     )
-    posterior = noise_aware_posterior(statistic)
+    posterior = posterior_of(statistic)
     limits = FAMILIES[family].limits
     assert limits is not None
     low, high = limits(plan.parameters)
@@ -71,7 +71,7 @@ def test_mixtures_are_restricted_by_their_distribution_function(prior: str, is_c
     """F(x) / F(6) below a bound of 6, whose steps on a grid are the mean's too; all from its table."""
     plan = statistic_plan({"family": "poisson", "upper": "6"}, epsilon="0.2", public_n=False)
     statistic = noisy_statistic(plan, np.array([[50, 10], [300, -10]]))
-    posterior = noise_aware_posterior(statistic, prior=prior, n_prior=Fixed(10))
+    posterior = posterior_of(statistic, prior=prior, n_prior=Fixed(10))
     restricted = posterior.distribution
     assert isinstance(restricted, WithinLimits)
     assert restricted.cut.tolist() == is_cut
@@ -94,7 +94,7 @@ def test_a_mean_and_a_variance_are_those_of_bounded_records() -> None:
     plan = statistic_plan({"family": "normal", "lower": "0", "upper": "8"}, epsilon="0.1", public_n=False)
     unit = 4 * (1 << 32)
     statistic = noisy_statistic(plan, np.array([[40 * unit, 2 * unit, -3 * unit]], dtype=object))
-    posterior = noise_aware_posterior(statistic)
+    posterior = posterior_of(statistic)
     drawn = posterior.sample(1000, 0)
     mean, variance = drawn["mean"], drawn["variance"]
     assert np.all((mean >= 0.0) & (mean <= 8.0))
@@ -113,7 +113,7 @@ def test_heavy_tails_of_which_little_lies_outside_leave_moments_that_bounded_rec
         (laplace, "InverseGamma(1, 0.0005)", ("scale", 8.0)),
     ):
         statistic = noisy_statistic(plan, np.zeros((1, len(plan.components)), dtype=object))
-        posterior = noise_aware_posterior(statistic, prior=prior, n_prior=Fixed(0))
+        posterior = posterior_of(statistic, prior=prior, n_prior=Fixed(0))
         plain = unrestricted(posterior.distribution)
         assert np.isinf(plain.sd(name)[0])
         assert plain.quantiles(name, [0.9999], 0, np.random.default_rng(0))[0, 0] < most
@@ -140,7 +140,7 @@ def test_only_cells_with_evidence_model_clipping_by_default() -> None:
         plan, quantities=(*plan.quantities, Quantity(name="n_above", coefficients={1: Fraction(1)}))
     )
     statistic = noisy_statistic(counted, np.array([[800, 0], [700, 400]], dtype=object))
-    posterior = noise_aware_posterior(statistic)
+    posterior = posterior_of(statistic)
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.tolist() == [False, True]
     assert "in 1 of 2 cells" in posterior.estimand
@@ -154,7 +154,7 @@ def test_highest_density_intervals_reach_a_bound_at_which_all_records_are(mass: 
     plan = statistic_plan({"family": "poisson", "upper": "40"}, epsilon="1", public_n=False)
     # 300 records of 40 each: of what they lack to 40 nothing but noise, and none above 0, is released.
     statistic = noisy_statistic(plan, np.array([[12_000, lacking] for lacking in (-200, -40, -1, 0)]))
-    posterior = noise_aware_posterior(statistic)
+    posterior = posterior_of(statistic)
     held = posterior.credible_interval("rate", mass)
     assert np.all(held[:, 1] == 40.0)
     assert np.all(held[:, 0] > 35.0)

@@ -14,10 +14,9 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.calibrate import simulate
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.ask.inference import clipped_cells
-from suffice.pipeline.ask.inference.bounded_records import MODELLED
 from suffice.pipeline.ask.inference.clipped import clipped_distribution
+from suffice.pipeline.ask.inference.posterior_terms import MODELLED
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior as posterior_by_default
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families.shared.clipped_record import LARGEST_REACH
 from suffice.pipeline.math.distributions.beta import Beta
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-noise_aware_posterior = partial(posterior_by_default, clipping=MODELLED)
+modelled_posterior = partial(posterior_of, clipping=MODELLED)
 pooled = partial(pooled_by_default, clipping=MODELLED)
 ENTRIES: dict[str, dict[str, Any]] = {
     "poisson": {"upper": "4"},
@@ -162,7 +161,7 @@ def test_where_little_is_clipped_both_distributions_agree() -> None:
     """Rates of 3 behind a bound of 14: one record in 10^6 is clipped, and the shift is below 1e-3 sd."""
     statistic = counted("14", [[3 * n, 11 * n] for n in (30, 1000, 10**6)])
     n_prior, prior = Uniform(0, 2 * 10**6), Gamma(9, 3)
-    plain = noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
+    plain = modelled_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
     clipped = clipped_distribution([statistic], prior, [n_prior])
     sd = plain.sd("rate")
     assert np.all(np.abs(plain.mean("rate") - clipped.mean("rate")) < 0.01 * sd)
@@ -173,17 +172,17 @@ def test_the_choice_is_made_cell_by_cell_and_is_stated() -> None:
     """1,000 records that average 2.0 and 6.9 behind a bound of 8; nothing negligible is left out."""
     statistic = counted("8", [[2000, 6000], [6900, 1100], [2010, 5990]])
     given: dict[str, Any] = {"prior": "Gamma(200, 100)", "n_prior": Uniform(0, 2000)}
-    posterior = noise_aware_posterior(statistic, **given)
-    plain = noise_aware_posterior(statistic, **given, clipping="ignored")
+    posterior = modelled_posterior(statistic, **given)
+    plain = modelled_posterior(statistic, **given, clipping="ignored")
     assert posterior.models_clipping is not None
     assert posterior.models_clipping[1]
     assert plain.models_clipping is not None
     assert not plain.models_clipping.any()
-    few = noise_aware_posterior(counted("40", [[100, 1900], [1900, 100]]), n_prior=Uniform(0, 100))
+    few = modelled_posterior(counted("40", [[100, 1900], [1900, 100]]), n_prior=Uniform(0, 100))
     assert few.models_clipping is not None
     assert few.models_clipping.tolist() == [False, True]
     assert isinstance(few.distribution, PartlyClipped)
-    ignored = noise_aware_posterior(
+    ignored = modelled_posterior(
         counted("40", [[100, 1900], [1900, 100]]), n_prior=Uniform(0, 100), clipping="ignored"
     )
     assert few.mean("rate")[0] == ignored.mean("rate")[0]
@@ -221,7 +220,7 @@ def test_above_the_largest_bound_clipping_is_not_modelled_but_warned_of() -> Non
     """1,000 records that average 990: one in eight is above the first bound beyond it."""
     upper = LARGEST_REACH + 1
     statistic = counted(str(upper), [[990_000, (upper - 990) * 1000]])
-    posterior = noise_aware_posterior(statistic, n_prior=Uniform(0, 2000))
+    posterior = modelled_posterior(statistic, n_prior=Uniform(0, 2000))
     assert posterior.models_clipping is not None
     assert posterior.clipping is not None
     assert (posterior.models_clipping[0], posterior.clipping.is_warned[0]) == (False, True)
@@ -230,7 +229,7 @@ def test_above_the_largest_bound_clipping_is_not_modelled_but_warned_of() -> Non
 def test_a_posterior_answers_all_questions() -> None:
     """Draws have the distribution's moments and quantiles: 40,000 of them, six standard errors."""
     statistic = counted("40", [[100, 1900], [1900, 100], [30, 20]])
-    posterior = noise_aware_posterior(statistic, n_prior=Uniform(0, 100))
+    posterior = modelled_posterior(statistic, n_prior=Uniform(0, 100))
     draws = posterior.sample(40_000, rng=3)["rate"]
     error = posterior.sd("rate") / 200
     assert np.all(np.abs(draws.mean(axis=0) - posterior.mean("rate")) < 6 * error)
@@ -253,7 +252,7 @@ def test_a_posterior_answers_all_questions() -> None:
 )
 def test_any_released_values_have_a_posterior(prior: str, sums: list[list[int]]) -> None:
     """No records, prior and data at odds, impossible sums: never an error, never no number."""
-    posterior = noise_aware_posterior(counted("8", sums), prior=prior)
+    posterior = modelled_posterior(counted("8", sums), prior=prior)
     assert np.all(np.isfinite(posterior.mean("rate")))
     low, high = posterior.credible_interval("rate").T
     assert np.all((low <= posterior.mean("rate")) | (posterior.sd("rate") > 10))
@@ -265,14 +264,14 @@ def test_a_posterior_has_the_moments_that_its_prior_has(sums: list[list[int]]) -
     """Clipped records do not rule out the largest rates: half a Cauchy has no mean."""
     statistic = counted("8", sums)
     given: dict[str, Any] = {"n_prior": Uniform(0, 2000)}
-    cauchy = noise_aware_posterior(statistic, prior="HalfCauchy(2)", **given)
+    cauchy = modelled_posterior(statistic, prior="HalfCauchy(2)", **given)
     assert (cauchy.mean("rate")[0], cauchy.sd("rate")[0]) == (np.inf, np.inf)
     assert np.all(np.isfinite(cauchy.quantile("rate", 0.999)))
     t_like = stats.burr12(1.5, 1.0)  # its density falls as the rate to the power of -2.5
-    tailed = noise_aware_posterior(statistic, prior=t_like, **given)
+    tailed = modelled_posterior(statistic, prior=t_like, **given)
     assert np.isfinite(tailed.mean("rate")[0])
     assert tailed.sd("rate")[0] == np.inf
-    normal = noise_aware_posterior(statistic, prior="HalfNormal(3)", **given)
+    normal = modelled_posterior(statistic, prior="HalfNormal(3)", **given)
     assert np.all(np.isfinite([normal.mean("rate"), normal.sd("rate")]))
 
 
@@ -280,7 +279,7 @@ def test_of_records_that_are_all_at_the_bound() -> None:
     """Millions of geometric counts at the bound, and nothing on the other side."""
     plan = statistic_plan({"family": "geometric", "upper": "6"}, epsilon="0.1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[6 * 10**6, 0]], dtype=object))
-    posterior = noise_aware_posterior(statistic, prior="Beta(1, 1)")
+    posterior = modelled_posterior(statistic, prior="Beta(1, 1)")
     assert posterior.models_clipping is not None
     assert posterior.models_clipping[0]
     assert 0.0 < posterior.mean("probability")[0] < 1e-3

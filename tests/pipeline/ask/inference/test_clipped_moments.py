@@ -13,12 +13,11 @@ from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference import any_joint_prior, clipped_cells
-from suffice.pipeline.ask.inference.bounded_records import IGNORED, MODELLED
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior as posterior_by_default
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 ENTRY = {"family": "normal", "lower": "-10", "upper": "10"}
 PRIOR = NormalInverseGamma(0, 0.5, 2, 20)
 STEPS = 1 << 16
-noise_aware_posterior = partial(posterior_by_default, clipping=MODELLED)
+modelled_posterior = partial(posterior_of, clipping=MODELLED)
 pooled = partial(pooled_by_default, clipping=MODELLED)
 
 
@@ -74,8 +73,8 @@ def test_intervals_hold_what_they_do_not_where_clipping_is_ignored() -> None:
     """
     rng = np.random.default_rng()
     statistic = released([5.0] * 16, 3.9, 16_000, rng)
-    modelled = noise_aware_posterior(statistic, prior=PRIOR)
-    ignored = noise_aware_posterior(statistic, prior=PRIOR, clipping=IGNORED)
+    modelled = modelled_posterior(statistic, prior=PRIOR)
+    ignored = modelled_posterior(statistic, prior=PRIOR, clipping=IGNORED)
     assert modelled.models_clipping is not None
     assert modelled.models_clipping.all()
     assert modelled.clipping is not None
@@ -99,7 +98,7 @@ def test_parameters_far_from_the_moments_of_clipped_records_are_found(mean: floa
     spec = normal.NormalSpec.model_validate({**ENTRY, "column": "x"}, strict=False)
     plan = statistic_plan(ENTRY, epsilon="1", public_n=False)
     sums = np.array([[n, x.sum(), (x * x).sum()]], dtype=object)
-    posterior = noise_aware_posterior(noisy_statistic(plan, normal.totals(spec, plan.design, sums)))
+    posterior = modelled_posterior(noisy_statistic(plan, normal.totals(spec, plan.design, sums)))
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.all()
     for parameter, truth in (("mean", mean), ("variance", sd**2)):
@@ -118,8 +117,8 @@ def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> Non
     statistic = released([0.0, 8.5, -1.0], 1.0, 2000, rng)
     # Concentration 3: without a finite deviation of the variance, cells are restricted by draws.
     prior = NormalInverseGamma(0, 0.01, 3, 4)
-    posterior = noise_aware_posterior(statistic, prior=prior)
-    plain = noise_aware_posterior(statistic, prior=prior, clipping=IGNORED)
+    posterior = modelled_posterior(statistic, prior=prior)
+    plain = modelled_posterior(statistic, prior=prior, clipping=IGNORED)
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.tolist() == [False, True, False]
     assert isinstance(posterior.distribution, PartlyClipped)
@@ -129,7 +128,7 @@ def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> Non
         assert np.all(both[0][1] != both[1][1])
     drawn = posterior.distribution.sample(400, rng)
     assert drawn["variance"].shape == (400, 3)
-    wide = noise_aware_posterior(statistic.take(np.array([0, 2])), prior=prior)
+    wide = modelled_posterior(statistic.take(np.array([0, 2])), prior=prior)
     assert wide.models_clipping is not None
     assert not wide.models_clipping.any()
     assert not isinstance(wide.distribution, PartlyClipped)
@@ -146,7 +145,7 @@ def test_cells_in_which_clipping_cannot_matter_keep_the_exact_posterior() -> Non
 def test_any_prior_of_a_normal_is_taken(prior: Mixture | Independent) -> None:
     """Two thousand records overrule these priors: intervals are those under another, to a tenth."""
     statistic = released([5.0], 4.0, 2000, np.random.default_rng(3))
-    found, reference = (noise_aware_posterior(statistic, prior=one) for one in (prior, PRIOR))
+    found, reference = (modelled_posterior(statistic, prior=one) for one in (prior, PRIOR))
     assert found.models_clipping is not None
     assert found.models_clipping.all()
     for parameter in ("mean", "variance"):
@@ -162,7 +161,7 @@ def test_a_lognormal_column_is_modelled_on_its_logarithm() -> None:
     """Bounds e^-10 and e^10: the very statistic of a normal column of logarithms."""
     logarithms = released([5.0], 4.0, 500, np.random.default_rng(5), family="lognormal")
     plain = dataclasses.replace(logarithms, plan=released([5.0], 4.0, 500, np.random.default_rng(5)).plan)
-    found, reference = (noise_aware_posterior(one, prior=PRIOR) for one in (logarithms, plain))
+    found, reference = (modelled_posterior(one, prior=PRIOR) for one in (logarithms, plain))
     assert found.models_clipping is not None
     assert found.models_clipping.all()
     for parameter, other in (("log_mean", "mean"), ("log_variance", "variance")):
@@ -175,14 +174,14 @@ def test_disjoint_and_repeated_releases_are_modelled_likewise() -> None:
     rng = np.random.default_rng(11)
     parts = [released([5.0], 4.0, 1000, rng) for _ in range(2)]
     both = pooled(parts, prior=PRIOR, n_prior=None, rng=rng)
-    one = noise_aware_posterior(parts[0], prior=PRIOR)
+    one = modelled_posterior(parts[0], prior=PRIOR)
     assert both.models_clipping is not None
     assert both.models_clipping.all()
     assert both.sd("mean")[0] < 0.85 * one.sd("mean")[0]
     noise = discrete_laplace(parts[0].plan.scale, (1, 3), rng) - discrete_laplace(
         parts[0].plan.scale, (1, 3), rng
     )
-    again = noise_aware_posterior(
+    again = modelled_posterior(
         observed_again([parts[0], dataclasses.replace(parts[0], values=parts[0].values + noise)]), prior=PRIOR
     )
     assert again.models_clipping is not None
@@ -206,8 +205,8 @@ def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(clipped_cells, "pooled_joint_distribution", refusing)
     statistic = released([7.0, 7.0, 7.0], 4.0, 10_000, np.random.default_rng())
-    posterior = noise_aware_posterior(statistic, prior=PRIOR)
-    plain = noise_aware_posterior(statistic, prior=PRIOR, clipping=IGNORED)
+    posterior = modelled_posterior(statistic, prior=PRIOR)
+    plain = modelled_posterior(statistic, prior=PRIOR, clipping=IGNORED)
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.tolist() == [True, False, True]
     assert posterior.clipping is not None
@@ -219,7 +218,7 @@ def test_what_cannot_be_resolved_keeps_its_warning(monkeypatch: pytest.MonkeyPat
 
 def test_a_plug_in_posterior_never_models_clipping() -> None:
     statistic = released([5.0], 4.0, 2000, np.random.default_rng(7))
-    posterior = plug_in_posterior(statistic, prior=PRIOR)
+    posterior = posterior_of(statistic, prior=PRIOR, method="plug-in")
     assert posterior.models_clipping is None
     assert posterior.clipping is not None
     assert not posterior.clipping.is_warned.any()
@@ -233,7 +232,7 @@ def test_a_prior_that_contradicts_the_release_keeps_the_warning() -> None:
         any_joint_prior.pooled_joint_distribution(
             [statistic], prior, [n_prior_for(statistic, None)], clips=True
         )
-    posterior = noise_aware_posterior(statistic, prior=prior)
+    posterior = modelled_posterior(statistic, prior=prior)
     assert posterior.clipping is not None
     assert posterior.clipping.is_warned.all()
     assert abs(posterior.mean("mean")[0] + 9000.0) < 1.0

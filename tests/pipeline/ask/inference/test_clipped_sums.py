@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.ask.inference.clipped import clipped_distribution, reaches
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior as posterior_by_default
+from suffice.pipeline.ask.posterior.infer import posterior_of as posterior_by_default
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.measure import PowerSums
     from suffice.typing import Floats
 
-noise_aware_posterior = partial(posterior_by_default, clipping=MODELLED)
+posterior_of = partial(posterior_by_default, clipping=MODELLED)
 pooled = partial(pooled_by_default, clipping=MODELLED)
 STEPS = 1 << 16
 ENTRIES: dict[str, dict[str, str]] = {
@@ -156,13 +156,13 @@ def test_where_nothing_is_clipped_both_distributions_agree(family: str, n: int, 
     mean = 1 / 14 * shape_of(family) if family != "normal_known_mean" else 1 / 25
     statistic = released(family, [(n * mean, n * (1 - mean))], epsilon=epsilon)
     n_prior = Reciprocal(2 * n)
-    plain = noise_aware_posterior(statistic, n_prior=n_prior, clipping=IGNORED)
+    plain = posterior_of(statistic, n_prior=n_prior, clipping=IGNORED)
     clipped = clipped_distribution([statistic], plain.prior, [n_prior])  # type: ignore[arg-type]
     (name,) = plain.parameters
     levels, rng = (0.025, 0.16, 0.5, 0.84, 0.975), np.random.default_rng()
     found, wanted = (np.log(one.quantiles(name, levels, 1, rng)[0]) for one in (clipped, plain.distribution))
     assert np.max(np.abs(found - wanted)) < 0.03 * (wanted[3] - wanted[1]) / 2
-    judged = noise_aware_posterior(statistic, n_prior=n_prior)
+    judged = posterior_of(statistic, n_prior=n_prior)
     assert judged.models_clipping is not None
     assert not judged.models_clipping[0], "the exact distribution stays"
     assert judged.mean(name)[0] == plain.mean(name)[0]
@@ -200,11 +200,11 @@ def test_intervals_hold_the_rate_before_clipping_and_fail_where_that_is_ignored(
     """
     mean = 10 / math.log(5)
     statistic = of_records("exponential", mean, 60, 300, "1")
-    posterior = noise_aware_posterior(statistic)
+    posterior = posterior_of(statistic)
     assert posterior.models_clipping is not None
     assert posterior.models_clipping.all()
     assert held(posterior, 1 / mean) >= 44
-    assert held(noise_aware_posterior(statistic, clipping=IGNORED), 1 / mean) < 44
+    assert held(posterior_of(statistic, clipping=IGNORED), 1 / mean) < 44
     assert "approximately" in posterior.estimand
     assert posterior.clipping is not None
     assert posterior.clipping.is_warned.all()
@@ -221,14 +221,14 @@ def test_data_sets_of_one_rate_are_pooled() -> None:
     assert posterior.models_clipping.all()
     # Fewer than 4 of 12 with a chance below 1e-6 at 92 %.
     assert held(posterior, 1 / mean) >= 4
-    alone = noise_aware_posterior(parts[0])
+    alone = posterior_of(parts[0])
     assert np.all(posterior.sd("rate") < alone.sd("rate"))
 
 
 def test_the_same_data_released_twice_are_not_modelled_but_warned_of() -> None:
     mean = 10 / math.log(5)
     twice = observed_again([of_records("exponential", mean, 2, 300, epsilon) for epsilon in ("1", "0.5")])
-    posterior = noise_aware_posterior(twice)
+    posterior = posterior_of(twice)
     assert posterior.models_clipping is not None
     assert not posterior.models_clipping.any()
     assert posterior.clipping is not None
@@ -261,7 +261,7 @@ def test_counts_of_moved_records_speak() -> None:
 @pytest.mark.parametrize("sums", [(-3.0, -2.0), (1e6, 0.5), (0.5, 1e6), (-1e5, 1e5)])
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "100"])
 def test_any_released_values_have_a_posterior(sums: tuple[float, float], epsilon: str) -> None:
-    posterior = noise_aware_posterior(released("exponential", [sums], epsilon=epsilon))
+    posterior = posterior_of(released("exponential", [sums], epsilon=epsilon))
     low, high = posterior.credible_interval("rate").T
     assert np.all(np.isfinite([low, high]))
     assert np.all(low < high)
@@ -276,7 +276,7 @@ def test_wide_noise_takes_fewer_steps() -> None:
 def test_a_shape_too_narrow_for_the_longest_lattice_is_not_modelled_but_warned_of() -> None:
     plan = statistic_plan({"family": "gamma", "shape": "4000", "upper": "10"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[997 * STEPS, 3 * STEPS]], dtype=object))
-    posterior = noise_aware_posterior(statistic)
+    posterior = posterior_of(statistic)
     assert posterior.models_clipping is not None
     assert posterior.clipping is not None
     assert (posterior.models_clipping[0], posterior.clipping.is_warned[0]) == (False, True)

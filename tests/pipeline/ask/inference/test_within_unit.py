@@ -26,7 +26,7 @@ from support.dependent_units import (
     plan_of_units,
 )
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -111,7 +111,7 @@ def test_behind_much_noise_the_design_effect_is_that_of_the_prior() -> None:
 @pytest.mark.parametrize("prior", [None, "Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"])
 def test_draws_moments_and_quantiles_of_a_widened_posterior_agree(prior: str | None) -> None:
     statistic = alike(0.5)
-    posterior = posterior_of(statistic, prior=prior, n_prior=Uniform(0, 3000))
+    posterior = unrestricted_posterior(statistic, prior=prior, n_prior=Uniform(0, 3000))
     drawn = posterior.sample(20_000, 3)["probability"]
     mean, sd = posterior.mean("probability"), posterior.sd("probability")
     assert np.abs(drawn.mean(axis=0) - mean).max() < 6 * sd.max() / np.sqrt(20_000)
@@ -123,7 +123,7 @@ def test_draws_moments_and_quantiles_of_a_widened_posterior_agree(prior: str | N
 
 def test_a_posterior_widens_as_the_root_of_the_design_effect() -> None:
     statistic = alike(0.5, units=20_000)
-    widened, plain = (posterior_of(statistic, within_unit=way) for way in ("modelled", "ignored"))
+    widened, plain = (unrestricted_posterior(statistic, within_unit=way) for way in ("modelled", "ignored"))
     assert plain.design_effect is None
     assert widened.design_effect == pytest.approx(2.0, abs=0.1)
     ratio = widened.sd("probability") / plain.sd("probability")
@@ -136,7 +136,7 @@ def test_a_widened_normal_posterior() -> None:
     statistic = normal_units(plan_of_units(NORMAL), (2, 60_000), (2.0, 1.0), 0.5, rng)
     prior = NormalInverseGamma(0, 0.05, 3, 2)
     widened, plain = (
-        posterior_of(statistic, prior=prior, within_unit=way) for way in ("modelled", "ignored")
+        unrestricted_posterior(statistic, prior=prior, within_unit=way) for way in ("modelled", "ignored")
     )
     assert widened.design_effect == pytest.approx(2.0, abs=0.35)
     assert (widened.sd("mean") > 1.15 * plain.sd("mean")).all()
@@ -155,7 +155,9 @@ def test_sums_behind_noise_between_the_integers() -> None:
     weight = plan.within_unit.row_weight
     values = np.array([[11 * weight + 3, 5 * weight + 5, 0, 0, 0]])
     statistic = noisy_statistic(plan, values)
-    posterior = posterior_of(statistic, prior=Beta(2, 3), n_prior=Uniform(0, 60), within_unit="ignored")
+    posterior = unrestricted_posterior(
+        statistic, prior=Beta(2, 3), n_prior=Uniform(0, 60), within_unit="ignored"
+    )
     false, true = np.meshgrid(np.arange(61), np.arange(61), indexing="ij")
     n = false + true
     log_weight = gammaln(n + 1) - gammaln(false + 1) - gammaln(true + 1) + betaln(2 + true, 3 + false)
@@ -174,19 +176,19 @@ def test_what_cannot_make_use_of_units_refuses_them() -> None:
     with pytest.raises(UsageError, match="pooling would take rows of one unit for independent"):
         roll_up(statistic, "cell").posterior(assume="one parameter")
     with pytest.raises(UsageError, match="within_unit is modelled or ignored"):
-        posterior_of(statistic, within_unit="perhaps")
+        unrestricted_posterior(statistic, within_unit="perhaps")
     density = "TruncatedNormal(0.3, 0.2, 0, 1)"
     with pytest.raises(UsageError, match="conjugate priors and mixtures"):
-        posterior_of(statistic, prior=density)
-    assert posterior_of(statistic, prior=density, within_unit="ignored").design_effect is None
+        unrestricted_posterior(statistic, prior=density)
+    assert unrestricted_posterior(statistic, prior=density, within_unit="ignored").design_effect is None
 
 
 def test_evidence_and_checks_do_not_take_alike_rows_for_independent() -> None:
     statistic = alike(0.5)
-    posterior = posterior_of(statistic)
+    posterior = unrestricted_posterior(statistic)
     with pytest.raises(UsageError, match="rows of one unit for independent"):
         _ = posterior.log_evidence
-    ignored = posterior_of(statistic, within_unit="ignored")
+    ignored = unrestricted_posterior(statistic, within_unit="ignored")
     assert np.isfinite(ignored.log_evidence).all()
 
 
@@ -197,8 +199,8 @@ def test_totals_vary_by_the_design_effect_where_conflicts_are_looked_for() -> No
     sizes = np.full((1, units), MAX_ROWS)
     statistic = bernoulli_units(plan, sizes, np.array([0.3]), 0.5, np.random.default_rng(3))
     prior = "Beta(33000000, 67000000)"
-    posterior = posterior_of(statistic, prior=prior)
-    ignored = posterior_of(statistic, prior=prior, within_unit="ignored")
+    posterior = unrestricted_posterior(statistic, prior=prior)
+    ignored = unrestricted_posterior(statistic, prior=prior, within_unit="ignored")
     total = posterior.conflict.quantities.index("total")
     (quantity,) = (quantity for quantity in plan.quantities if quantity.name == "total")
     gap = float(statistic.estimates(quantity)[0]) - 0.33 * n

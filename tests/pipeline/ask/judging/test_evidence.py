@@ -13,7 +13,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.math.engines.normal.noisy_moments import BERNSTEIN
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import pooled, posterior_of
+from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -52,17 +52,19 @@ def test_two_counts(counts: tuple[int, int]) -> None:
     statistic = bernoulli(counts)
     one, flat = by_enumeration([statistic], 2, 3), by_enumeration([statistic], 1, 1)
     asked: dict[str, Any] = {"n_prior": "Uniform(0, 40)"}
-    assert posterior_of(statistic, prior="Beta(2, 3)", **asked).log_evidence == pytest.approx(one, abs=1e-6)
-    mixture = posterior_of(statistic, prior="Mixture(0.3, Beta(2, 3), 0.9, Beta(1, 1))", **asked)
+    assert unrestricted_posterior(statistic, prior="Beta(2, 3)", **asked).log_evidence == pytest.approx(
+        one, abs=1e-6
+    )
+    mixture = unrestricted_posterior(statistic, prior="Mixture(0.3, Beta(2, 3), 0.9, Beta(1, 1))", **asked)
     mixed = np.logaddexp(np.log(0.25) + one, np.log(0.75) + flat)
     assert mixture.log_evidence == pytest.approx(mixed, abs=1e-6)
-    density = posterior_of(statistic, prior=Density.of(stats.beta(2, 3)), **asked)
+    density = unrestricted_posterior(statistic, prior=Density.of(stats.beta(2, 3)), **asked)
     assert density.log_evidence == pytest.approx(one, abs=1e-3)
 
 
 def test_the_same_counts_twice() -> None:
     both = [bernoulli((7, 5)), bernoulli((9, 2), epsilon="0.5")]
-    posterior = posterior_of(observed_again(both), prior="Beta(2, 3)", n_prior="Uniform(0, 40)")
+    posterior = unrestricted_posterior(observed_again(both), prior="Beta(2, 3)", n_prior="Uniform(0, 40)")
     assert posterior.log_evidence == pytest.approx(by_enumeration(both, 2, 3), abs=1e-6)
 
 
@@ -83,7 +85,7 @@ def test_counts_of_categories(concentration: tuple[float, ...]) -> None:
             for count, value in zip(counts, (3, 5, -1), strict=True):
                 mass = mass * noise(plan, value - count)
             total += float(np.sum(mass)) / 26
-    posterior = posterior_of(statistic, prior=Dirichlet(*concentration), n_prior="Uniform(0, 25)")
+    posterior = unrestricted_posterior(statistic, prior=Dirichlet(*concentration), n_prior="Uniform(0, 25)")
     assert posterior.log_evidence == pytest.approx(np.log(total), abs=1e-6)
 
 
@@ -97,7 +99,7 @@ def test_a_positive_sum() -> None:
         density = stats.betaprime.pdf(amount * step / 3, n, 2) * step / 3
         chance = density * noise(plan, 60 - amount) * noise(plan, 150 - (64 * n - amount))
         total += float(np.trapezoid(chance, amount)) / 10
-    posterior = posterior_of(
+    posterior = unrestricted_posterior(
         noisy_statistic(plan, np.array([[60, 150]])), prior="Gamma(2, 3)", n_prior="Uniform(0, 9)"
     )
     assert posterior.log_evidence == pytest.approx(np.log(total), abs=1e-3)
@@ -128,20 +130,22 @@ def test_two_normal_records() -> None:
     one, other = exact(0.2, 2, 3, 1), exact(0, 1, 3, 4)
     # The model of unclipped records, whose values may lie anywhere.
     asked: dict[str, Any] = {"n_prior": 2, "clipping": "ignored"}
-    found = posterior_of(statistic, prior="NormalInverseGamma(0.2, 2, 3, 1)", **asked)
+    found = unrestricted_posterior(statistic, prior="NormalInverseGamma(0.2, 2, 3, 1)", **asked)
     assert found.log_evidence == pytest.approx(one, abs=0.003)
     mixture = "Mixture(1, NormalInverseGamma(0.2, 2, 3, 1), 3, NormalInverseGamma(0, 1, 3, 4))"
     mixed = np.logaddexp(np.log(0.25) + one, np.log(0.75) + other)
-    assert posterior_of(statistic, prior=mixture, **asked).log_evidence == pytest.approx(mixed, abs=0.003)
+    assert unrestricted_posterior(statistic, prior=mixture, **asked).log_evidence == pytest.approx(
+        mixed, abs=0.003
+    )
 
 
 def test_where_there_is_nconstantthe_reason_is_said() -> None:
     refused = {
-        "takes the released values for exact": posterior_of(bernoulli((7, 5)), method="plug-in"),
+        "takes the released values for exact": unrestricted_posterior(bernoulli((7, 5)), method="plug-in"),
         "several disjoint data sets": pooled(
             [bernoulli((7, 5)), bernoulli((9, 2))], prior=None, n_prior=None, rng=np.random.default_rng(1)
         ),
-        "models clipping": posterior_of(
+        "models clipping": unrestricted_posterior(
             noisy_statistic(plan_of("poisson", upper="3"), np.array([[200, 40]])),
             prior="Gamma(2, 1)",
             clipping="modelled",
@@ -156,7 +160,9 @@ def test_where_there_is_nconstantthe_reason_is_said() -> None:
         epsilon="1",
         public_n=False,
     )
-    refused["no normaliser"] = posterior_of(noisy_statistic(plan, np.full((1, len(plan.components)), 9)))
+    refused["no normaliser"] = unrestricted_posterior(
+        noisy_statistic(plan, np.full((1, len(plan.components)), 9))
+    )
     for reason, posterior in refused.items():
         with pytest.raises(UsageError, match=reason):
             _ = posterior.log_evidence

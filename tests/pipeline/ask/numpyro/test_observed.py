@@ -15,7 +15,7 @@ from suffice.pipeline.math.distributions.spread_density import LARGEST, LARGEST_
 from suffice.pipeline.math.priors.mixtures import SpreadInverseGamma, SpreadScale
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior, pooled
+from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,7 +222,7 @@ def test_three_routes_agree(keys: dict[str, Any], public_n: int | None) -> None:
         row = [7]
     statistic = released(keys, [row], epsilon="2", public_n=public_n)
     n_prior = None if public_n is not None else "Uniform(0, 30)"
-    posterior = noise_aware_posterior(statistic, n_prior=n_prior, clipping="ignored")
+    posterior = unrestricted_posterior(statistic, n_prior=n_prior, clipping="ignored")
     if keys is BERNOULLI:
         points = (np.arange(200) + 0.5) / 200
         grid: Floats = points
@@ -274,7 +274,9 @@ def test_pooled_posteriors_are_products_of_these_likelihoods(
     grid = np.linspace(low - (high - low) / 4, high + (high - low) / 4, 200)
     if name != "mean":
         grid = grid[(grid > 1e-3) & ((grid < 1.0) | (name != "probability"))]
-    log_weight = log_prior_density(noise_aware_posterior(parts[0], n_prior=n_prior, clipping="ignored"), grid)
+    log_weight = log_prior_density(
+        unrestricted_posterior(parts[0], n_prior=n_prior, clipping="ignored"), grid
+    )
     for part in parts:
         cells = noisy_statistic(part.plan, np.repeat(part.values, len(grid), axis=0))
         log_weight = log_weight + compiled(cells, n_prior, **{name: grid})

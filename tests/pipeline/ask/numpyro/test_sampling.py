@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import suffice
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from support.joint import plan_of
 from support.noisy import noisy_statistic, statistic_plan
 from support.tables import TABLES, conditional_tables
-from support.unrestricted import noise_aware_posterior
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,9 +149,9 @@ def test_a_sampler_finds_our_posterior(name: str) -> None:
     unit *= 4 if unit > 1 and len(plan.components) == 3 and not columns else 1
     row = values or np.resize([7, -2, 3, 1, 4], len(plan.components)).tolist()
     statistic = noisy_statistic(plan, np.array([[round(value * unit) for value in row]], dtype=object))
-    ours = noise_aware_posterior(statistic, prior=prior, n_prior=N_PRIOR)
+    ours = unrestricted_posterior(statistic, prior=prior, n_prior=N_PRIOR)
     draws = sample(lambda: model(statistic), samples=4000)
-    naive = plug_in_posterior(statistic, prior=prior)
+    naive = posterior_of(statistic, prior=prior, method="plug-in")
     worst, control = 0.0, 0.0
     given = (
         dict(zip(ours.parameters, ("mean", "variance"), strict=False)) if plan.family == "lognormal" else {}
@@ -193,7 +193,7 @@ def test_the_example_in_the_docs_pools_partially() -> None:
     exec(compile(code, "docs/how-to/model-in-numpyro.md", "exec"), space)  # noqa: S102 - our own text
     means = np.asarray(space["means"])
     assert means.shape[1] == len(rows)
-    alone = noise_aware_posterior(delays).mean("mean")
+    alone = unrestricted_posterior(delays).mean("mean")
     together = means.mean(axis=0)
     assert together[:4] == pytest.approx(alone[:4], abs=3.0)
     assert together[4] < alone[4] - 30.0

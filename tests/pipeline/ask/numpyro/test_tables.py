@@ -10,7 +10,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.engines.network.decomposition import families
 from suffice.pipeline.terms.statistics.count_table import released_tables
 from support.noisy import noisy_statistic, statistic_plan
@@ -205,10 +205,10 @@ def test_these_likelihoods_have_our_posteriors(name: str) -> None:
     weight /= weight.sum()
     mean = weight @ probability
     error = np.sqrt(weight**2 @ (probability - mean) ** 2)
-    ours = noise_aware_posterior(statistic, n_prior="Uniform(0, 30)").mean("probability")[0]
+    ours = posterior_of(statistic, n_prior="Uniform(0, 30)").mean("probability")[0]
     assert np.all(np.abs(mean - ours) < 6.0 * error)
     turned = noisy_statistic(statistic.plan, statistic.values[:, ::-1])
-    wrong = noise_aware_posterior(turned, n_prior="Uniform(0, 30)").mean("probability")[0]
+    wrong = posterior_of(turned, n_prior="Uniform(0, 30)").mean("probability")[0]
     assert np.any(np.abs(mean - wrong) > 6.0 * error)
 
 

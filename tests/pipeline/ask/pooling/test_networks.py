@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.pooling.roll_up import roll_up
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.engines.network import posterior
 from suffice.pipeline.math.engines.network.decomposition import pooled_network_distribution
 from suffice.pipeline.math.engines.network.posterior import NoisyTables
@@ -180,7 +180,7 @@ def test_what_is_not_taken_together_is_named_as_in_one_release() -> None:
     rows = [[30, 20, 25, 25, 10, 5, 8, 7, 4, 6, 3, 7, 14, 11, 12, 13, 16, 10, 9, 15]]
     parts = [network(NODES, rows), network(NODES, rows, "2")]
     found = pooled(parts, prior=None, n_prior=Uniform(0, 200), rng=np.random.default_rng())
-    alone = noise_aware_posterior(parts[1], n_prior=Uniform(0, 200))
+    alone = posterior_of(parts[1], n_prior=Uniform(0, 200))
     assert found.diagnostics["not_reconciled"] == alone.diagnostics["not_reconciled"] == "a, b, c"
     assert "MCMC" in found.diagnostics["sampler"]
     assert "importance" in found.diagnostics["sampler"]

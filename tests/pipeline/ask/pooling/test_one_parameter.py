@@ -16,7 +16,7 @@ from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior, pooled
+from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -137,7 +137,7 @@ def typical(family: str) -> tuple[list[NoisyStatistic], Any, Any]:
 def test_one_release_is_itself_and_order_does_not_matter(family: str) -> None:
     parts, prior, n_prior = typical(family)
     own, alone = (
-        noise_aware_posterior(parts[0], prior=prior, n_prior=n_prior, clipping="ignored"),
+        unrestricted_posterior(parts[0], prior=prior, n_prior=n_prior, clipping="ignored"),
         joint(parts[:1], prior, n_prior),
     )
     together, swapped = joint(parts, prior, n_prior), joint(parts[::-1], prior, n_prior)

@@ -14,7 +14,7 @@ from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.block import Parameters
 from support.generative_models import generative_model_for
-from support.unrestricted import noise_aware_posterior
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def observation(
 
 
 def posterior(generative_model: GenerativeModel, *observations: NoisyStatistic) -> Posterior:
-    return noise_aware_posterior(
+    return unrestricted_posterior(
         observed_again(observations), prior=generative_model.prior, n_prior=generative_model.believed_n_prior
     )
 
@@ -141,14 +141,14 @@ def test_several_observations_take_any_prior_as_one_does() -> None:
     observations = observed_again(
         [observation(generative_model, exact, 1.0), observation(generative_model, exact, 2.0, moved=2)]
     )
-    conjugate = noise_aware_posterior(
+    conjugate = unrestricted_posterior(
         observations, prior="Gamma(4, 1)", n_prior=generative_model.believed_n_prior
     )
-    density = noise_aware_posterior(
+    density = unrestricted_posterior(
         observations, prior=stats.gamma(4), n_prior=generative_model.believed_n_prior
     )
     mixture = "Mixture(0.2, Gamma(4, 1), 0.8, Gamma(4, 1))"
-    mixed = noise_aware_posterior(observations, prior=mixture, n_prior=generative_model.believed_n_prior)
+    mixed = unrestricted_posterior(observations, prior=mixture, n_prior=generative_model.believed_n_prior)
     assert_equal(conjugate, density)
     assert_equal(conjugate, mixed)
 

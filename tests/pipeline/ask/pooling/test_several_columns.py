@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import suffice
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
@@ -18,7 +18,7 @@ from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
-from support.unrestricted import noise_aware_posterior, pooled
+from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -115,10 +115,10 @@ def test_without_noise_to_speak_of_the_data_sets_are_one(entry: dict[str, Any]) 
     totals = FAMILIES[entry["family"]].totals(spec.statistics["s"], Design.PARTITION_OF_UNITY, sums)
     parts = [released(entry, totals * times, "20", rng) for times in (1, 3)]
     posterior = pooled(parts, prior=prior, n_prior=None, rng=rng)
-    plain = plug_in_posterior(
-        dataclasses.replace(parts[0], values=parts[0].values + parts[1].values), prior=prior
+    plain = posterior_of(
+        dataclasses.replace(parts[0], values=parts[0].values + parts[1].values), prior=prior, method="plug-in"
     )
-    single = noise_aware_posterior(parts[0], prior=prior)
+    single = unrestricted_posterior(parts[0], prior=prior)
     assert posterior.diagnostics["largest_r_hat"] < 1.1
     assert posterior.diagnostics["sampler"].startswith("MCMC")
     for parameter in posterior.parameters:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.clipping_report import THRESHOLD
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior as plug_in
-from suffice.pipeline.ask.posterior.posterior import PLUG_IN
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-def plug_in_posterior(statistic: NoisyStatistic, **terms: Any) -> Posterior:
+def plug_in_before_clipping(statistic: NoisyStatistic, **terms: Any) -> Posterior:
     """A posterior that was to be of records before clipping, and knows no model of that."""
-    return dataclasses.replace(plug_in(statistic, **terms), before_clipping=True)
+    return dataclasses.replace(posterior_of(statistic, method="plug-in", **terms), before_clipping=True)
 
 
 RECORDS = 200_000
@@ -150,7 +149,7 @@ def exponential(upper: str, n: int) -> Posterior:
     )
     total = round(n / float(upper) * 2**16)
     statistic = noisy_statistic(plan, np.array([[total]], dtype=object), public_n=n)
-    return plug_in_posterior(statistic, prior="Gamma(0.001, 0.001)")
+    return plug_in_before_clipping(statistic, prior="Gamma(0.001, 0.001)")
 
 
 def test_one_percent_clipped_matters_to_ten_thousand_records_and_not_to_twenty() -> None:
@@ -182,7 +181,7 @@ def test_intervals_cover_where_there_is_no_warning_and_not_where_there_is() -> N
         public_n=True,
     )
     totals = np.array([[round(n * mean / upper * 2**16)] for mean in means], dtype=object)
-    posterior = plug_in_posterior(noisy_statistic(plan, totals, public_n=n), prior="Gamma(8, 8)")
+    posterior = plug_in_before_clipping(noisy_statistic(plan, totals, public_n=n), prior="Gamma(8, 8)")
     assert posterior.clipping is not None
     warned = posterior.clipping.is_warned
     low, high = posterior.credible_interval("rate").T
@@ -210,8 +209,8 @@ def test_wide_bounds_are_no_alarm(family: str) -> None:
     )
     statistic, prior = noisy_statistic(generative_model.plan, totals), FAMILIES[family].generative_case.prior
     for posterior in (
-        plug_in_posterior(statistic, prior=prior),
-        noise_aware_posterior(statistic, prior=prior, n_prior=Uniform(0, 2000), clipping="modelled"),
+        plug_in_before_clipping(statistic, prior=prior),
+        posterior_of(statistic, prior=prior, n_prior=Uniform(0, 2000), clipping="modelled"),
     ):
         assert posterior.clipping is not None
         assert posterior.clipping.share < 1e-9
@@ -228,7 +227,9 @@ def test_any_released_values_give_a_share(family: str) -> None:
     width = len(generative_model.plan.components)
     rows = [[0] * width, [-(10**9) * scale] * width, [10**12 * scale] * width]
     rows += [[10**9 * scale * (point == position) for point in range(width)] for position in range(width)]
-    found = plug_in_posterior(noisy_statistic(generative_model.plan, np.array(rows, dtype=object))).clipping
+    found = plug_in_before_clipping(
+        noisy_statistic(generative_model.plan, np.array(rows, dtype=object))
+    ).clipping
     assert found is not None
     assert np.all((found.share >= 0.0) & (found.share <= 1.0))
     assert not np.isnan(found.bias).any()
@@ -237,7 +238,7 @@ def test_any_released_values_give_a_share(family: str) -> None:
 def test_a_prior_beyond_the_bounds_warns() -> None:
     plan = statistic_plan({"family": "exponential", "upper": "1"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.zeros((1, 2), dtype=object))
-    found = plug_in_posterior(statistic, prior="Gamma(1, 1e30)").clipping
+    found = plug_in_before_clipping(statistic, prior="Gamma(1, 1e30)").clipping
     assert found is not None
     assert (found.share[0], found.bias[0], found.is_warned[0]) == (1.0, math.inf, True)
 
@@ -246,10 +247,10 @@ def test_what_has_no_mean_is_no_number_and_no_warning() -> None:
     laplace = {"family": "laplace", "location": "0", "half_range": "4"}
     plan = statistic_plan(laplace, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.zeros((1, 2), dtype=object))
-    found = plug_in_posterior(statistic, prior="InverseGamma(0.5, 1)").clipping
+    found = plug_in_before_clipping(statistic, prior="InverseGamma(0.5, 1)").clipping
     assert found is not None
     assert (math.isnan(found.share[0]), math.isnan(found.bias[0]), found.is_warned[0]) == (True, True, False)
-    found = plug_in_posterior(statistic, prior="InverseGamma(1.5, 1)").clipping
+    found = plug_in_before_clipping(statistic, prior="InverseGamma(1.5, 1)").clipping
     assert found is not None
     assert found.share[0] > 0.0
     assert found.bias[0] == 0.0

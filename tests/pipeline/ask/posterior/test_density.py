@@ -12,13 +12,13 @@ from scipy import special, stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.batches.part_answer import posterior_of_alike
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.curves import curve_points
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -42,7 +42,9 @@ def some_posterior(name: str, method: str, prior: Any = None) -> Posterior:
     sums = model.sums(model.truth(CELLS, rng), np.full(CELLS, RECORDS), rng).clipped
     noise = discrete_laplace(model.plan.scale, (CELLS, len(model.plan.components)), rng)
     n_prior = model.n_prior if method == NOISE_AWARE else None
-    return posterior_of(model.noisy(sums, noise), method=method, prior=prior or model.prior, n_prior=n_prior)
+    return unrestricted_posterior(
+        model.noisy(sums, noise), method=method, prior=prior or model.prior, n_prior=n_prior
+    )
 
 
 def below(points: Floats, density: Floats) -> Floats:
@@ -108,7 +110,7 @@ def test_densities_of_narrow_columns_do_not_ripple() -> None:
     assert model.family.simulate is not None
     sums = model.family.simulate(model.entry, np.array([[0.0, 100.0]]), np.array([160]), rng).clipped
     noise = discrete_laplace(model.plan.scale, (1, len(model.plan.components)), rng)
-    posterior = posterior_of(model.noisy(sums, noise), clipping="ignored")
+    posterior = unrestricted_posterior(model.noisy(sums, noise), clipping="ignored")
     points = curve_points(posterior, "mean", 201, draws=DRAWS, rng=rng)
     density = posterior.density("mean", points)
     assert density is not None
@@ -169,7 +171,9 @@ def test_a_probability_is_a_sum_over_all_rows_and_successes() -> None:
     """Of a Bernoulli column, every N and every number of successes: to four digits of the highest."""
     plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="0.5", public_n=False)
     values = np.array([[11, 4]])
-    posterior = posterior_of(noisy_statistic(plan, values), prior="Beta(1, 3)", n_prior=Uniform(0, 60))
+    posterior = unrestricted_posterior(
+        noisy_statistic(plan, values), prior="Beta(1, 3)", n_prior=Uniform(0, 60)
+    )
     n, ones = (grid.ravel() for grid in np.meshgrid(np.arange(61.0), np.arange(61.0)))
     n, ones = n[ones <= n], ones[ones <= n]
     log_weight = stats.betabinom(n, 1.0, 3.0).logpmf(ones)
@@ -198,7 +202,7 @@ def test_probabilities_of_categories_are_sums_over_all_counts(n_prior: Uniform |
     plan = statistic_plan(entry, epsilon="0.5", public_n=n_prior is None)
     values, scale = np.array([[7, 2, 1]]), plan.scale
     statistic = noisy_statistic(plan, values, public_n=12 if n_prior is None else None)
-    posterior = posterior_of(statistic, prior="Dirichlet(1)", n_prior=n_prior)
+    posterior = unrestricted_posterior(statistic, prior="Dirichlet(1)", n_prior=n_prior)
     sizes = [12] if n_prior is None else range(15)
     counts = np.array(
         [part for part in itertools.product(range(15), repeat=3) if sum(part) in sizes], dtype=float
@@ -218,7 +222,9 @@ def test_densities_of_categories_have_the_means_of_their_posteriors() -> None:
     """Behind counts below 0, N near 0 is likely; without the last N of a range means are off by a percent."""
     entry = {"family": "categorical", "column": "x", "categories": ["a", "b"], "other": "true"}
     plan = statistic_plan(entry, epsilon="0.25", public_n=False)
-    posterior = posterior_of(noisy_statistic(plan, np.array([[20, -4, 1], [1, 1, -5]])), prior="Dirichlet(1)")
+    posterior = unrestricted_posterior(
+        noisy_statistic(plan, np.array([[20, -4, 1], [1, 1, -5]])), prior="Dirichlet(1)"
+    )
     points = np.linspace(0.0, 1.0, 2001)
     density = posterior.density("probability", points)
     assert density is not None
@@ -249,11 +255,11 @@ def test_points_are_refused_in_a_sentence(points: Any) -> None:
 def test_cells_that_are_alike_have_the_densities_of_each() -> None:
     plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="0.5", public_n=False)
     statistic = noisy_statistic(plan, np.array([[9, 3], [2, 8], [9, 3], [9, 3], [2, 8]]))
-    alike = posterior_of_alike(statistic, lambda cells: posterior_of(cells, method=PLUG_IN), 0)
+    alike = posterior_of_alike(statistic, lambda cells: unrestricted_posterior(cells, method=PLUG_IN), 0)
     assert len(alike.distribution.mean("probability")) == len(statistic.values)
     points = np.linspace(0.1, 0.9, 5 * 7).reshape(5, 7)
     for given in (points, points[0]):
-        expected = posterior_of(statistic, method=PLUG_IN).density("probability", given)
+        expected = unrestricted_posterior(statistic, method=PLUG_IN).density("probability", given)
         found = alike.density("probability", given)
         assert found is not None
         assert expected is not None

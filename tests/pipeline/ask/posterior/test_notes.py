@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.posterior import notes
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from support.joint import plan_of
 from support.noisy import noisy_statistic
@@ -18,7 +18,7 @@ UNIT = {"lower": -1, "upper": 1}
 def test_chains_that_disagree_or_are_worth_little_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {"family": "multivariate_normal", "columns": {"x": UNIT, "y": UNIT}}
     statistic = noisy_statistic(plan_of(entry, epsilon="1", public_n=False), np.zeros((1, 6), dtype=object))
-    posterior = noise_aware_posterior(statistic, prior=NormalInverseWishart(0, 1, 6, 1), n_prior=20)
+    posterior = posterior_of(statistic, prior=NormalInverseWishart(0, 1, 6, 1), n_prior=20)
     r_hat, effective = (posterior.diagnostics[name] for name in ("largest_r_hat", "fewest_effective_draws"))
     monkeypatch.setattr(notes, "LARGEST_R_HAT", r_hat)
     monkeypatch.setattr(notes, "FEWEST_EFFECTIVE_DRAWS", effective)

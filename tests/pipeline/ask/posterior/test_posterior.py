@@ -10,7 +10,7 @@ from scipy import stats
 
 from suffice.errors import MissingExtraError, PriorError, UsageError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import project as project_normal
@@ -22,7 +22,7 @@ from suffice.pipeline.math.distributions.spread_density import VARIANCES, WEIGHT
 from suffice.pipeline.math.priors.mixtures import ScaleMixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior, posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def released_normal(n: float, total: float, squares: float) -> NoisyStatistic:
 def test_plug_in_bernoulli_is_the_beta_of_clipped_counts(
     rows: list[list[int]], public_n: int | None, counts: list[list[int]]
 ) -> None:
-    posterior = plug_in_posterior(released(BERNOULLI, rows, public_n), prior=Beta(2, 3))
+    posterior = posterior_of(released(BERNOULLI, rows, public_n), prior=Beta(2, 3), method="plug-in")
     for cell, (false, true) in enumerate(counts):
         distribution = stats.beta(2 + true, 3 + false)
         assert posterior.mean("probability")[cell] == pytest.approx(distribution.mean())
@@ -74,13 +74,15 @@ def test_plug_in_bernoulli_is_the_beta_of_clipped_counts(
 
 
 def test_plug_in_categorical_projects_onto_the_simplex_where_n_is_public() -> None:
-    posterior = plug_in_posterior(released(CATEGORICAL, [[60, 50, -20]], 100), prior="Dirichlet(1, 2, 3)")
+    posterior = posterior_of(
+        released(CATEGORICAL, [[60, 50, -20]], 100), prior="Dirichlet(1, 2, 3)", method="plug-in"
+    )
     concentration = np.array([1.0 + 55, 2.0 + 45, 3.0 + 0])
     assert posterior.mean("probability")[0] == pytest.approx(concentration / 106)
     assert posterior.categories == ("a", "b", "other")
     assert posterior.quantile("probability", 0.3).shape == (1, 3)
     assert posterior.credible_interval("probability").shape == (1, 3, 2)
-    latent = plug_in_posterior(released(CATEGORICAL, [[60, 50, -20]]))
+    latent = posterior_of(released(CATEGORICAL, [[60, 50, -20]]), method="plug-in")
     assert latent.mean("probability")[0] == pytest.approx(np.array([61, 51, 1]) / 113)
 
 
@@ -100,7 +102,7 @@ def test_the_projection_is_the_nearest_point_of_the_simplex(total: float) -> Non
 def test_plug_in_poisson_is_a_gamma_within_what_is_possible() -> None:
     # Components sum(x) and sum(8 - x): n = (first + second) / 8.
     statistic = released(POISSON, [[200, 600], [-30, 830], [900, -100], [-100, -60]])
-    posterior = plug_in_posterior(statistic, prior=Gamma(2, 0.5))
+    posterior = posterior_of(statistic, prior=Gamma(2, 0.5), method="plug-in")
     for cell, (n, total) in enumerate([(100, 200), (100, 0), (100, 800), (0, 0)]):
         distribution = stats.gamma(2 + total, scale=1 / (0.5 + n))
         assert posterior.mean("rate")[cell] == pytest.approx(distribution.mean())
@@ -115,7 +117,7 @@ def test_plug_in_normal_is_the_conjugate_update_in_the_columns_unit() -> None:
     z = (x - CENTRE) / HALF_RANGE
     statistic = released_normal(400, float(np.sum(z)), float(np.sum(z * z)))
     prior = NormalInverseGamma(10, 2, 3, 2000)
-    posterior = plug_in_posterior(statistic, prior=prior)
+    posterior = posterior_of(statistic, prior=prior, method="plug-in")
     precision, concentration = 402, 3 + 200
     loc = (20 + x.sum()) / precision
     scale = 2000 + (np.sum((x - x.mean()) ** 2) + 2 * 400 * (x.mean() - 10) ** 2 / precision) / 2
@@ -153,7 +155,7 @@ def test_normal_sums_are_made_possible(
 
 
 def test_a_cell_without_rows_has_its_prior() -> None:
-    posterior = plug_in_posterior(released_normal(-3, 20, 5))
+    posterior = posterior_of(released_normal(-3, 20, 5), method="plug-in")
     prior = default_prior(released_normal(0, 0, 0))
     assert prior == ScaleMixture(-60, 180)
     assert posterior.mean("mean")[0] == pytest.approx(60.0)
@@ -171,40 +173,40 @@ def test_default_priors_come_from_public_constants() -> None:
 def test_noise_aware_intervals_are_wider_than_plug_in() -> None:
     for rows, public_n in (([[12, 9]], None), ([[9]], 21)):
         statistic = released(BERNOULLI, rows, public_n)
-        aware, naive = posterior_of(statistic), posterior_of(statistic, method="plug-in")
+        aware, naive = unrestricted_posterior(statistic), unrestricted_posterior(statistic, method="plug-in")
         assert aware.method == "noise-aware"
         assert aware.sd("probability")[0] > 1.1 * naive.sd("probability")[0]
 
 
 def test_noise_aware_tends_to_plug_in_where_noise_is_small() -> None:
     statistic = released(BERNOULLI, [[600_000, 400_000]])
-    aware, naive = posterior_of(statistic), posterior_of(statistic, method="plug-in")
+    aware, naive = unrestricted_posterior(statistic), unrestricted_posterior(statistic, method="plug-in")
     assert aware.mean("probability") == pytest.approx(naive.mean("probability"), rel=1e-6)
     assert aware.sd("probability") == pytest.approx(naive.sd("probability"), rel=1e-3)
 
 
 def test_the_beta_prior_puts_true_first() -> None:
     for rows, public_n in (([[0, 0]], None), ([[10]], 20)):
-        posterior = noise_aware_posterior(released(BERNOULLI, rows, public_n), prior=Beta(9000, 1000))
+        posterior = unrestricted_posterior(released(BERNOULLI, rows, public_n), prior=Beta(9000, 1000))
         assert posterior.mean("probability")[0] == pytest.approx(0.9, abs=0.01)
 
 
 def test_n_is_latent_with_a_public_prior_unless_it_is_public() -> None:
     statistic = released(BERNOULLI, [[12, 9]])
-    assert posterior_of(statistic).n_prior == Reciprocal(10**12)
-    assert posterior_of(statistic, n_prior="Uniform(0, 2000)").n_prior == Uniform(0, 2000)
-    assert posterior_of(statistic, n_prior=21).n_prior == Fixed(21)
-    assert posterior_of(released(BERNOULLI, [[9]], 21)).n_prior == Fixed(21)
+    assert unrestricted_posterior(statistic).n_prior == Reciprocal(10**12)
+    assert unrestricted_posterior(statistic, n_prior="Uniform(0, 2000)").n_prior == Uniform(0, 2000)
+    assert unrestricted_posterior(statistic, n_prior=21).n_prior == Fixed(21)
+    assert unrestricted_posterior(released(BERNOULLI, [[9]], 21)).n_prior == Fixed(21)
     with pytest.raises(UsageError, match="public"):
-        posterior_of(released(BERNOULLI, [[9]], 21), n_prior=21)
+        unrestricted_posterior(released(BERNOULLI, [[9]], 21), n_prior=21)
     with pytest.raises(UsageError, match="prior of N"):
-        posterior_of(statistic, method="plug-in", n_prior=21)
+        unrestricted_posterior(statistic, method="plug-in", n_prior=21)
 
 
 def test_a_family_without_a_noise_aware_posterior_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FAMILIES, "poisson", replace(FAMILIES["poisson"], noise_aware=None))
     with pytest.raises(UsageError, match=r"only method plug-in.*not calibrated"):
-        posterior_of(released(POISSON, [[200, 600]]))
+        unrestricted_posterior(released(POISSON, [[200, 600]]))
 
 
 @pytest.mark.parametrize(
@@ -222,14 +224,14 @@ def test_priors_of_another_kind_are_refused(
     statistic: dict[str, Any], row: list[int], prior: str, method: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        posterior_of(released(statistic, [row]), method=method, prior=prior)
+        unrestricted_posterior(released(statistic, [row]), method=method, prior=prior)
     assert method == "noise-aware" or isinstance(refused.value, PriorError)
 
 
 def test_calls_that_make_no_sense_are_refused() -> None:
-    posterior = posterior_of(released(BERNOULLI, [[3, 4]]))
+    posterior = unrestricted_posterior(released(BERNOULLI, [[3, 4]]))
     with pytest.raises(UsageError, match="no method 'exact'"):
-        posterior_of(released(BERNOULLI, [[3, 4]]), method="exact")
+        unrestricted_posterior(released(BERNOULLI, [[3, 4]]), method="exact")
     with pytest.raises(UsageError, match="no parameter 'mean'"):
         posterior.mean("mean")
     for mass in (0.0, 1.0, float("nan")):
@@ -245,7 +247,7 @@ def test_calls_that_make_no_sense_are_refused() -> None:
 
 
 def test_seeds_and_generators_repeat_draws() -> None:
-    posterior = posterior_of(released(CATEGORICAL, [[30, 40, 5], [3, -4, 5]]))
+    posterior = unrestricted_posterior(released(CATEGORICAL, [[30, 40, 5], [3, -4, 5]]))
     first = posterior.sample(100, rng=7)["probability"]
     assert first.shape == (100, 2, 3)
     assert np.array_equal(first, posterior.sample(100, np.random.default_rng(7))["probability"])
@@ -256,7 +258,7 @@ def test_rows_of_the_summary() -> None:
     plan = statistic_plan(CATEGORICAL, epsilon="0.5", public_n=False)
     groups: dict[str, list[str | int]] = {"origin": ["EWR", "JFK"], "month": [1, 1]}
     statistic = noisy_statistic(plan, np.array([[30, 40, 5], [3, -4, 5]]), groups=groups)
-    posterior = posterior_of(statistic)
+    posterior = unrestricted_posterior(statistic)
     rows = summarise(posterior, mass=0.8, draws=2000, rng=1)
     assert [(row["origin"], row["month"], row["category"]) for row in rows] == [
         (origin, 1, category) for origin in ("EWR", "JFK") for category in ("a", "b", "other")
@@ -269,7 +271,9 @@ def test_rows_of_the_summary() -> None:
 
 
 def test_moments_that_do_not_exist_are_no_numbers_in_the_summary() -> None:
-    posterior = plug_in_posterior(released_normal(-3, 0, 0), prior=NormalInverseGamma(0, 1, 0.75, 1))
+    posterior = posterior_of(
+        released_normal(-3, 0, 0), prior=NormalInverseGamma(0, 1, 0.75, 1), method="plug-in"
+    )
     mean, variance = summarise(posterior)
     assert (mean["mean"], mean["sd"]) == (0.0, None)
     assert (variance["mean"], variance["sd"]) == (None, None)
@@ -279,7 +283,9 @@ def test_moments_that_do_not_exist_are_no_numbers_in_the_summary() -> None:
 def test_arviz_gets_one_chain_with_groups_as_coordinates() -> None:
     plan = statistic_plan(CATEGORICAL, epsilon="0.5", public_n=False)
     groups: dict[str, list[str | int]] = {"origin": ["EWR", "JFK"], "chain": ["x", "y"]}
-    posterior = posterior_of(noisy_statistic(plan, np.array([[30, 40, 5], [3, -4, 5]]), groups=groups))
+    posterior = unrestricted_posterior(
+        noisy_statistic(plan, np.array([[30, 40, 5], [3, -4, 5]]), groups=groups)
+    )
     probability = posterior.to_arviz(50, rng=7).posterior["probability"]
     assert probability.dims == ("chain", "draw", "group", "category")
     assert probability.shape == (1, 50, 2, 3)
@@ -291,7 +297,7 @@ def test_arviz_gets_one_chain_with_groups_as_coordinates() -> None:
 
 def test_draws_go_to_netcdf_and_come_back(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
-    posterior = posterior_of(released(CATEGORICAL, [[30, 40, 5], [3, -4, 5]]))
+    posterior = unrestricted_posterior(released(CATEGORICAL, [[30, 40, 5], [3, -4, 5]]))
     path = tmp_path / "draws.nc"
     posterior.to_netcdf(path, 50, rng=7)
     with xarray.open_dataset(path, group="posterior", engine="h5netcdf") as read:
@@ -307,13 +313,13 @@ def test_without_a_writer_of_netcdf_the_extra_is_named(
 ) -> None:
     monkeypatch.setattr("suffice.pipeline.ask.posterior.arviz._NETCDF", "no_such_writer")
     with pytest.raises(MissingExtraError, match=r"suffice\[arviz\]"):
-        posterior_of(released(BERNOULLI, [[3, 4]])).to_netcdf(tmp_path / "draws.nc", 5)
+        unrestricted_posterior(released(BERNOULLI, [[3, 4]])).to_netcdf(tmp_path / "draws.nc", 5)
 
 
 def test_without_arviz_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(MissingExtraError, match=r"suffice\[arviz\]"):
-        posterior_of(released(BERNOULLI, [[3, 4]])).to_arviz(10)
+        unrestricted_posterior(released(BERNOULLI, [[3, 4]])).to_arviz(10)
 
 
 @pytest.mark.parametrize("weight", ["0.5", "2", "64"])
@@ -321,15 +327,17 @@ def test_noise_aware_normal_posteriors_know_the_weight_of_second_moments(weight:
     plan = statistic_plan({**NORMAL, "moment_weight": weight}, epsilon="0.5", public_n=True)
     n, mean, square = 10**6, 0.2, 0.1
     rows = np.array([[int(n * mean * 2**20 / float(weight)), int(n * square * 2**20)]], dtype=object)
-    aware = posterior_of(noisy_statistic(plan, rows, public_n=n), clipping="ignored")
-    naive = posterior_of(noisy_statistic(plan, rows, public_n=n), method="plug-in")
+    aware = unrestricted_posterior(noisy_statistic(plan, rows, public_n=n), clipping="ignored")
+    naive = unrestricted_posterior(noisy_statistic(plan, rows, public_n=n), method="plug-in")
     for parameter in ("mean", "variance"):
         assert aware.mean(parameter) == pytest.approx(naive.mean(parameter), rel=1e-3)
 
 
 def test_noise_aware_lognormal_posteriors_name_the_logarithms() -> None:
     statistic = {"family": "lognormal", "lower": "1", "upper": "100", "lattice_bits": "10"}
-    posterior = posterior_of(released(statistic, [[10**6, 2 * 10**6, 10**6]]), n_prior="Uniform(0, 10)")
+    posterior = unrestricted_posterior(
+        released(statistic, [[10**6, 2 * 10**6, 10**6]]), n_prior="Uniform(0, 10)"
+    )
     assert posterior.parameters == ("log_mean", "log_variance")
     assert posterior.mean("log_mean")[0] == pytest.approx(np.log(10), abs=0.2)
     assert posterior.sample(10)["log_variance"].shape == (10, 1)

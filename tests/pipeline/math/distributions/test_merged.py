@@ -12,7 +12,7 @@ from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nodes import resolve
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ def distribution_of(family: str, epsilon: str) -> LatentSumPosterior:
     """The distribution behind few records and many, and behind values that are impossible without noise."""
     bounds = {"poisson": {"upper": "9"}, "geometric": {"upper": "9"}}.get(family, {})
     plan = statistic_plan({"family": family, **bounds}, epsilon=epsilon, public_n=False)
-    distribution = noise_aware_posterior(noisy_statistic(plan, NOISY), clipping="ignored").distribution
+    distribution = unrestricted_posterior(noisy_statistic(plan, NOISY), clipping="ignored").distribution
     assert isinstance(distribution, LatentSumPosterior)
     return distribution
 

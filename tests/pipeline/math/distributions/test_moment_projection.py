@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.moment_projection import Moments, estimate, project
 from support.noisy import noisy_statistic
 from support.several import ENTRIES, plan_of, released, rows_of
@@ -31,7 +31,7 @@ def test_whatever_the_noise_the_projected_moments_are_possible(name: str) -> Non
     raw, kept = estimate(unharmed), project(unharmed)
     assert kept.products == pytest.approx(raw.products, rel=1e-9)
     assert kept.total == pytest.approx(raw.total, rel=1e-9)
-    posterior = plug_in_posterior(noisy_statistic(plan, np.rint(values)), prior=CONJUGATE[name])
+    posterior = posterior_of(noisy_statistic(plan, np.rint(values)), prior=CONJUGATE[name], method="plug-in")
     for parameter in posterior.parameters:
         assert np.isfinite(posterior.mean(parameter)).all()
         assert (posterior.sd(parameter) > 0).all()

@@ -10,7 +10,7 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.moment_projection import estimate
@@ -36,7 +36,9 @@ def test_the_normal_plug_in_posterior_is_the_closed_form(minimal: bool) -> None:
     matrix = [[4.0, 1, 0], [1, 2, 0.5], [0, 0.5, 30]]
     prior = NormalInverseWishart([6, 1, 2], 2, 9, matrix)
     loc, precision, df, scale = brute_force_niw(data, ([6, 1, 2], 2, 9, np.array(matrix)))
-    posterior = plug_in_posterior(released(ENTRIES["normal"], data, minimal=minimal), prior=prior)
+    posterior = posterior_of(
+        released(ENTRIES["normal"], data, minimal=minimal), prior=prior, method="plug-in"
+    )
     assert posterior.parameters == ("mean", "variance", "covariance")
     assert posterior.components["covariance"] == ("x, w", "x, y", "w, y")
     assert posterior.mean("mean")[0] == pytest.approx(loc, rel=1e-4)
@@ -83,7 +85,7 @@ def test_the_regression_plug_in_posterior_is_the_closed_form(name: str, minimal:
     mean = np.linalg.solve(updated, precision @ loc + design.T @ y)
     concentration = 2.5 + len(data) / 2
     scale = 4 + (y @ y + loc @ precision @ loc - mean @ updated @ mean) / 2
-    posterior = plug_in_posterior(released(ENTRIES[name], data, minimal=minimal), prior=prior)
+    posterior = posterior_of(released(ENTRIES[name], data, minimal=minimal), prior=prior, method="plug-in")
     sample = posterior.sample(20_000)
     covariance = np.linalg.inv(updated)
     for k in range(size):
@@ -139,7 +141,7 @@ def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
     statistic = released(ENTRIES[name], data)
     prior = default_prior(statistic)
     assert parse_prior(str(prior)) == prior
-    posterior = plug_in_posterior(statistic)
+    posterior = posterior_of(statistic, method="plug-in")
     rows = summarise(posterior, draws=50)
     labels = {(row["parameter"], row["component"]) for row in rows}
     if name == "normal":
@@ -166,7 +168,7 @@ def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
 
 def test_draws_go_to_arviz_with_their_components() -> None:
     statistic = released(ENTRIES["normal"], rows_of(40, np.random.default_rng()))
-    tree = plug_in_posterior(statistic).to_arviz(draws=30, rng=1)
+    tree = posterior_of(statistic, method="plug-in").to_arviz(draws=30, rng=1)
     covariance = tree["posterior"]["covariance"]
     assert covariance.dims == ("chain", "draw", "group", "covariance_component")
     assert covariance.sel(covariance_component="x, y").shape == (1, 30, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.priors.parsing import parse_prior
@@ -64,4 +64,4 @@ def test_priors_that_are_none_are_refused(text: str, rule: str) -> None:
 def test_priors_that_do_not_fit_are_refused(prior: Any, rule: str) -> None:
     statistic = released(ENTRIES["normal"], rows_of(40, np.random.default_rng()))
     with pytest.raises(PriorError, match=rule):
-        plug_in_posterior(statistic, prior=prior)
+        posterior_of(statistic, prior=prior, method="plug-in")

@@ -9,7 +9,7 @@ import pytest
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import pooled
-from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, posterior_of
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.regions import RegionOfColumns, RegionOfRegression
 from suffice.pipeline.math.distributions.within_limits import unrestricted
@@ -142,7 +142,7 @@ def test_nothing_of_noisy_cells_lies_outside_of_what_bounded_columns_can_have(
     each = np.array([1.0, 0.5, 0.5, 0.34, 0.31, 0.41]) * STEPS ** np.array([0, 1, 1, 2, 2, 2])
     sums = np.array([[int(rows * moment) for moment in each] for rows in (30, 40_000)], dtype=object)
     statistic = noisy_statistic(plan, FAMILIES[family].totals(spec, plan.design, sums))
-    posterior = noise_aware_posterior(statistic)
+    posterior = posterior_of(statistic)
     restricted = posterior.distribution
     assert isinstance(restricted, WithinSeveral)
     assert restricted.cut.tolist() == [True, False]

@@ -18,7 +18,7 @@ from suffice.pipeline.math.distributions.shortest_intervals import shortest_inte
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.math.parameters.contrasts import require_interval
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
@@ -68,7 +68,7 @@ def test_rough_quantiles_choose_among_intervals_that_have_the_mass(family: str, 
     values = np.array([[7, 2], [30, 0], [30, 30], [-40, -25], [310, 95], [310, -4], [5000, 70], [7e5, 3e5]])
     for epsilon in ("0.1", "1"):
         statistic = noisy_statistic(statistic_plan(entry, epsilon=epsilon, public_n=False), values)
-        posterior = noise_aware_posterior(statistic, clipping="ignored")
+        posterior = unrestricted_posterior(statistic, clipping="ignored")
         distribution, rng = posterior.distribution, np.random.default_rng()
         assert isinstance(distribution, LatentSumPosterior)
         (name,) = distribution.parameters

@@ -20,7 +20,7 @@ from suffice.pipeline.math.priors.mixtures import parse_mixture
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
@@ -95,8 +95,8 @@ def test_two_priors_are_written_as_they_are_read() -> None:
 def test_text_and_objects_give_the_same_posterior() -> None:
     plan = statistic_plan({"family": "poisson", "upper": "6"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[30, 24]]))
-    found = posterior_of(statistic, prior="LogNormal(0, 0.5)", n_prior=Uniform(0, 20))
-    same = posterior_of(statistic, prior=stats.lognorm(0.5), n_prior=Uniform(0, 20))
+    found = unrestricted_posterior(statistic, prior="LogNormal(0, 0.5)", n_prior=Uniform(0, 20))
+    same = unrestricted_posterior(statistic, prior=stats.lognorm(0.5), n_prior=Uniform(0, 20))
     assert found.mean("rate") == pytest.approx(same.mean("rate"), rel=1e-9)
 
 

@@ -13,7 +13,7 @@ from scipy.stats import nbinom
 
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.matching import log_evidence as exact_evidence
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior, posterior_of
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma
@@ -32,7 +32,7 @@ from suffice.pipeline.math.priors.mixtures import (
 from suffice.pipeline.math.priors.parsing import parse_prior
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.prior import Prior
@@ -99,10 +99,10 @@ def test_components_are_weighed_by_their_evidence(
     odds = 0.3 / 0.7 * np.exp(evidence[0] - evidence[1])
     share = odds / (1 + odds)
     parts = [
-        noise_aware_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
+        unrestricted_posterior(statistic, prior=prior, n_prior=n_prior, clipping="ignored")
         for prior in (first, second)
     ]
-    mixed = noise_aware_posterior(
+    mixed = unrestricted_posterior(
         statistic, prior=Mixture(0.3, first, 0.7, second), n_prior=n_prior, clipping="ignored"
     )
     (name,) = mixed.parameters
@@ -119,10 +119,10 @@ def test_components_are_weighed_by_their_evidence(
 def test_a_known_n_weighs_by_evidence_too() -> None:
     statistic = released("bernoulli", [[4]], public_n=11)
     evidence = [log_evidence(statistic, prior, Fixed(11)) for prior in (Beta(1, 9), Beta(9, 1))]
-    mixed = noise_aware_posterior(statistic, prior="Mixture(1, Beta(1, 9), 1, Beta(9, 1))")
+    mixed = unrestricted_posterior(statistic, prior="Mixture(1, Beta(1, 9), 1, Beta(9, 1))")
     distribution = mixture_distribution(
         Mixture(1, Beta(1, 9), 1, Beta(9, 1)),
-        [noise_aware_posterior(statistic, prior=prior).distribution for prior in (Beta(1, 9), Beta(9, 1))],
+        [unrestricted_posterior(statistic, prior=prior).distribution for prior in (Beta(1, 9), Beta(9, 1))],
     )
     assert distribution.share[0, 0] == pytest.approx(1 / (1 + np.exp(evidence[1] - evidence[0])), rel=1e-9)
     assert mixed.mean("probability") == pytest.approx(distribution.mean("probability"))
@@ -134,8 +134,8 @@ def test_equal_components_change_nothing() -> None:
         ("bernoulli", [[7, 3]], "Beta(1, 2)"),
     ):
         statistic = released(family, rows)
-        one = noise_aware_posterior(statistic, prior=prior, clipping="ignored")
-        two = noise_aware_posterior(
+        one = unrestricted_posterior(statistic, prior=prior, clipping="ignored")
+        two = unrestricted_posterior(
             statistic, prior=f"Mixture(0.2, {prior}, 0.8, {prior})", clipping="ignored"
         )
         (name,) = one.parameters
@@ -196,8 +196,8 @@ def test_a_plug_in_mixture_weighs_its_components_by_evidence(
     plan = statistic_plan({"family": family, **ENTRIES[family]}, epsilon="0.8", public_n=False)
     unit = 1 if family in {"bernoulli", "categorical"} else round(plan.partition_total or 1) // 8
     statistic = noisy_statistic(plan, np.array([row]) * max(unit, 1))
-    parts = [plug_in_posterior(statistic, prior=prior) for prior in (first, second)]
-    mixed = plug_in_posterior(statistic, prior=Mixture(0.3, first, 0.7, second))
+    parts = [posterior_of(statistic, prior=prior, method="plug-in") for prior in (first, second)]
+    mixed = posterior_of(statistic, prior=Mixture(0.3, first, 0.7, second), method="plug-in")
     evidence = [
         log_evidence_of(prior, part.distribution) for prior, part in zip((first, second), parts, strict=True)
     ]
@@ -249,13 +249,13 @@ def log_evidence_of(prior: Prior, distribution: Any) -> float:
 
 def test_a_mixture_fits_its_family() -> None:
     mixture = Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))
-    for posterior in (noise_aware_posterior, plug_in_posterior):
+    for posterior in (unrestricted_posterior, posterior_of):
         with pytest.raises(PriorError, match="Gamma"):
             posterior(released("poisson", [[30, 22]]), prior=mixture)
 
 
 def test_a_plug_in_mixture_needs_the_evidence_of_its_family() -> None:
-    distribution = plug_in_posterior(released("poisson", [[30, 22]])).distribution
+    distribution = posterior_of(released("poisson", [[30, 22]]), method="plug-in").distribution
     with pytest.raises(PriorError, match="no mixture"):
         exact_evidence(parse_prior("NormalInverseWishart([0, 0], 1, 5, [1, 1])"), distribution)
 
@@ -267,7 +267,7 @@ def test_quantiles_of_a_mixture_of_normal_priors_rest_on_no_draws() -> None:
     first, second = NormalInverseGamma(-1, 9, 3, 2), NormalInverseGamma(3, 9, 3, 2)
     records = 4 * 2**32
     cells = released("normal", [[9 * records, 12 * records, 9 * records], [6 * records, 9 * records, 0]])
-    mixed = noise_aware_posterior(cells, prior=Mixture(0.5, first, 0.5, second), n_prior=Uniform(0, 60))
+    mixed = unrestricted_posterior(cells, prior=Mixture(0.5, first, 0.5, second), n_prior=Uniform(0, 60))
     rng = np.random.default_rng(3)
     sample = mixed.sample(draws, rng)
     for name in ("mean", "variance"):
@@ -276,8 +276,8 @@ def test_quantiles_of_a_mixture_of_normal_priors_rest_on_no_draws() -> None:
             assert np.array_equal(positions, mixed.quantile(name, level, draws=1))
             below = np.mean(sample[name] < positions, axis=0)
             assert np.all(np.abs(below - level) < 6 * np.sqrt(level * (1 - level) / draws) + 0.005)
-    alone = noise_aware_posterior(cells, prior=first, n_prior=Uniform(0, 60))
-    twice = noise_aware_posterior(cells, prior=Mixture(0.2, first, 0.8, first), n_prior=Uniform(0, 60))
+    alone = unrestricted_posterior(cells, prior=first, n_prior=Uniform(0, 60))
+    twice = unrestricted_posterior(cells, prior=Mixture(0.2, first, 0.8, first), n_prior=Uniform(0, 60))
     for name in ("mean", "variance"):
         assert twice.quantile(name, 0.9) == pytest.approx(alone.quantile(name, 0.9), rel=4e-3)
     assert not np.allclose(mixed.quantile("mean", 0.9), alone.quantile("mean", 0.9), rtol=2e-2)
@@ -328,7 +328,7 @@ def test_a_scale_mixture_needs_two_bounds(text: str, reason: str) -> None:
 
 def test_only_a_mean_and_a_variance_have_a_scale_mixture() -> None:
     with pytest.raises(PriorError, match="Gamma"):
-        noise_aware_posterior(released("poisson", [[30, 22]]), prior=ScaleMixture(0, 1))
+        unrestricted_posterior(released("poisson", [[30, 22]]), prior=ScaleMixture(0, 1))
 
 
 @pytest.mark.parametrize("weight", [-0.5, 0, math.nan, math.inf, 10**400, "1"])
@@ -340,7 +340,7 @@ def test_a_weight_is_a_number_above_0(weight: Any) -> None:
 def test_weights_count_by_their_ratios_alone() -> None:
     cell = released("bernoulli", [[30, 22]])
     one, other = (
-        noise_aware_posterior(cell, prior=Mixture(*weights)).mean("probability")
+        unrestricted_posterior(cell, prior=Mixture(*weights)).mean("probability")
         for weights in ((0.3, Beta(1, 9), 0.7, Beta(9, 1)), (3e5, Beta(1, 9), 7e5, Beta(9, 1)))
     )
     assert one == pytest.approx(other, rel=1e-12)

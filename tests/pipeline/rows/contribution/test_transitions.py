@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import SchemaError, SpecError
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.accumulator import accumulator
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
@@ -256,7 +256,7 @@ def test_components_are_pairs_of_states() -> None:
     assert plan.components == tuple(f"from_state={a},to_state={b}" for a in "xy" for b in "xy")
     assert plan.columns == ("state", "when")
     statistic = noisy_statistic(statistic_plan(ENTRY, epsilon="1", public_n=False), np.array([[6, 2, -3, 4]]))
-    posterior = plug_in_posterior(statistic)
+    posterior = posterior_of(statistic, method="plug-in")
     assert posterior.mean("probability")[0] == pytest.approx([7 / 10, 3 / 10, 1 / 6, 5 / 6])
     assert posterior.label_columns["from_state"] == ("x", "x", "y", "y")
 

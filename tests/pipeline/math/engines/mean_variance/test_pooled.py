@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.inference.bounded_records import IGNORED
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED
 from suffice.pipeline.ask.pooling.pool import MOST_BY_QUADRATURE, observed_again
 from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.families.normal import noisy_moments
@@ -21,7 +21,7 @@ from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
-from support.unrestricted import noise_aware_posterior, pooled
+from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -84,7 +84,7 @@ def test_observations_at_the_same_data_are_one_likelihood() -> None:
     parts = [released(6, "1", public=True), released(6, "0.7", public=True, mean=0.5, variance=9.0)]
     together = observed_again(parts)
     share = dense([together], [Fixed(6)])
-    found = noise_aware_posterior(together, prior=JOINT, clipping=IGNORED)
+    found = unrestricted_posterior(together, prior=JOINT, clipping=IGNORED)
     assert max(missed(found, share)) < 0.01
     # The control: two observations at one data set are no two data sets.
     assert missed(joint(parts), share)[0] > 0.1
@@ -95,7 +95,7 @@ def test_observations_at_the_same_data_are_one_likelihood() -> None:
 @pytest.mark.parametrize("public", [True, False])
 def test_one_release_alone_is_its_own_posterior(prior: Any, public: bool) -> None:
     part = released(40, "1", public=public)
-    own, alone = noise_aware_posterior(part, prior=prior, clipping=IGNORED), joint([part], prior)
+    own, alone = unrestricted_posterior(part, prior=prior, clipping=IGNORED), joint([part], prior)
     assert isinstance(alone.distribution, MeanVarianceDistribution)
     for name in own.parameters:
         sd = own.sd(name)[0]

@@ -11,20 +11,20 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.inference.bounded_records import IGNORED
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of as unrestricted_posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
 NAMES = ("mean", "variance")
-posterior_of = partial(unrestricted_posterior_of, clipping=IGNORED)
+posterior_of = partial(unrestricted_posterior, clipping=IGNORED)
 """What dense quadrature is compared with: it knows of no bounds."""
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior, posterior_of
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
@@ -22,7 +22,7 @@ from suffice.pipeline.math.priors.record_count import Fixed, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from support.joint import STEPS, plan_of, simulate, spec_of, true_regression
 from support.noisy import noisy_statistic
-from support.unrestricted import noise_aware_posterior
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -185,7 +185,7 @@ def test_the_posterior_is_that_of_weighted_draws_of_the_prior(
     )
     effective = 1.0 / np.sum(weight**2)
     assert effective > 100
-    posterior = noise_aware_posterior(statistic, prior=prior, n_prior=n_prior)
+    posterior = unrestricted_posterior(statistic, prior=prior, n_prior=n_prior)
     chains = posterior.diagnostics["fewest_effective_draws"]
     assert posterior.diagnostics["largest_r_hat"] < 1.1
     means = np.concatenate([np.atleast_1d(posterior.mean(name)[0]) for name in posterior.parameters])
@@ -218,7 +218,7 @@ def test_a_fixed_n_without_a_public_one_is_known() -> None:
     values = in_the_middle(NORMAL, prior, sizes, epsilon="1", public_n=False, rng=rng)
     statistic = noisy_statistic(plan, values)
     truth, weight = brute_force(NORMAL, statistic.values, prior, sizes, epsilon="1", public_n=None, rng=rng)
-    posterior = noise_aware_posterior(statistic, prior=prior, n_prior=12)
+    posterior = unrestricted_posterior(statistic, prior=prior, n_prior=12)
     assert posterior.n_prior == Fixed(12)
     effective = 1.0 / np.sum(weight**2)
     expected = weight @ truth
@@ -239,8 +239,8 @@ def test_without_noise_to_speak_of_the_posterior_is_the_plug_in_one(n: int) -> N
     noise = np.rint(rng.laplace(0, plan.scale, totals.shape)).astype(np.int64)
     statistic = noisy_statistic(plan, totals * (n // 1000) + noise.astype(object))
     posterior, plain = (
-        noise_aware_posterior(statistic, prior=prior),
-        plug_in_posterior(statistic, prior=prior),
+        unrestricted_posterior(statistic, prior=prior),
+        posterior_of(statistic, prior=prior, method="plug-in"),
     )
     assert posterior.diagnostics["largest_r_hat"] < 1.1
     for parameter in posterior.parameters:
@@ -258,7 +258,7 @@ def test_chains_find_moments_beyond_the_bounds() -> None:
     plan = plan_of(REGRESSION, epsilon="1", public_n=False)
     _, totals = simulate(NORMAL, outside, sizes, epsilon="1", public_n=False, rng=rng)
     noise = np.rint(rng.laplace(0, plan.scale, totals.shape)).astype(np.int64)
-    posterior = noise_aware_posterior(
+    posterior = unrestricted_posterior(
         noisy_statistic(plan, totals + noise.astype(object)), prior=prior, n_prior=Uniform(4, 20_000)
     )
     assert posterior.diagnostics["largest_r_hat"] < 1.1
@@ -281,9 +281,9 @@ def test_cells_side_by_side_have_the_posteriors_that_they_have_alone(entry: dict
     totals = FAMILIES[entry["family"]].totals(spec, plan.design, sums)
     noise = np.rint(rng.laplace(0, plan.scale, totals.shape)).astype(np.int64)
     statistic = noisy_statistic(plan, totals + noise.astype(object))
-    together = noise_aware_posterior(statistic)
+    together = unrestricted_posterior(statistic)
     for cell in range(2):
-        alone = noise_aware_posterior(statistic.take(np.array([cell])))
+        alone = unrestricted_posterior(statistic.take(np.array([cell])))
         for name in together.parameters:
             sd = alone.sd(name)[0]
             effective = min(each.diagnostics["fewest_effective_draws"] for each in (alone, together))
@@ -298,7 +298,7 @@ def test_who_asks_again_gets_the_same_chains(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(hmc, "DOUBLINGS", 0)
     values = np.array([[5 * 2**32, 2**30, 2**30, 2**30, -(2**30), 2**28]], dtype=object)
     statistic = noisy_statistic(plan_of(NORMAL, epsilon="1", public_n=False), values)
-    first, second = (noise_aware_posterior(statistic) for _ in range(2))
+    first, second = (unrestricted_posterior(statistic) for _ in range(2))
     assert first.method == "noise-aware"
     assert first.diagnostics == second.diagnostics
     assert first.diagnostics["sampler"].startswith("MCMC")
@@ -313,7 +313,7 @@ def test_who_asks_again_gets_the_same_chains(monkeypatch: pytest.MonkeyPatch) ->
     sample = first.sample(5000, rng=1)
     assert sample["covariance"].shape == (5000, 1, 1)
     assert (sample["mean"] == second.sample(5000, rng=1)["mean"]).all()
-    other = noise_aware_posterior(statistic, prior=NormalInverseWishart(0.5, 1, 7, 1))
+    other = unrestricted_posterior(statistic, prior=NormalInverseWishart(0.5, 1, 7, 1))
     assert (other.mean("mean") != first.mean("mean")).all()
 
 

@@ -23,7 +23,7 @@ from suffice.pipeline.math.engines.one_sum.sampling import tiles_of
 from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import posterior_of
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +121,9 @@ def released(
     return (
         plan,
         values,
-        posterior_of(statistic, prior=prior, n_prior=None if public_n else n_prior, clipping="ignored"),
+        unrestricted_posterior(
+            statistic, prior=prior, n_prior=None if public_n else n_prior, clipping="ignored"
+        ),
     )
 
 
@@ -243,7 +245,9 @@ def test_moments_equal_dense_sums_where_rows_are_rougher_in_n_than_they_look(fam
     prior, n_prior = DISTRIBUTIONS[family][2][0], Reciprocal(150)
     plan = plan_of(family, "0.1", public_n=False)
     values = np.rint(np.array([[30.0, 70.0], [5.0, 60.0]]) * (plan.partition_total or 1)).astype(np.int64)
-    found = posterior_of(noisy_statistic(plan, values), prior=prior, n_prior=n_prior, clipping="ignored")
+    found = unrestricted_posterior(
+        noisy_statistic(plan, values), prior=prior, n_prior=n_prior, clipping="ignored"
+    )
     distribution = found.distribution
     assert isinstance(distribution, LatentSumPosterior)
     for cell in range(2):
@@ -271,7 +275,9 @@ def test_several_releases_of_the_same_sums_equal_dense_sums(
     n = 12 if public_n else None
     one, *further = (noisy_statistic(own, observed, public_n=n) for observed, own in observations)
     together = dataclasses.replace(one, further=tuple(further))
-    distribution = posterior_of(together, prior=prior, n_prior=None if public_n else n_prior).distribution
+    distribution = unrestricted_posterior(
+        together, prior=prior, n_prior=None if public_n else n_prior
+    ).distribution
     assert isinstance(distribution, LatentSumPosterior)
     draws = distribution.sample(DRAWS, np.random.default_rng())[distribution.name]
     for cell in range(len(NOISY)):
@@ -382,7 +388,9 @@ def test_runs_of_n_are_drawn_as_one_by_one(
     n_prior = Uniform(40, 79)
     values = np.rint(np.array([[20.0, 37.0]]) * (plan.partition_total or 0)).astype(np.int64)
     statistic = noisy_statistic(plan, values)
-    distribution = posterior_of(statistic, prior=prior, n_prior=n_prior, clipping="ignored").distribution
+    distribution = unrestricted_posterior(
+        statistic, prior=prior, n_prior=n_prior, clipping="ignored"
+    ).distribution
     assert isinstance(distribution, LatentSumPosterior)
     tiles = tiles_of(distribution.sums)
     assert np.max(tiles.spread) > 10.0
@@ -396,7 +404,7 @@ def test_informative_priors_far_from_noisy_sums_win() -> None:
     # The noise's window around y ends before the posterior begins.
     plan = statistic_plan({"family": "binomial", "trials": "1"}, epsilon="0.1", public_n=True)
     statistic = noisy_statistic(plan, np.array([[10**5]]), public_n=10**6)
-    posterior = posterior_of(statistic, prior=Beta(1e5, 1e5))
+    posterior = unrestricted_posterior(statistic, prior=Beta(1e5, 1e5))
     assert posterior.mean("probability")[0] == pytest.approx((1e5 + 359_927) / (2e5 + 1e6), abs=1e-6)
     draws = posterior.sample(4000, np.random.default_rng())["probability"][:, 0]
     assert np.mean(draws) == pytest.approx(posterior.mean("probability")[0], abs=6e-4)
@@ -408,7 +416,7 @@ def test_any_size_is_resolved(family: str, n: int, epsilon: str) -> None:
     plan = plan_of(family, epsilon, public_n=False)
     reach = plan.partition_total or 0
     values = np.array([[n * reach // 4 - 7, n * reach - n * reach // 4 + 11]], dtype=object)
-    posterior = posterior_of(
+    posterior = unrestricted_posterior(
         noisy_statistic(plan, values), prior=DISTRIBUTIONS[family][2][0], clipping="ignored"
     )
     (name,) = posterior.parameters
@@ -445,7 +453,9 @@ def test_moments_under_spread_priors_equal_dense_sums(
     n_prior = Uniform(0, 12)
     plan = plan_of(family, epsilon, public_n=False)
     noisy = np.rint(np.array([values]) * (plan.partition_total or 1)).astype(np.int64)
-    found = posterior_of(noisy_statistic(plan, noisy), prior=prior, n_prior=n_prior, clipping="ignored")
+    found = unrestricted_posterior(
+        noisy_statistic(plan, noisy), prior=prior, n_prior=n_prior, clipping="ignored"
+    )
     distribution = found.distribution
     assert isinstance(distribution, LatentSumPosterior)
     dense = [Enumeration(family, plan, noisy[0], one, n_prior) for one in prior.components]
@@ -473,10 +483,11 @@ def test_moments_of_a_spread_prior_equal_those_of_its_components(family: str, sh
     values = np.array([[813873, 1159465], [813873 // 8, 1159465], [65536, 65536 * 300], [-65536, 65536 * 4]])
     statistic = noisy_statistic(plan, values)
     spread = SpreadGamma(100.0) if family == "exponential" else SpreadInverseGamma(100.0)
-    found = posterior_of(statistic, prior=spread, clipping="ignored").distribution
+    found = unrestricted_posterior(statistic, prior=spread, clipping="ignored").distribution
     assert isinstance(found, LatentSumPosterior)
     parts = [
-        posterior_of(statistic, prior=part, clipping="ignored").distribution for part in spread.components
+        unrestricted_posterior(statistic, prior=part, clipping="ignored").distribution
+        for part in spread.components
     ]
     evidence = np.stack([part.log_evidence for part in parts]) + np.log(spread.weights)[:, None]  # type: ignore[attr-defined]
     probability = np.exp(evidence - np.logaddexp.reduce(evidence))

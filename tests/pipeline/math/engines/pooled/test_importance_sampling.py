@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import betainc, gammaln
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.infer import plug_in_posterior
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.beta import BetaDistribution
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
@@ -23,7 +23,7 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import (
 from suffice.pipeline.math.engines.pooled.importance_sampling import FEWEST_EFFECTIVE, product
 from suffice.pipeline.math.priors.record_count import NPrior, Uniform
 from support.noisy import noisy_statistic, statistic_plan
-from support.unrestricted import noise_aware_posterior, pooled
+from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution
@@ -45,7 +45,7 @@ def counts(statistic: dict[str, Any], row: list[int], epsilon: str) -> NoisyStat
 
 
 def distributions_of(parts: list[NoisyStatistic], prior: str, n_prior: NPrior) -> list[Any]:
-    return [noise_aware_posterior(part, prior=prior, n_prior=n_prior).distribution for part in parts]
+    return [unrestricted_posterior(part, prior=prior, n_prior=n_prior).distribution for part in parts]
 
 
 class Enumeration:
@@ -224,7 +224,9 @@ def test_a_normal_inverse_gamma_adds_up_like_its_update() -> None:
     first, second = np.array([[5e6, 8e6, 6e6]]), np.array([[3e6, 9e6, 7e6]])
     conjugate = NormalInverseGamma(60, 1, 3, 7200)
     distributions: list[Any] = [
-        plug_in_posterior(noisy_statistic(plan, values.astype(np.int64)), prior=conjugate).distribution
+        posterior_of(
+            noisy_statistic(plan, values.astype(np.int64)), prior=conjugate, method="plug-in"
+        ).distribution
         for values in (first, second, first + second, np.zeros((1, 3)))
     ]
     assert all(isinstance(distribution, NormalInverseGammaDistribution) for distribution in distributions)
