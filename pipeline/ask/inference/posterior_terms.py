@@ -207,5 +207,5 @@ def lists_terms(function: _Function) -> _Function:
         for name, term in TERMS.items()
         if name in taken
     ]
-    function.__signature__ = signature.replace(parameters=[*before, *listed])  # type: ignore[attr-defined]
+    vars(function)["__signature__"] = signature.replace(parameters=[*before, *listed])
     return function

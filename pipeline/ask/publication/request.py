@@ -10,9 +10,16 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import (
+    TERMS,
+    Clipping,
+    Method,
+    WithinUnit,
+    explained,
+)
 from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, Number, RequestPart, Short
 from suffice.pipeline.terms.declaration import canonical_json
 
@@ -88,7 +95,25 @@ class StatisticRequest(RequestPart):
     interval: Literal["central", "highest-density"]
 
 
-class Request(RequestPart):
+def term(name: str, **changed: Any) -> Any:
+    """Return the field of a posterior's term, from the table that explains it."""
+    words = explained(name)
+    stated: dict[str, Any] = {"title": words.title, "description": words.text, **changed}
+    if words.example is not None:
+        stated["examples"] = [words.example]
+    return Field(**stated) if "default_factory" in changed else Field(default=TERMS[name].default, **stated)
+
+
+class TermFields(BaseModel):
+    """The terms that a request, or a form, states once for all its statistics."""
+
+    where: dict[Short, str] = term("where", default_factory=dict)
+    method: Method = term("method")
+    clipping: Clipping = term("clipping")
+    within_unit: WithinUnit = term("within_unit")
+
+
+class Request(RequestPart, TermFields):
     """What is asked, of which releases, under which assumptions, in which formats.
 
     Attributes
@@ -129,10 +154,6 @@ class Request(RequestPart):
     kind: Kind
     releases: Annotated[tuple[ReleaseReference, ...], Field(min_length=1, max_length=1000)]
     statistics: Annotated[tuple[StatisticRequest, ...], Field(min_length=1, max_length=1000)]
-    where: dict[Short, str] = Field(default_factory=dict)
-    method: Literal["noise-aware", "plug-in"] = "noise-aware"
-    clipping: Literal["by-evidence", "modelled", "ignored"] = "by-evidence"
-    within_unit: Literal["modelled", "ignored"] = "modelled"
     mass: Number
     draws: Annotated[int, Field(ge=0, le=MOST_DRAWS)]
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]

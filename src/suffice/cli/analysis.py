@@ -11,40 +11,35 @@ from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
-    ClippingOption,
     IntervalOption,
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
     PlotOption,
-    PredictorPriorOption,
-    PriorOfNOption,
-    PriorOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
     StatisticArgument,
     StoreOption,
-    WhereOption,
+    Terms,
     check_draws,
     open_for_reading,
     parse_pairs,
-    parse_prior_of_n,
+    with_terms,
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
 
 
-def other_method(
-    release: Release, statistic: str, where: Mapping[str, str], method: str | None, terms: Mapping[str, Any]
-) -> Posterior | None:
+def other_method(release: Release, statistic: str, method: str | None, terms: Terms) -> Posterior | None:
     """Return the posterior to draw beside another, if one is asked for."""
     if method is None:
         return None
-    used = {**terms, "n_prior": None, "predictor_prior": None} if method == "plug-in" else terms
-    progress = messages.cell_progress("posterior")
-    return release.posterior(statistic, where=where, method=method, **used, progress=progress)
+    used = {**terms, "method": method}
+    if method == "plug-in":
+        used |= {"n_prior": None, "predictor_prior": None}
+    return release.posterior(statistic, **used, progress=messages.cell_progress("posterior"))
 
 
 def check_versus(where: Mapping[str, str], versus: Sequence[str] | None) -> None:
@@ -154,15 +149,12 @@ def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
             output.print_rows(answers[question])
 
 
+@with_terms(without=("method", "within_unit"))
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="A release: path, URI or NAME[@WINDOW].")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another, of disjoint data.")],
     statistic: Annotated[str, typer.Argument(help="A statistic of both.")],
-    prior: PriorOption = None,
-    n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "by-evidence",
-    predictor_prior: PredictorPriorOption = None,
-    where: WhereOption = None,
+    terms: Terms,
     mass: MassOption = 0.95,
     interval: IntervalOption = None,
     draws: NumberOfDrawsOption = 4000,
@@ -191,11 +183,7 @@ def compare(
         first_release,
         second_release,
         statistic,
-        prior=prior,
-        n_prior=parse_prior_of_n(n_prior),
-        clipping=clipping,
-        predictor_prior=predictor_prior,
-        where=parse_pairs("--where", where),
+        **terms,
         vouched=vouched,
         draws=draws,
         rng=seed,
@@ -283,16 +271,15 @@ def compare(
     output.print_written(plot)
 
 
+@with_terms(without=("prior", "method", "within_unit", "predictor_prior"))
 def compare_priors(
     release: ReleaseArgument,
     statistic: StatisticArgument,
+    terms: Terms,
     prior: Annotated[
         list[str] | None,
         typer.Option("--prior", help='As "Beta(1, 9)"; twice or more, the first is what others are held to.'),
     ] = None,
-    n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "by-evidence",
-    where: WhereOption = None,
     plot: PlotOption = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
@@ -313,9 +300,7 @@ def compare_priors(
         opened,
         statistic,
         prior,
-        n_prior=parse_prior_of_n(n_prior),
-        clipping=clipping,
-        where=parse_pairs("--where", where),
+        **terms,
     )
     from suffice.data_files.source import comparison_source  # pydantic is slow to import
 

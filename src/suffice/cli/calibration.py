@@ -12,24 +12,24 @@ from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
-    ClippingOption,
     JsonOption,
-    PredictorPriorOption,
     PublicKeyOption,
     ReleaseArgument,
     StatisticArgument,
     StoreOption,
-    WhereOption,
+    Terms,
     check_simulation,
     open_for_reading,
-    parse_pairs,
+    with_terms,
 )
 from suffice.cli.terminal import say
 
 
+@with_terms(without=("prior", "n_prior", "within_unit"))
 def calibrate(
     release: ReleaseArgument,
     statistic: StatisticArgument,
+    terms: Terms,
     prior: Annotated[
         str | None, typer.Option("--prior", help="Truths are drawn from it; default: the family's.")
     ] = None,
@@ -40,8 +40,6 @@ def calibrate(
             help="A private N is drawn from it; default: uniform up to twice the cells' median noisy N.",
         ),
     ] = None,
-    clipping: ClippingOption = "by-evidence",
-    predictor_prior: PredictorPriorOption = None,
     predictors: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,8 +53,6 @@ def calibrate(
         bool,
         typer.Option("--worlds", help="Measure coverage of records that do not follow the model as well."),
     ] = False,
-    where: WhereOption = None,
-    method: Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")] = "noise-aware",
     simulations: Annotated[
         int | None,
         typer.Option(
@@ -86,12 +82,9 @@ def calibrate(
     calibration = calibrate(
         opened,
         statistic,
-        where=parse_pairs("--where", where),
-        method=method,
+        **terms,
         prior=prior,
         n_prior=n_prior,
-        clipping=clipping,
-        predictor_prior=predictor_prior,
         predictors=predictors[0] if predictors and len(predictors) == 1 else predictors,
         worlds=worlds,
         simulations=simulations,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from suffice.cli.withdrawn import note_withdrawn
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import TERMS, explained
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -91,41 +94,6 @@ DrawsOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write draws to a .csv, .parquet or .nc file.")
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")]
-WhereOption = Annotated[
-    list[str] | None, typer.Option("--where", metavar="COLUMN=KEY", help="Keep these cells; may repeat.")
-]
-PriorOption = Annotated[
-    str | None,
-    typer.Option("--prior", help='As "Beta(1, 9)" or "HalfCauchy(2)"; default: the family\'s.'),
-]
-PriorOfNOption = Annotated[
-    str | None,
-    typer.Option("--n-prior", help='Of a latent number of records: "Uniform(0, 2000)" or 500.'),
-]
-ClippingOption = Annotated[
-    str,
-    typer.Option(
-        "--clipping",
-        metavar="by-evidence|modelled|ignored",
-        help="Of values beyond the bounds: modelled where the release counts them, or wherever it matters.",
-    ),
-]
-WithinUnitOption = Annotated[
-    str,
-    typer.Option(
-        "--within-unit",
-        metavar="modelled|ignored",
-        help="Of what rows of one unit have in common: statistics with within_unit: true.",
-    ),
-]
-PredictorPriorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--predictor-prior",
-        help='Of a regression\'s predictors: "NormalInverseWishart(0, 1, 6, 4)"; default: by the bounds.',
-    ),
-]
-MethodOption = Annotated[str, typer.Option("--method", metavar="noise-aware|plug-in")]
 IntervalOption = Annotated[
     str | None,
     typer.Option(
@@ -142,6 +110,60 @@ ReleaseArgument = Annotated[
 ]
 StatisticArgument = Annotated[str, typer.Argument(help="A statistic of the release.")]
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML or JSON spec.")]
+_REPEATED = {"where": "COLUMN=KEY"}
+"""Terms that repeat, and how each is written."""
+
+
+def _option_of(name: str) -> Any:
+    """Return the option of a posterior's term, from the table that explains it."""
+    words = explained(name)
+    named = f"--{name.replace('_', '-')}"
+    if name in _REPEATED:
+        return Annotated[
+            list[str] | None, typer.Option(named, metavar=_REPEATED[name], help=f"{words.text} May repeat.")
+        ]
+    if words.choices:
+        return Annotated[str, typer.Option(named, metavar="|".join(words.choices), help=words.text)]
+    return Annotated[str | None, typer.Option(named, help=words.text)]
+
+
+WhereOption = _option_of("where")
+MethodOption = _option_of("method")
+Terms: TypeAlias = dict[str, Any]
+"""Terms that a command was given, as functions that make posteriors take them."""
+
+
+def with_terms(*, without: Sequence[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for every term of a posterior but these; it gets them, read, as ``terms``."""
+    names = [name for name in TERMS if name not in without]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if parameter.name != "terms":
+                parameters.append(parameter)
+                continue
+            parameters += [
+                parameter.replace(name=name, default=TERMS[name].default, annotation=_option_of(name))
+                for name in names
+            ]
+
+        @functools.wraps(command)
+        def with_options(**given: Any) -> None:
+            terms = {name: given.pop(name) for name in names}
+            if "n_prior" in terms:
+                terms["n_prior"] = parse_prior_of_n(terms["n_prior"])
+            if "where" in terms:
+                terms["where"] = parse_pairs("--where", terms["where"])
+            command(**given, terms=terms)
+
+        del vars(with_options)["__wrapped__"]
+        vars(with_options)["__signature__"] = signature.replace(parameters=parameters)
+        with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_options
+
+    return decorated
 
 
 def open_for_reading(

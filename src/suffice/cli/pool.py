@@ -12,24 +12,19 @@ from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
-    ClippingOption,
     DrawsOption,
     IntervalOption,
     JsonOption,
     MassOption,
     NumberOfDrawsOption,
     PlotOption,
-    PredictorPriorOption,
-    PriorOfNOption,
-    PriorOption,
     PublicKeyOption,
     SeedOption,
     StoreOption,
-    WhereOption,
+    Terms,
     check_draws,
     open_for_reading,
-    parse_pairs,
-    parse_prior_of_n,
+    with_terms,
 )
 from suffice.cli.terminal import say
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
@@ -40,8 +35,10 @@ if TYPE_CHECKING:
 _REFERENCE = "RELEASE"
 
 
+@with_terms(without=("method", "within_unit"))
 def pool(
     statistic: Annotated[str, typer.Argument(help="A statistic of every release.")],
+    terms: Terms,
     disjoint: Annotated[
         list[str] | None,
         typer.Option("--disjoint", metavar=_REFERENCE, help="Of separate data, as windows; repeat."),
@@ -50,11 +47,6 @@ def pool(
         list[str] | None,
         typer.Option("--same-data", metavar=_REFERENCE, help="Of the same data, released again; repeat."),
     ] = None,
-    prior: PriorOption = None,
-    n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "by-evidence",
-    predictor_prior: PredictorPriorOption = None,
-    where: WhereOption = None,
     mass: MassOption = 0.95,
     interval: IntervalOption = None,
     draws: NumberOfDrawsOption = 4000,
@@ -98,11 +90,7 @@ def pool(
         statistic,
         **related,
         vouched=vouched,
-        prior=prior,
-        n_prior=parse_prior_of_n(n_prior),
-        clipping=clipping,
-        predictor_prior=predictor_prior,
-        where=parse_pairs("--where", where),
+        **terms,
         rng=rng,
     )
     kind = posterior.interval_kind(interval)
@@ -123,11 +111,7 @@ def pool(
                 release.label,
                 release.posterior(
                     statistic,
-                    prior=prior,
-                    n_prior=parse_prior_of_n(n_prior),
-                    clipping=clipping,
-                    predictor_prior=predictor_prior,
-                    where=parse_pairs("--where", where),
+                    **terms,
                 ),
             )
             for release in every

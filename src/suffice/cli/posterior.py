@@ -13,28 +13,22 @@ from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
-    ClippingOption,
     DrawsOption,
     IntervalOption,
     JsonOption,
     MassOption,
-    MethodOption,
     NumberOfDrawsOption,
     PlotOption,
-    PredictorPriorOption,
-    PriorOfNOption,
-    PriorOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
     StatisticArgument,
     StoreOption,
-    WhereOption,
-    WithinUnitOption,
+    Terms,
     check_draws,
     open_for_reading,
     parse_pairs,
-    parse_prior_of_n,
+    with_terms,
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
@@ -45,16 +39,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
 
 
+@with_terms()
 def posterior(  # noqa: PLR0915 - a command and its files, in order
     release: ReleaseArgument,
     statistic: StatisticArgument,
-    prior: PriorOption = None,
-    n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "by-evidence",
-    within_unit: WithinUnitOption = "modelled",
-    predictor_prior: PredictorPriorOption = None,
-    where: WhereOption = None,
-    method: MethodOption = "noise-aware",
+    terms: Terms,
     mass: MassOption = 0.95,
     interval: IntervalOption = None,
     draws: NumberOfDrawsOption = 4000,
@@ -100,28 +89,16 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
 
     from suffice.pipeline.ask.posterior.posterior import summarise
 
-    keys = parse_pairs("--where", where)
-    analysis.check_versus(keys, versus)
-    terms: dict[str, Any] = {
-        "prior": prior,
-        "n_prior": parse_prior_of_n(n_prior),
-        "clipping": clipping,
-        "within_unit": within_unit,
-        "predictor_prior": predictor_prior,
-    }
+    analysis.check_versus(terms["where"], versus)
     statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
-    drawn_from = opened.posterior(
-        statistic, where=keys, method=method, **terms, progress=messages.cell_progress("posterior")
-    )
+    drawn_from = opened.posterior(statistic, **terms, progress=messages.cell_progress("posterior"))
     rng = np.random.default_rng(seed)
     kind = drawn_from.interval_kind(interval)
     rows = summarise(drawn_from, mass, draws, rng, messages.cell_progress("intervals"), interval=kind)
     answers: dict[str, Any] = {}
     if versus:
-        other_keys = {**keys, **parse_pairs("--versus", versus)}
-        against = opened.posterior(
-            statistic, where=other_keys, method=method, **terms, progress=messages.cell_progress("posterior")
-        )
+        other = {**terms, "where": {**terms["where"], **parse_pairs("--versus", versus)}}
+        against = opened.posterior(statistic, **other, progress=messages.cell_progress("posterior"))
         answers.update(
             analysis.comparison(
                 drawn_from, against, versus, statements, mass=mass, interval=kind, draws=draws, rng=rng
@@ -138,7 +115,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
         output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
-        other = analysis.other_method(opened, statistic, keys, beside, terms)
+        by_other_method = analysis.other_method(opened, statistic, beside, terms)
         with new_file("--plot", plot, overwrite=overwrite) as written:
             _plot(
                 opened,
@@ -149,7 +126,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
                 mass=mass,
                 interval=kind,
                 kind=plot_kind,
-                beside=other,
+                beside=by_other_method,
             )
     if card is not None:
         from suffice.pages.card import card as make_card

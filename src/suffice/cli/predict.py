@@ -17,22 +17,17 @@ from suffice.cli.options import (
     AllowWithdrawnOption,
     JsonOption,
     MassOption,
-    MethodOption,
     NumberOfDrawsOption,
     OutOption,
-    PredictorPriorOption,
-    PriorOfNOption,
-    PriorOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
     StatisticArgument,
     StoreOption,
-    WhereOption,
+    Terms,
     check_draws,
     open_for_reading,
-    parse_pairs,
-    parse_prior_of_n,
+    with_terms,
 )
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
@@ -46,18 +41,19 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.models.classifier import Classification, Score
     from suffice.pipeline.ask.models.regression import Prediction, Regression
 
+DataOption = Annotated[
+    Path, typer.Option("--data", metavar="FILE", help="Rows of your own, in a .csv or .parquet file.")
+]
+
 MOST_SHOWN = 200
 
 
+@with_terms(without=("clipping", "within_unit"))
 def predict(
     release: ReleaseArgument,
     statistic: StatisticArgument,
     data: DataOption,
-    prior: PriorOption = None,
-    n_prior: PriorOfNOption = None,
-    predictor_prior: PredictorPriorOption = None,
-    where: WhereOption = None,
-    method: MethodOption = "noise-aware",
+    terms: Terms,
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
@@ -79,11 +75,7 @@ def predict(
     fit = regression(
         opened,
         statistic,
-        prior=prior,
-        where=parse_pairs("--where", where),
-        method=method,
-        n_prior=parse_prior_of_n(n_prior),
-        predictor_prior=predictor_prior,
+        **terms,
         draws=draws,
         rng=seed,
     )
@@ -142,14 +134,12 @@ MOST_CLASSES = 4
 """In a terminal: with more classes rows have the largest chance alone."""
 
 
+@with_terms(without=("clipping", "within_unit", "predictor_prior"))
 def classify(
     release: ReleaseArgument,
     statistic: StatisticArgument,
     data: DataOption,
-    prior: PriorOption = None,
-    n_prior: PriorOfNOption = None,
-    where: WhereOption = None,
-    method: MethodOption = "noise-aware",
+    terms: Terms,
     draws: NumberOfDrawsOption = 1000,
     seed: SeedOption = None,
     out: OutOption = None,
@@ -170,10 +160,7 @@ def classify(
     fit = classifier(
         opened,
         statistic,
-        prior=prior,
-        where=parse_pairs("--where", where),
-        method=method,
-        n_prior=parse_prior_of_n(n_prior),
+        **terms,
         draws=draws,
         rng=seed,
     )
@@ -263,10 +250,6 @@ def _classified_lines(classified: Classification, scored: Score | None, outcome:
         )
     return said
 
-
-DataOption = Annotated[
-    Path, typer.Option("--data", metavar="FILE", help="Rows of your own, in a .csv or .parquet file.")
-]
 
 _NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """How CSV files write that a number is missing."""

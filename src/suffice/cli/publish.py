@@ -11,24 +11,18 @@ from suffice.cli import messages
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
-    ClippingOption,
     ClusterOption,
     IntervalOption,
     JsonOption,
     MassOption,
-    MethodOption,
-    PredictorPriorOption,
-    PriorOfNOption,
     PublicationKeyOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
     StoreOption,
-    WhereOption,
-    WithinUnitOption,
+    Terms,
     open_for_reading,
-    parse_pairs,
-    parse_prior_of_n,
+    with_terms,
 )
 from suffice.cli.priors_file import read_priors
 from suffice.cli.publication_output import (
@@ -44,11 +38,13 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
 
 
+@with_terms(without=("prior",))
 def publish(
     release: ReleaseArgument,
     statistics: Annotated[
         list[str], typer.Argument(metavar="STATISTIC...", help="Statistics of the release.")
     ],
+    terms: Terms,
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,12 +61,6 @@ def publish(
             help="Several priors by name, in YAML, TOML or JSON: publishes a sensitivity table.",
         ),
     ] = None,
-    n_prior: PriorOfNOption = None,
-    clipping: ClippingOption = "by-evidence",
-    within_unit: WithinUnitOption = "modelled",
-    predictor_prior: PredictorPriorOption = None,
-    where: WhereOption = None,
-    method: MethodOption = "noise-aware",
     disjoint: Annotated[
         list[str] | None,
         typer.Option("--disjoint", metavar="RELEASE", help="Pool with this one, of separate data; repeat."),
@@ -135,8 +125,6 @@ def publish(
     placed = setting("cluster", cluster, profile=pinned_profile()).value or cluster
     chosen = None if formats is None else [name.strip() for name in formats.split(",")]
     named = None if priors is None else read_priors(priors)
-    keys = parse_pairs("--where", where)
-    count_prior = parse_prior_of_n(n_prior)
 
     def opened(*references: str) -> list[Release]:
         return [
@@ -157,12 +145,7 @@ def publish(
         assume=assume,
         prior=_prior(prior, statistics),
         priors=named,
-        n_prior=count_prior,
-        where=keys,
-        method=method,
-        clipping=clipping,
-        within_unit=within_unit,
-        predictor_prior=predictor_prior,
+        **terms,
         vouched=vouched,
         mass=mass,
         interval=interval,

@@ -13,26 +13,24 @@ from suffice.cli.options import (
     AllowWithdrawnOption,
     JsonOption,
     MassOption,
-    MethodOption,
     NumberOfDrawsOption,
     OutOption,
-    PriorOfNOption,
-    PriorOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
     StatisticArgument,
     StoreOption,
-    WhereOption,
+    Terms,
     check_draws,
     open_for_reading,
     parse_pairs,
-    parse_prior_of_n,
+    with_terms,
 )
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import in_line, say
 
 
+@with_terms(without=("clipping", "within_unit", "predictor_prior"))
 def query(
     release: ReleaseArgument,
     statistic: StatisticArgument,
@@ -40,6 +38,7 @@ def query(
         list[str],
         typer.Option("--target", metavar="VARIABLE", help="What is asked for; repeat for several together."),
     ],
+    terms: Terms,
     given: Annotated[
         list[str] | None,
         typer.Option("--given", metavar="VARIABLE=CATEGORY", help="What is observed; may repeat."),
@@ -50,10 +49,6 @@ def query(
             "--do", metavar="VARIABLE=CATEGORY", help="What is set, whatever its parents; may repeat."
         ),
     ] = None,
-    prior: PriorOption = None,
-    n_prior: PriorOfNOption = None,
-    where: WhereOption = None,
-    method: MethodOption = "noise-aware",
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
@@ -79,10 +74,7 @@ def query(
             publish_to,
             out=out,
             as_json=as_json,
-            prior=prior,
-            n_prior=parse_prior_of_n(n_prior),
-            where=parse_pairs("--where", where),
-            method=method,
+            **terms,
             mass=mass,
             draws=draws,
             seed=seed,
@@ -93,10 +85,7 @@ def query(
     fit = network(
         opened,
         statistic,
-        prior=prior,
-        where=parse_pairs("--where", where),
-        method=method,
-        n_prior=parse_prior_of_n(n_prior),
+        **terms,
         draws=draws,
         rng=seed,
     )

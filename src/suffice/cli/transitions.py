@@ -14,31 +14,29 @@ from suffice.cli.options import (
     AllowWithdrawnOption,
     JsonOption,
     MassOption,
-    MethodOption,
     NumberOfDrawsOption,
     OutOption,
     PlotOption,
-    PriorOfNOption,
-    PriorOption,
     PublicKeyOption,
     ReleaseArgument,
     SeedOption,
     StatisticArgument,
     StoreOption,
-    WhereOption,
+    Terms,
     check_draws,
     open_for_reading,
-    parse_pairs,
-    parse_prior_of_n,
+    with_terms,
 )
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
 
+@with_terms(without=("clipping", "within_unit", "predictor_prior"))
 def transitions(
     release: ReleaseArgument,
     statistic: StatisticArgument,
+    terms: Terms,
     steps: Annotated[
         list[int] | None,
         typer.Option("--steps", metavar="K", help="Give the law of the state after K steps; may repeat."),
@@ -52,10 +50,6 @@ def transitions(
             "--to", metavar="STATE", help="Give expected steps to it; may repeat; default: each state."
         ),
     ] = None,
-    prior: PriorOption = None,
-    n_prior: PriorOfNOption = None,
-    where: WhereOption = None,
-    method: MethodOption = "noise-aware",
     mass: MassOption = 0.95,
     draws: NumberOfDrawsOption = 4000,
     seed: SeedOption = None,
@@ -84,10 +78,7 @@ def transitions(
             publish_to,
             out=out or plot,
             as_json=as_json,
-            prior=prior,
-            n_prior=parse_prior_of_n(n_prior),
-            where=parse_pairs("--where", where),
-            method=method,
+            **terms,
             mass=mass,
             draws=draws,
             seed=seed,
@@ -98,10 +89,7 @@ def transitions(
     fit = chain(
         opened,
         statistic,
-        prior=prior,
-        where=parse_pairs("--where", where),
-        method=method,
-        n_prior=parse_prior_of_n(n_prior),
+        **terms,
         draws=draws,
         rng=seed,
     )
