@@ -9,6 +9,7 @@ import pytest
 
 from suffice.data_files.tables import table_of
 from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part, posterior_of_alike
+from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from support.many_cells import many_cells_plan, noisy_values
@@ -32,8 +33,8 @@ def cells(family: str, values: list[list[int]] | None = None) -> NoisyStatistic:
 
 
 def asked(**changes: Any) -> PartTerms:
-    terms = {"terms": {}, "mass": 0.9, "interval": "central", "draws": 0, "seed": 3, "place": 0, "n_cells": 6}
-    return PartTerms(**{**terms, **changes})
+    options = {"mass": 0.9, "interval": "central", "draws": 0, "seed": 3, "place": 0, "n_cells": 6}
+    return PartTerms(**{"terms": PosteriorTerms(), **options, **changes})
 
 
 @pytest.mark.slow
@@ -59,12 +60,12 @@ def test_numbers_that_do_not_exist_are_null() -> None:
     # A cell that may have no record has no standard deviation of the variance under this prior.
     statistic = cells("normal", [[1 << 34, 1 << 34, 0]])
     terms = {"prior": "NormalInverseGamma(0, 1, 1.5, 100)"}
-    answer = answer_part(asked(terms={**terms, "clipping": "modelled"}), 0, statistic)
+    answer = answer_part(asked(terms=PosteriorTerms(**terms, clipping="modelled")), 0, statistic)
     rows = table_of(answer.summaries).to_pylist()
     assert rows[1]["parameter"] == "variance"
     assert rows[1]["sd"] is None
     assert rows[1]["lower"] is not None
-    bounded = table_of(answer_part(asked(terms=terms), 0, statistic).summaries).to_pylist()
+    bounded = table_of(answer_part(asked(terms=PosteriorTerms(**terms)), 0, statistic).summaries).to_pylist()
     assert bounded[1]["sd"] is not None, "numbers within bounds have a largest variance"
 
 
@@ -137,11 +138,11 @@ def test_conflicts_are_judged_with_all_cells_in_mind() -> None:
     """A tail that six cells call a conflict is none among a hundred million."""
     statistic = cells("bernoulli", [[1000, 0]] + [[80, 20]] * 5)
     terms = {"prior": "Beta(2, 2)"}
-    few = answer_part(asked(terms={"prior": "Beta(300, 1000)"}), 0, statistic)
+    few = answer_part(asked(terms=PosteriorTerms(prior="Beta(300, 1000)")), 0, statistic)
     assert any(line.startswith("conflict") for line in few.notes)
     posterior = posterior_of(statistic, prior="Beta(2, 2)")
     least = float(posterior.conflict.tails.min())
     assert least > 0.0
     cells_enough = int(1.0 / least) + 10
-    many = answer_part(asked(terms=terms, n_cells=cells_enough), 0, statistic)
+    many = answer_part(asked(terms=PosteriorTerms(**terms), n_cells=cells_enough), 0, statistic)
     assert not any(line.startswith("conflict") for line in many.notes)
