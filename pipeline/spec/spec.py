@@ -29,8 +29,7 @@ from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import MOST_PERIODS, too_many_periods
 from suffice.pipeline.terms.declaration.expectation import ROW_FITS, SUFFIX, Expectation
 from suffice.pipeline.terms.declaration.fields import LONGEST_NAME
-from suffice.pipeline.terms.declaration.source_spec import SourceSpec
-from suffice.pipeline.terms.declaration.source_specs import parse_source
+from suffice.pipeline.terms.declaration.source_specs import SourceSpec, parse_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,8 +29,7 @@ from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
 from suffice.pipeline.rows.sources.file_listing import list_files, list_objects, reaches
 from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
 from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.terms.declaration.source_specs import ColumnType, CsvSpec, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

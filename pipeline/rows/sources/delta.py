@@ -25,7 +25,7 @@ from suffice.pipeline.rows.sources.table_files import (
     window_days,
 )
 from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.delta_spec import DeltaSpec
+from suffice.pipeline.terms.declaration.source_specs import DeltaSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

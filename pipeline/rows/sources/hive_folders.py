@@ -24,7 +24,7 @@ from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, next_period, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER, HiveColumn, HiveType
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.terms.declaration.source_specs import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -35,8 +35,7 @@ from suffice.pipeline.rows.sources.parquet_files import (
     read_files,
 )
 from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.terms.declaration.source_specs import ParquetSpec, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from suffice.arrays import masked_array, null_scalar, text_scalar
 from suffice.pipeline.rows.sources.arrow_arrays import fixed_width
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType
+from suffice.pipeline.terms.declaration.source_specs import ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

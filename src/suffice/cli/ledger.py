@@ -354,7 +354,7 @@ def source_prefix(text: str) -> str:
     A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
     path: absolute, links resolved.
     """
-    from suffice.pipeline.terms.declaration.source_spec import is_url, source_path
+    from suffice.pipeline.terms.declaration.source_specs import is_url, source_path
 
     if not is_url(text):
         return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)

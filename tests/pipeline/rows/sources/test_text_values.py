@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType
+from suffice.pipeline.terms.declaration.source_specs import ColumnType
 
 PARTS = [*"0123456789+-.eEtTzZ:/ _", "nan", "inf", "true", "2013-01-05", "17:30", "\u0661", "\0", "9" * 18]
 TEXTS = st.one_of(st.text(max_size=12), st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
