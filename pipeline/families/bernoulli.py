@@ -21,8 +21,7 @@ from suffice.pipeline.families.shared.success_sums import PROBABILITY, log_odds
 from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.domains import boolean_domain
-from suffice.pipeline.terms.declaration.fields import Nulls, NullsField
-from suffice.pipeline.terms.declaration.sample_entry import SampledColumnSpec
+from suffice.pipeline.terms.declaration.fields import Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts

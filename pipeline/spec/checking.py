@@ -11,16 +11,15 @@ from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
 from suffice.pipeline.spec.sampled import check_sample, refuse_sample
-from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     MOST_PERIODS,
     too_many_cells,
     too_many_periods,
 )
-from suffice.pipeline.terms.declaration.fields import RowsOf, SpecModel, statistic_name
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import RowsOf, SpecModel, sample_entry, statistic_name
 from suffice.pipeline.terms.declaration.source_specs import source_model
 from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.terms.statistics.measure import LatticeColumn

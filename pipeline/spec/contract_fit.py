@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import SchemaError
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
-from suffice.pipeline.terms.declaration.derived_column import Input
+from suffice.pipeline.terms.declaration.derived_conditions import Input
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
 from suffice.pipeline.terms.declaration.source_specs import ColumnType, CsvSpec, ParquetSpec

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.spec.terms import Terms
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.terms.declaration.scalars import Duration

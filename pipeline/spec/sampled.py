@@ -10,7 +10,7 @@ from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Sup
 from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import sample_entry
 from suffice.pipeline.terms.statistics.sample_plan import (
     LARGEST_RANGE,
     LARGEST_SAMPLE_SCALE,
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.terms.declaration.document import Document
-    from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.declaration.sample_entry import SampleEntry
+    from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
     from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 

@@ -27,8 +27,7 @@ from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration.document import Document, read_file, read_mapping
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import MOST_PERIODS, too_many_periods
-from suffice.pipeline.terms.declaration.expectation import ROW_FITS, SUFFIX, Expectation
-from suffice.pipeline.terms.declaration.fields import LONGEST_NAME
+from suffice.pipeline.terms.declaration.fields import LONGEST_NAME, ROW_FITS, SUFFIX, Expectation
 from suffice.pipeline.terms.declaration.source_specs import SourceSpec, parse_source
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Annotated, Self
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from suffice.errors import SpecError
-from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
 from suffice.pipeline.terms.declaration.fields import (

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import sample_entry
 
 if TYPE_CHECKING:
     import random

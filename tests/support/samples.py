@@ -10,7 +10,7 @@ import numpy as np
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.sampled import tables_of
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import sample_entry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -36,8 +36,7 @@ from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.fields import canonical
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.sample_plan import TABLE_BITS
 from suffice.pipeline.terms.statistics.sensitivity import Design

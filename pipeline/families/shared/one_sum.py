@@ -19,8 +19,7 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
 from suffice.pipeline.families.shared.sum_model import OneSum, bounds
 from suffice.pipeline.math.priors.mixtures import SpreadScale
-from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField
-from suffice.pipeline.terms.declaration.sample_entry import SampledColumnSpec
+from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser

@@ -20,20 +20,20 @@ import pyarrow.compute as pc
 from suffice.pipeline.rows.chunk.date_parts import date_part, dates
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.rows.sources.arrow_arrays import as_float64, comparable
-from suffice.pipeline.terms.declaration.derived_columns import needed
-from suffice.pipeline.terms.declaration.derived_conditions import (
-    Combination,
-    Comparison,
-    Membership,
-    Presence,
-)
-from suffice.pipeline.terms.declaration.derived_values import (
+from suffice.pipeline.terms.declaration.derived_columns import (
     Arithmetic,
     Case,
     DatePart,
     MapTo,
     PublicMap,
     UniformText,
+    needed,
+)
+from suffice.pipeline.terms.declaration.derived_conditions import (
+    Combination,
+    Comparison,
+    Membership,
+    Presence,
 )
 from suffice.pipeline.terms.declaration.domain_lookup import nearest
 from suffice.pipeline.terms.declaration.time_zones import UTC_OFFSETS
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
 

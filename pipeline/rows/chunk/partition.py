@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.fields import ColumnUnit
     from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
     from suffice.pipeline.terms.statistics.measure import Measure

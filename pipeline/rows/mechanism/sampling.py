@@ -12,7 +12,7 @@ from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.rows.mechanism.selection import Selector, exponential_mechanism
 from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import sample_entry
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

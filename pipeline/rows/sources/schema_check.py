@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.sources.contract import PartSchema
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.pipeline.terms.declaration.derived_column import Input
+    from suffice.pipeline.terms.declaration.derived_conditions import Input
 
 _MOST_NAMES = 20
 

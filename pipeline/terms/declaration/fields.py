@@ -1,4 +1,9 @@
-"""Field types of the spec: every scalar arrives as text and is converted here, by field."""
+"""Field types of the spec: every scalar arrives as text and is converted here, by field.
+
+What a spec says of a statistic that is released as draws of a posterior and not as noisy sums.
+
+What a spec expects of its data: how many rows or units are counted, and paid for, before the rest.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PlainValidator,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
 
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, Every
@@ -24,6 +37,129 @@ from suffice.pipeline.terms.declaration.scalars import (
     read_text,
 )
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
+
+SUFFIX = ".expect"
+"""The count is released under the spec's name and this."""
+ROW_FITS = "row_fits"
+"""The derived column that says which rows are counted."""
+
+
+def _columns(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        message = "needs a list of columns that a row has values of, as [origin, arr_delay]"
+        raise ValueError(message)
+    columns = tuple(map(read_column, value))
+    if len(set(columns)) < len(columns):
+        message = "a column is named twice"
+        raise ValueError(message)
+    return columns
+
+
+class Expectation(SpecModel):
+    """The least that a window is expected to hold; it is no term of what is released.
+
+    Attributes
+    ----------
+    rows, units : int or None
+        The floor, of rows where the unit is a row, else of units.
+    epsilon : Fraction
+        What the count is charged.
+    columns : tuple of str or None
+        The columns of which a row that counts has values; None: every column that the statistics read.
+    """
+
+    rows: Count | None = None
+    units: Count | None = None
+    epsilon: Epsilon
+    columns: Annotated[tuple[Column, ...] | None, PlainValidator(_columns)] = None
+
+    @model_validator(mode="after")
+    def _has_one_floor(self) -> Self:
+        if (self.rows is None) == (self.units is None):
+            message = "needs rows: N, or units: N where the unit is a column's value"
+            raise ValueError(message)
+        return self
+
+    @property
+    def floor(self) -> int:
+        """The least count for which the rest is charged."""
+        return self.rows or self.units or 0
+
+    @property
+    def counts(self) -> str:
+        """What is counted: ``rows`` or ``units``."""
+        return "rows" if self.units is None else "units"
+
+
+MOST_DRAWS = 1000
+FEWEST_POINTS, MOST_POINTS = 3, 4097
+LONGEST_PRIOR = 1000
+
+
+def _draws(value: int) -> int:
+    if not 1 <= value <= MOST_DRAWS:
+        message = f"draws lies in 1..{MOST_DRAWS}, not {value}"
+        raise ValueError(message)
+    return value
+
+
+def _points(value: int) -> int:
+    if not FEWEST_POINTS <= value <= MOST_POINTS:
+        message = f"grid lies in {FEWEST_POINTS}..{MOST_POINTS}: it is a number of points, not {value}"
+        raise ValueError(message)
+    return value
+
+
+def _prior(value: object) -> str:
+    text = read_text(value)
+    if len(text) > LONGEST_PRIOR:
+        message = f"the prior of a sample is a text of at most {LONGEST_PRIOR} characters, not {len(text)}"
+        raise ValueError(message)
+    return text
+
+
+def _interval(value: object) -> tuple[Fraction, Fraction]:
+    if not isinstance(value, list) or len(value) != 2:
+        message = "within is the two ends of an interval of the parameter, as [0.005, 0.5]"
+        raise ValueError(message)
+    lower, upper = map(read_bound, value)
+    if lower >= upper:
+        message = "the first end of within must be below the second"
+        raise ValueError(message)
+    return lower, upper
+
+
+class SampleEntry(SpecModel):
+    """Draws of the parameter's posterior on a public grid, each by the exponential mechanism.
+
+    Attributes
+    ----------
+    draws : int
+        In each cell, independent given the data.
+    within : tuple of Fraction
+        The least and the greatest value of the parameter.
+    grid : int
+        Number of equally spaced points of it, both ends among them.
+    prior : str or None
+        As text; None for the family's default.
+    """
+
+    draws: Annotated[int, PlainValidator(read_integer), AfterValidator(_draws)]
+    within: Annotated[tuple[Fraction, Fraction], PlainValidator(_interval)]
+    grid: Annotated[int, PlainValidator(read_integer), AfterValidator(_points)]
+    prior: Annotated[str | None, PlainValidator(_prior)] = None
+
+
+class SampledColumnSpec(ColumnSpec):
+    """A statistic of one column and one parameter, of which draws may be released."""
+
+    sample: SampleEntry | None = None
+
+
+def sample_entry(statistic: StatisticSpec) -> SampleEntry | None:
+    """Return what a statistic says of draws; None where noisy sums are released."""
+    return statistic.sample if isinstance(statistic, SampledColumnSpec) else None
+
 
 RESERVED_NAMES = frozenset({"publications"})
 """Folders of a store that others than those who release may write to."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.terms.declaration.derived_columns import PublicMap
 from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
-from suffice.pipeline.terms.declaration.derived_values import PublicMap
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.fields import UnitType
 from suffice.pipeline.terms.declaration.type_family import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.measure import ReadColumn
 

@@ -14,15 +14,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from suffice.pipeline.terms.declaration.derived_columns import Arithmetic, DatePart, PublicMap, UniformText
 from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
-from suffice.pipeline.terms.declaration.derived_values import Arithmetic, DatePart, PublicMap, UniformText
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, Every, period_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 
     Row = Mapping[str, Any]
 

@@ -28,7 +28,7 @@ from suffice.pipeline.spec.calendar import (
 )
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.expectation import SUFFIX
+from suffice.pipeline.terms.declaration.fields import SUFFIX
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import stopped_windows
 from suffice.storage.ledger.charge import ChargeState, newest_published

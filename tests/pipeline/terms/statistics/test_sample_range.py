@@ -16,7 +16,7 @@ import pytest
 
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import sample_entry
 from support.samples import sample_of, sampled_spec
 
 if TYPE_CHECKING:
