@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import SchemaError
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
-from suffice.pipeline.terms.declaration.derived_conditions import Input
-from suffice.pipeline.terms.declaration.domains import DomainKind
-from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
-from suffice.pipeline.terms.declaration.source_specs import ColumnType, CsvSpec, ParquetSpec
-from suffice.pipeline.terms.declaration.type_family import (
+from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
     NUMBERS,
     ColumnFamily,
     TypeFamily,
 )
+from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
+from suffice.pipeline.terms.declaration.derived_conditions import Input
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.source_specs import ColumnType, CsvSpec, ParquetSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.column_types import HiveColumn
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.hive_columns import HiveColumn
 
 _BY_DOMAIN = {
     DomainKind.LIST: ANY_FAMILY,

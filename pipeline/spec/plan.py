@@ -25,7 +25,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
 )
 from suffice.pipeline.terms.declaration.fields import RowsOf
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
-from suffice.pipeline.terms.released.text_table import text_table
+from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.counted_clipping import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.sample_plan import SCORE_BITS

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from suffice.arrays import masked_array
 from suffice.pipeline.rows.sources.arrow_arrays import as_float64, comparable, fixed_width, null_mask
 from suffice.pipeline.rows.sources.text_values import read_texts
+from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 from suffice.pipeline.terms.declaration.domain_lookup import units_per_day
 from suffice.pipeline.terms.declaration.source_specs import ColumnType
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,9 +24,9 @@ from suffice.pipeline.rows.sources.file_access import opened
 from suffice.pipeline.rows.sources.table_files import PinnedTable
 from suffice.pipeline.rows.sources.text_values import read_texts
 from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, column_uses, delimited_form
+from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
 from suffice.pipeline.terms.declaration.source_specs import ColumnType, CsvSpec, ParquetSpec
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

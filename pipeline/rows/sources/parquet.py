@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.column_types import HiveColumn
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.pipeline.terms.declaration.hive_columns import HiveColumn
 
 KIND = ParquetSpec.kind
 

@@ -1,6 +1,6 @@
 """Columns that a spec derives from others of the same row: every kind, and the order of computing them.
 
-Derived columns that are numbers or texts: parts of dates, texts in one form, public maps, arithmetic.
+Numbers and texts are here: parts of dates, texts in one form, public maps, arithmetic.
 """
 
 from __future__ import annotations
@@ -13,6 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import PlainValidator, ValidationInfo, model_validator
 
+from suffice.pipeline.terms.declaration.column_types import (
+    ANY_FAMILY,
+    DATES,
+    NUMBERS,
+    TEXTS,
+    TIMESTAMPS,
+    TypeFamily,
+)
 from suffice.pipeline.terms.declaration.derived_conditions import (
     CONDITIONS,
     DerivedColumn,
@@ -34,14 +42,6 @@ from suffice.pipeline.terms.declaration.fields import (
 )
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
-from suffice.pipeline.terms.declaration.type_family import (
-    ANY_FAMILY,
-    DATES,
-    NUMBERS,
-    TEXTS,
-    TIMESTAMPS,
-    TypeFamily,
-)
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Derived columns that are true, false or null: comparisons, membership, presence, and combinations.
+"""Derived columns: what each declares, and those that are true, false or null.
 
-What every derived column declares: the columns that it is computed from, and what it is.
+These are comparisons, membership, presence, and combinations of them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
+from suffice.pipeline.terms.declaration.column_types import ANY_FAMILY, BOOLEANS, DATES, NUMBERS, TypeFamily
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, SpecModel, read_bound, read_column
 from suffice.pipeline.terms.declaration.scalars import read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
-from suffice.pipeline.terms.declaration.type_family import ANY_FAMILY, BOOLEANS, DATES, NUMBERS, TypeFamily
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pydantic_core import PydanticKnownError
 
 from suffice.buckets import BUCKET_SCHEMES, read_bucket
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.column_types import HiveColumn, read_hive
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, SpecModel
-from suffice.pipeline.terms.declaration.hive_columns import HiveColumn, read_hive
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_integer, read_text
 from suffice.pipeline.terms.declaration.table_names import KeyRanges, ThreePartName, TwoPartName
 

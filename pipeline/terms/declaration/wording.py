@@ -1,4 +1,4 @@
-"""Words of messages: counts of things, pydantic's complaints, and text that a terminal shows as it is.
+"""Words of messages: counts of things, pydantic's complaints, tables, and text that a terminal shows as it is.
 
 A character that cannot be seen, or that turns text around, is written as its code.
 """
@@ -9,7 +9,28 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic_core import ErrorDetails
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return aligned columns under a ruled heading.
+
+    Examples
+    --------
+    >>> print(text_table(["origin", "n"], [["EWR", "12"]]))
+    origin  n
+    ------  --
+    EWR     12
+    """
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = [columns, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
 
 _FORMS = {
     "bool_type": "must be true or false",

@@ -15,11 +15,7 @@ import numpy as np
 
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.terms.declaration.derived_columns import PublicMap
-from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
-from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.terms.declaration.fields import UnitType
-from suffice.pipeline.terms.declaration.type_family import (
+from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
     NUMBERS,
@@ -27,6 +23,10 @@ from suffice.pipeline.terms.declaration.type_family import (
     ColumnFamily,
     TypeFamily,
 )
+from suffice.pipeline.terms.declaration.derived_columns import PublicMap
+from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
+from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
+from suffice.pipeline.terms.declaration.fields import UnitType
 from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
 from suffice.pipeline.terms.statistics.side_column import SideColumn
 

@@ -21,10 +21,9 @@ import pyarrow.parquet as pq
 
 from suffice.auditing.hostile_rows import WrittenPart
 from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
+from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import SourceForm
-from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, ParquetSpec
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
