@@ -30,7 +30,7 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.count_table import released_tables
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import table_counts
@@ -131,12 +131,12 @@ def block(spec: BayesianNetworkSpec, n_is_public: bool) -> Block:
     return counted_tables.block(released, spec.nodes, n_is_public=n_is_public, derived=tuple(quantities))
 
 
-def parameters(spec: BayesianNetworkSpec) -> Parameters:
+def parameters(spec: BayesianNetworkSpec) -> Constants:
     """Return the tables."""
-    return Parameters(tables=tables(spec))
+    return Constants(tables=tables(spec))
 
 
-def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+def labels(constants: Constants) -> dict[str, tuple[str | None, ...]]:
     """Call the probabilities by their table and categories."""
     return counted_tables.labels_of(constants.tables)
 
@@ -188,7 +188,7 @@ def disjoint(
     return pooled_network_distribution(nodes, data_sets, counted_tables.concentrations(prior, nodes))
 
 
-def by_mcmc(constants: Parameters) -> bool:
+def by_mcmc(constants: Constants) -> bool:
     """Tell whether tables of several families of nodes are taken together."""
     from suffice.pipeline.math.engines.network.decomposition import joint_parts  # consumers only
 
@@ -205,7 +205,7 @@ def jax_likelihood(
     return network(nodes, noisy, given["probability"], statistic.plan.scale, n_prior)
 
 
-def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: Dirichlet, constants: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of every table."""
     return counted_tables.truth(prior, constants.tables, size, rng)
 

@@ -23,7 +23,7 @@ from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSI
 from suffice.pipeline.terms.declaration.domains import boolean_domain
 from suffice.pipeline.terms.declaration.fields import Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts
 from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
@@ -96,12 +96,12 @@ def totals(_spec: BernoulliSpec, design: Design, sums: NDArray[Any]) -> NDArray[
     return sums[:, 1:] if design is Design.MINIMAL else sums
 
 
-def parameters(_spec: BernoulliSpec) -> Parameters:
+def parameters(_spec: BernoulliSpec) -> Constants:
     """Return none: the family has no public constants."""
-    return Parameters()
+    return Constants()
 
 
-def default_prior(_parameters: Parameters) -> Beta:
+def default_prior(_parameters: Constants) -> Beta:
     """Return the uniform prior."""
     return Beta(1, 1)
 
@@ -124,7 +124,7 @@ def plug_in(statistic: NoisyStatistic, prior: Beta) -> Distribution:
     )
 
 
-def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
+def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) -> Floats:
     r"""Return :math:`n_1 \log p + n_0 \log(1 - p)` of counts of false and true, on the last axis."""
     from scipy.special import xlog1py, xlogy
 
@@ -196,7 +196,7 @@ def unit_totals(_spec: BernoulliSpec, products: NDArray[Any]) -> NDArray[Any]:
 
 
 def natural(
-    probability: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+    probability: Fraction, log: Callable[[Fraction], Fraction], _parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     """Return the log odds and the log normaliser, of one trial."""
     return log_odds(probability, ONE, log)

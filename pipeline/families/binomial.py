@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Constants
     from suffice.typing import Floats
 
 
@@ -50,17 +50,17 @@ def lattice(spec: BinomialSpec) -> SumLattice:
     return SumLattice.counting(spec.trials)
 
 
-def failures(sums: OneSum, parameters: Parameters) -> Floats:
+def failures(sums: OneSum, parameters: Constants) -> Floats:
     """Return how many trials failed; the bound of T is the number of trials."""
     return bounds(parameters)[1] * sums.n - sums.total
 
 
-def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
+def update(prior: Beta, sums: OneSum, parameters: Constants) -> Distribution:
     r"""Return :math:`\mathrm{Beta}(a + \text{total}, b + m n - \text{total})`."""
     return beta_distribution(prior, sums.total, failures(sums, parameters))
 
 
-def marginal(prior: Beta, parameters: Parameters) -> Marginal:
+def marginal(prior: Beta, parameters: Constants) -> Marginal:
     """Return the beta binomial distribution of the successes among all trials."""
     from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # consumers only
 
@@ -71,19 +71,19 @@ def marginal(prior: Beta, parameters: Parameters) -> Marginal:
     )
 
 
-def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+def log_likelihood(probability: Floats, sums: OneSum, parameters: Constants) -> Floats:
     r"""Return :math:`\text{total} \log p + (m n - \text{total}) \log(1 - p)`."""
     return success_log_likelihood(probability, sums.total, failures(sums, parameters))
 
 
 def natural(
-    probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Parameters
+    probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     """Return the log odds and the log normaliser; the bound of T is the number of trials."""
     return log_odds(probability, exact_bounds(parameters)[1], log)
 
 
-def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
+def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
     """Return the binomial distribution of the successes among all trials."""
     from suffice.pipeline.math.engines.jax import totals  # an extra
 

@@ -21,7 +21,7 @@ from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDi
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_counts
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
@@ -88,9 +88,9 @@ def totals(_spec: CategoricalSpec, _design: Design, sums: NDArray[Any]) -> NDArr
     return sums
 
 
-def parameters(spec: CategoricalSpec) -> Parameters:
+def parameters(spec: CategoricalSpec) -> Constants:
     """Return the categories."""
-    return Parameters(categories=names(spec))
+    return Constants(categories=names(spec))
 
 
 def n_categories(spec: CategoricalSpec) -> int:
@@ -98,12 +98,12 @@ def n_categories(spec: CategoricalSpec) -> int:
     return len(spec.categories)
 
 
-def labels(parameters: Parameters) -> dict[str, tuple[str, ...]]:
+def labels(parameters: Constants) -> dict[str, tuple[str, ...]]:
     """Call the entries of the probability by their category."""
     return {"category": parameters.categories}
 
 
-def default_prior(_parameters: Parameters) -> Dirichlet:
+def default_prior(_parameters: Constants) -> Dirichlet:
     """Return the uniform prior."""
     return Dirichlet(1)
 
@@ -121,7 +121,7 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     return DirichletDistribution(concentration=_concentration(statistic, prior) + project(statistic))
 
 
-def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
+def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) -> Floats:
     r"""Return :math:`\sum_k c_k \log p_k`, over the last axis."""
     from scipy.special import xlogy
 
@@ -151,7 +151,7 @@ def jax_likelihood(
     return vector(values, given["probability"], np.full(values.shape[1], 1.0 / scale), scale, n_prior)
 
 
-def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: Dirichlet, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw probabilities of every category."""
     return prior.sample(size, rng, len(parameters.categories))
 

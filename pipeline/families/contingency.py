@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.block import Block, Parameters
+from suffice.pipeline.terms.statistics.block import Block, Constants
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ def block(spec: ContingencySpec, n_is_public: bool) -> Block:
     return counted_tables.block(tables(spec), spec.columns, n_is_public=n_is_public)
 
 
-def parameters(spec: ContingencySpec) -> Parameters:
+def parameters(spec: ContingencySpec) -> Constants:
     """Return the table."""
-    return Parameters(tables=tables(spec))
+    return Constants(tables=tables(spec))
 
 
-def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+def labels(constants: Constants) -> dict[str, tuple[str | None, ...]]:
     """Call the entries of the probability by the categories of all columns."""
     return counted_tables.labels_of(constants.tables)
 
@@ -70,7 +70,7 @@ def n_categories(spec: ContingencySpec) -> int:
     return measure(spec).width
 
 
-def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: Dirichlet, constants: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw probabilities of every combination."""
     return prior.sample(size, rng, constants.tables[0].size)
 

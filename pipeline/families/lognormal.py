@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Block, Parameters
+    from suffice.pipeline.terms.statistics.block import Block, Constants
     from suffice.pipeline.terms.statistics.measure import PowerSums
     from suffice.pipeline.terms.statistics.sensitivity import Design
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
@@ -106,7 +106,7 @@ def unit_totals(spec: LognormalSpec, products: NDArray[Any]) -> NDArray[Any]:
     return normal.unit_totals(of_logarithms(spec), products)
 
 
-def parameters(spec: LognormalSpec) -> Parameters:
+def parameters(spec: LognormalSpec) -> Constants:
     """Return the bounds of the logarithm and the lattice."""
     return normal.parameters(of_logarithms(spec))
 

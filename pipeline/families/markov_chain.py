@@ -22,7 +22,7 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Column, Count
-from suffice.pipeline.terms.statistics.block import Block, Parameters
+from suffice.pipeline.terms.statistics.block import Block, Constants
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
 from suffice.pipeline.terms.statistics.measure import TransitionCounts
 from suffice.pipeline.terms.statistics.simulated_sums import transition_counts
@@ -77,12 +77,12 @@ def block(spec: MarkovChainSpec, _n_is_public: bool) -> Block:
     )
 
 
-def parameters(spec: MarkovChainSpec) -> Parameters:
+def parameters(spec: MarkovChainSpec) -> Constants:
     """Return the table."""
-    return Parameters(tables=tables(spec))
+    return Constants(tables=tables(spec))
 
 
-def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+def labels(constants: Constants) -> dict[str, tuple[str | None, ...]]:
     """Call the probabilities by the states that they are from and to."""
     return counted_tables.labels_of(constants.tables)
 
@@ -136,7 +136,7 @@ def jax_likelihood(
     return star(noisy, [probability], statistic.plan.scale, n_prior)
 
 
-def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: Dirichlet, constants: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of the next state given each state."""
     return counted_tables.truth(prior, constants.tables, size, rng)
 

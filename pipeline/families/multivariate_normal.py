@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import AnyNormalPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Parameters
+    from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Constants
     from suffice.pipeline.terms.statistics.measure import MomentSums
     from suffice.pipeline.terms.statistics.sensitivity import Design
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
@@ -81,12 +81,12 @@ def totals(spec: MultivariateNormalSpec, design: Design, sums: NDArray[Any]) -> 
     return several_columns.totals(_box(spec), design, sums)
 
 
-def parameters(spec: MultivariateNormalSpec) -> Parameters:
+def parameters(spec: MultivariateNormalSpec) -> Constants:
     """Return the columns' bounds and the lattice."""
     return several_columns.parameters(_box(spec))
 
 
-def default_prior(parameters: Parameters) -> SpreadNormalInverseWishart:
+def default_prior(parameters: Constants) -> SpreadNormalInverseWishart:
     """Return a prior centred in the bounds, its scales spread over eight decades below their width."""
     return prior_of_columns(parameters.columns)
 
@@ -130,7 +130,7 @@ def disjoint(
     return normal_posterior(statistics, prior, n_priors)
 
 
-def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
+def parameter_spaces(parameters: Constants) -> tuple[ParameterSpace, ...]:
     """Return the spaces of the means and of the covariance."""
     size = len(parameters.columns)
     return (ParameterSpace(name="mean", shape=(size,)), ParameterSpace(name="covariance", shape=(size, size)))
@@ -143,14 +143,14 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     return columns(statistic, n_prior, given, latent)
 
 
-def region(parameters: Parameters) -> Region:
+def region(parameters: Constants) -> Region:
     """Return where the parameters of records within their bounds lie."""
     from suffice.pipeline.math.distributions.regions import RegionOfColumns  # consumers only
 
     return RegionOfColumns.of(parameters)
 
 
-def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Parameters) -> Floats:
+def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Constants) -> Floats:
     r"""Return :math:`-(n \log |\Sigma| + \mathrm{tr}(\Sigma^{-1} \sum (x - \mu)(x - \mu)^T)) / 2`.
 
     Up to a constant, worked out in half ranges; `mean` is (..., d) and `covariance` (..., d, d), in the
@@ -170,7 +170,7 @@ def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters:
     return likelihood
 
 
-def truth(prior: AnyNormalPrior, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: AnyNormalPrior, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw means, variances, and the covariances of pairs."""
     columns = len(parameters.columns)
     mean, covariance = prior.sample(size, rng, columns)

@@ -28,7 +28,7 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.count_table import CountTable
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import table_counts
@@ -116,17 +116,17 @@ def outcome_table(released: tuple[CountTable, ...]) -> CountTable:
     return CountTable(name=outcome.name, variables=(outcome,))
 
 
-def parameters(spec: NaiveBayesSpec) -> Parameters:
+def parameters(spec: NaiveBayesSpec) -> Constants:
     """Return the released tables."""
-    return Parameters(tables=tables(spec))
+    return Constants(tables=tables(spec))
 
 
-def estimated_tables(constants: Parameters) -> tuple[CountTable, ...]:
+def estimated_tables(constants: Constants) -> tuple[CountTable, ...]:
     """Return the tables of probabilities: of the class, then of each feature given the class."""
     return (outcome_table(constants.tables), *constants.tables)
 
 
-def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
+def labels(constants: Constants) -> dict[str, tuple[str | None, ...]]:
     """Call the probabilities by their table and categories."""
     return counted_tables.labels_of(estimated_tables(constants))
 
@@ -192,7 +192,7 @@ def jax_likelihood(
     return star(noisy, of_features, statistic.plan.scale, n_prior, of_class=of_class)
 
 
-def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: Dirichlet, constants: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of every table."""
     return counted_tables.truth(prior, estimated_tables(constants), size, rng)
 

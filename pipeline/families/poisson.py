@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Constants
     from suffice.typing import Floats
 
 
@@ -44,24 +44,24 @@ def lattice(spec: PoissonSpec) -> SumLattice:
     return SumLattice.counting(spec.upper)
 
 
-def default_prior(parameters: Parameters) -> Gamma:
+def default_prior(parameters: Constants) -> Gamma:
     """Return ``Gamma(1, 2 / upper)``: a mean of half the bound."""
     return Gamma(1, 2 / bounds(parameters)[1])
 
 
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
+def update(prior: Gamma, sums: OneSum, _parameters: Constants) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + \text{total}, b + n)`."""
     return GammaDistribution(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
 
 
-def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
+def marginal(prior: Gamma, _parameters: Constants) -> Marginal:
     """Return the negative binomial distribution of the total."""
     from suffice.pipeline.math.engines.one_sum.marginals import GammaPoisson  # consumers only
 
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
 
 
-def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
+def log_likelihood(rate: Floats, sums: OneSum, _parameters: Constants) -> Floats:
     r"""Return :math:`\text{total} \log r - r n`."""
     from scipy.special import xlogy
 
@@ -70,13 +70,13 @@ def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Float
 
 
 def natural(
-    rate: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+    rate: Fraction, log: Callable[[Fraction], Fraction], _parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     """Return the logarithm of the rate, and the rate."""
     return log(rate), rate
 
 
-def in_jax(rate: Any, n: Any, _parameters: Parameters) -> Total:
+def in_jax(rate: Any, n: Any, _parameters: Constants) -> Total:
     """Return the Poisson distribution of the total."""
     from suffice.pipeline.math.engines.jax import totals  # an extra
 
@@ -88,12 +88,12 @@ def draw(_spec: PoissonSpec, rate: Floats, rng: np.random.Generator) -> Floats:
     return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
 
 
-def outside(rate: Floats, parameters: Parameters) -> Outside:
+def outside(rate: Floats, parameters: Constants) -> Outside:
     """Return counts above the bound."""
     return poisson_outside(rate, bounds(parameters)[1])
 
 
-def clipped_record(rate: Floats, parameters: Parameters) -> Floats:
+def clipped_record(rate: Floats, parameters: Constants) -> Floats:
     """Return the chances of a clipped count, (rate, count)."""
     return clipped_poisson(rate, int(bounds(parameters)[1]))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.terms import AmendedRelease
-    from suffice.pipeline.terms.statistics.block import ColumnBounds, Parameters, Quantity
+    from suffice.pipeline.terms.statistics.block import ColumnBounds, Constants, Quantity
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -87,7 +87,7 @@ def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, A
     }
 
 
-def _parameters(parameters: Parameters) -> dict[str, Any]:
+def _parameters(parameters: Constants) -> dict[str, Any]:
     return {
         "categories": list(parameters.categories),
         "lower": _optional(parameters.lower),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Constants
     from suffice.typing import Floats
 
 
@@ -31,16 +31,16 @@ class ClippedRecord:
         keep its mean, and fewer steps do where the noise is wide.
     """
 
-    reach: Callable[[Parameters], int]
-    chances: Callable[[Floats, Parameters, int], Floats]
+    reach: Callable[[Constants], int]
+    chances: Callable[[Floats, Constants, int], Floats]
     is_exact: bool
 
-    def can_be_modelled(self, constants: Parameters) -> bool:
+    def can_be_modelled(self, constants: Constants) -> bool:
         """Whether its lattice is short enough."""
         return self.reach(constants) <= LARGEST_REACH
 
 
-def counting(chances: Callable[[Floats, Parameters], Floats]) -> ClippedRecord:
+def counting(chances: Callable[[Floats, Constants], Floats]) -> ClippedRecord:
     """Return that of a count clipped to ``0..upper``: its own values."""
     return ClippedRecord(
         reach=lambda constants: int(constants.upper or 0),

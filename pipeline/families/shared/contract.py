@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside
-    from suffice.pipeline.terms.statistics.block import Block, Parameters
+    from suffice.pipeline.terms.statistics.block import Block, Constants
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.moment_columns import NormalSums
@@ -65,7 +65,7 @@ class MeanAndVariance:
         The noisy statistic, a conjugate prior, the prior of N -> the noisy sums, as their engine takes them.
     """
 
-    interval: Callable[[Parameters], tuple[float, float]]
+    interval: Callable[[Constants], tuple[float, float]]
     project: Callable[[NoisyStatistic], NormalSums]
     noisy: Callable[[NoisyStatistic, Any, NPrior], NoisyMoments]
 
@@ -239,16 +239,16 @@ class Family:
     measure: Callable[[Any], Measure]
     block: Callable[[Any, bool], Block]
     totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
-    parameters: Callable[[Any], Parameters]
+    parameters: Callable[[Any], Constants]
     prior: type[Prior]
-    default_prior: Callable[[Parameters], Any]
+    default_prior: Callable[[Constants], Any]
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
     simulate: Callable[..., SimulatedSums] | None
-    parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
+    parameter_spaces: Callable[[Constants], tuple[ParameterSpace, ...]]
     jax_likelihood: Callable[..., Any] | Absent
-    n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
+    n_latent: Callable[[Constants], int] = field(default=lambda _parameters: 0)
     example: Example
     generative_case: GenerativeCase
     latent: (
@@ -258,13 +258,13 @@ class Family:
         ]
         | None
     ) = None
-    truth: Callable[[Any, Parameters, int, np.random.Generator], NDArray[np.float64]] = field(
+    truth: Callable[[Any, Constants, int, np.random.Generator], NDArray[np.float64]] = field(
         default=lambda prior, _parameters, size, rng: prior.sample(size, rng)
     )
-    least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
-    by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    least_rows: Callable[[Constants], int] = field(default=lambda _parameters: 0)
+    by_mcmc: Callable[[Constants], bool] = field(default=lambda _parameters: False)
     spread_prior: type[Prior] | None = None
-    default_predictor_prior: Callable[[Parameters], Prior] | None = None
+    default_predictor_prior: Callable[[Constants], Prior] | None = None
     normal_predictors: Callable[[Any, int, bool], PredictorWorld] | None = None
     takes_mixtures: bool = False
     predicts: bool = True
@@ -272,8 +272,8 @@ class Family:
     outside: Callable[..., Outside] | None = None
     clipping_bounds: Callable[[Any], tuple[Fraction, Fraction]] | None = None
     clipped_record: ClippedRecord | None = None
-    limits: Callable[[Parameters], tuple[float, float]] | None = None
-    region: Callable[[Parameters], Region] | None = None
+    limits: Callable[[Constants], tuple[float, float]] | None = None
+    region: Callable[[Constants], Region] | None = None
     mean_and_variance: MeanAndVariance | None = None
     unit_moments: UnitMoments | None = None
     of_units: OfUnits | None = None
@@ -284,7 +284,7 @@ class Family:
     interval: str = CENTRAL
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
-    labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
+    labels: Callable[[Constants], Mapping[str, tuple[str | None, ...]]] = field(
         default=lambda _parameters: {}
     )
 
@@ -298,6 +298,6 @@ class Family:
         """Whether noise-aware posteriors take records for clipped, wherever that matters."""
         return self.clipped_record is not None or self.mean_and_variance is not None
 
-    def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
+    def parameter_names(self, parameters: Constants) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""
         return tuple(space.name for space in self.parameter_spaces(parameters))

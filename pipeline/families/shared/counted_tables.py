@@ -19,7 +19,7 @@ from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.count_table import (
     CountTable,
     Variable,
@@ -135,7 +135,7 @@ def totals(_spec: object, _design: Design, sums: NDArray[Any]) -> NDArray[Any]:
     return sums
 
 
-def default_prior(_parameters: Parameters) -> Dirichlet:
+def default_prior(_parameters: Constants) -> Dirichlet:
     """Return the uniform prior of every distribution."""
     return Dirichlet(1)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma, SpreadScale
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Constants
     from suffice.typing import Floats
 
 
@@ -50,41 +50,41 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         k, or the name of the constant that it is.
     """
 
-    def default_prior(parameters: Parameters) -> SpreadGamma:
+    def default_prior(parameters: Constants) -> SpreadGamma:
         from suffice.pipeline.math.priors.mixtures import SpreadGamma  # consumers only
 
         return SpreadGamma(bounds(parameters)[1] / known(shape, parameters))
 
-    def update(prior: Gamma, sums: OneSum, parameters: Parameters) -> Distribution:
+    def update(prior: Gamma, sums: OneSum, parameters: Constants) -> Distribution:
         return GammaDistribution(
             concentration=prior.concentration + known(shape, parameters) * sums.n,
             rate=prior.rate + sums.total,
             name=name,
         )
 
-    def marginal(prior: Gamma | SpreadGamma, parameters: Parameters) -> Marginal:
+    def marginal(prior: Gamma | SpreadGamma, parameters: Constants) -> Marginal:
         return _marginal(prior, known(shape, parameters), 1.0)
 
-    def log_likelihood(rate: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+    def log_likelihood(rate: Floats, sums: OneSum, parameters: Constants) -> Floats:
         return known(shape, parameters) * sums.n * np.log(rate) - rate * sums.total
 
     def natural(
-        rate: Fraction, log: Callable[[Fraction], Fraction], parameters: Parameters
+        rate: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
     ) -> tuple[Fraction, Fraction]:
         return -rate, -known_exactly(shape, parameters) * log(rate)
 
-    def in_jax(rate: Any, n: Any, parameters: Parameters) -> Total:
+    def in_jax(rate: Any, n: Any, parameters: Constants) -> Total:
         from suffice.pipeline.math.engines.jax import totals  # an extra
 
         return totals.Gamma(n * known(shape, parameters), rate)
 
-    def outside(rate: Floats, parameters: Parameters) -> Outside:
+    def outside(rate: Floats, parameters: Constants) -> Outside:
         return gamma_rate_outside(rate, bounds(parameters)[1], known(shape, parameters))
 
-    def chances(rate: Floats, parameters: Parameters, reach: int) -> Floats:
+    def chances(rate: Floats, parameters: Constants, reach: int) -> Floats:
         return clipped_gamma(rate, bounds(parameters)[1], known(shape, parameters), reach)
 
-    def limits(parameters: Parameters) -> tuple[float, float]:
+    def limits(parameters: Constants) -> tuple[float, float]:
         """The mean of T is k / r."""
         return known(shape, parameters) / bounds(parameters)[1], math.inf
 
@@ -123,36 +123,36 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         w: 1 where T is exponential, 1/2 where it is a normal variable's square.
     """
 
-    def update(prior: InverseGamma, sums: OneSum, _parameters: Parameters) -> Distribution:
+    def update(prior: InverseGamma, sums: OneSum, _parameters: Constants) -> Distribution:
         return InverseGammaDistribution(
             concentration=prior.concentration + share * sums.n,
             scale=prior.scale + share * sums.total,
             name=name,
         )
 
-    def default_prior(parameters: Parameters) -> SpreadInverseGamma:
+    def default_prior(parameters: Constants) -> SpreadInverseGamma:
         from suffice.pipeline.math.priors.mixtures import SpreadInverseGamma  # consumers only
 
         return SpreadInverseGamma(bounds(parameters)[1])
 
-    def marginal(prior: InverseGamma | SpreadInverseGamma, _parameters: Parameters) -> Marginal:
+    def marginal(prior: InverseGamma | SpreadInverseGamma, _parameters: Constants) -> Marginal:
         return _marginal(prior, share, share)
 
     def natural(
-        scale: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+        scale: Fraction, log: Callable[[Fraction], Fraction], _parameters: Constants
     ) -> tuple[Fraction, Fraction]:
         return -Fraction(share) / scale, Fraction(share) * log(scale)
 
-    def in_jax(scale: Any, n: Any, _parameters: Parameters) -> Total:
+    def in_jax(scale: Any, n: Any, _parameters: Constants) -> Total:
         from suffice.pipeline.math.engines.jax import totals  # an extra
 
         return totals.Gamma(n * share, share / scale)
 
-    def outside(scale: Floats, parameters: Parameters) -> Outside:
+    def outside(scale: Floats, parameters: Constants) -> Outside:
         outside = gamma_scale_outside(scale / share, bounds(parameters)[1], share)
         return Outside(share=outside.share, shifts=(share * outside.shifts[0],))
 
-    def chances(scale: Floats, parameters: Parameters, reach: int) -> Floats:
+    def chances(scale: Floats, parameters: Constants, reach: int) -> Floats:
         return clipped_gamma(share / scale, bounds(parameters)[1], share, reach)
 
     return SumModel(
@@ -174,7 +174,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
     )
 
 
-def _reach(shape: float, parameters: Parameters) -> int:
+def _reach(shape: float, parameters: Constants) -> int:
     """Return how many steps of a clipped record's lattice there are: no more than the release's own has."""
     return min(steps_of_gamma(shape, LARGEST_REACH + 1), 1 << (parameters.lattice_bits or 0))
 

@@ -21,7 +21,7 @@ from suffice.pipeline.families.shared.sum_model import OneSum, bounds
 from suffice.pipeline.math.priors.mixtures import SpreadScale
 from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
+from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
 from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
@@ -133,9 +133,9 @@ def one_sum_family(
         )
         return PowerSums(of=column, degree=1)
 
-    def parameters(entry: SpecType) -> Parameters:
+    def parameters(entry: SpecType) -> Constants:
         entry_lattice = lattice(entry)
-        return Parameters(
+        return Constants(
             lower=entry_lattice.lower,
             upper=entry_lattice.upper,
             lattice_bits=entry_lattice.bits,

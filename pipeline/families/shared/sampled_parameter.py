@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Constants
 
 Natural: TypeAlias = (
-    "Callable[[Fraction, Callable[[Fraction], Fraction], Parameters], tuple[Fraction, Fraction]]"
+    "Callable[[Fraction, Callable[[Fraction], Fraction], Constants], tuple[Fraction, Fraction]]"
 )
 """The parameter inside of its support, the logarithm to use, the constants -> eta and A, of one record."""
 
@@ -40,7 +40,7 @@ class SampledParameter:
     natural: Natural
     totals: Callable[[Any, NDArray[Any]], NDArray[Any]]
 
-    def tables(self, points: Sequence[Fraction], parameters: Parameters, width: int) -> ScoreTables:
+    def tables(self, points: Sequence[Fraction], parameters: Constants, width: int) -> ScoreTables:
         """Return the tables of a grid.
 
         Parameters

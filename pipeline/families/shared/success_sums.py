@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Constants
     from suffice.typing import Floats
 
 PROBABILITY = ParameterSpace(name="probability", support=Support.PROBABILITY)
@@ -40,10 +40,10 @@ def failures_before_successes(successes: float | str) -> SumModel:
         r, or the name of the constant that it is.
     """
 
-    def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
+    def update(prior: Beta, sums: OneSum, parameters: Constants) -> Distribution:
         return beta_distribution(prior, known(successes, parameters) * sums.n, sums.total)
 
-    def marginal(prior: Beta, parameters: Parameters) -> Marginal:
+    def marginal(prior: Beta, parameters: Constants) -> Marginal:
         from suffice.pipeline.math.engines.one_sum.marginals import BetaNegativeBinomial  # consumers only
 
         return BetaNegativeBinomial(
@@ -52,20 +52,20 @@ def failures_before_successes(successes: float | str) -> SumModel:
             successes=known(successes, parameters),
         )
 
-    def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+    def log_likelihood(probability: Floats, sums: OneSum, parameters: Constants) -> Floats:
         return success_log_likelihood(probability, known(successes, parameters) * sums.n, sums.total)
 
     def natural(
-        probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Parameters
+        probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
     ) -> tuple[Fraction, Fraction]:
         return log(1 - probability), -known_exactly(successes, parameters) * log(probability)
 
-    def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
+    def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
         from suffice.pipeline.math.engines.jax import totals  # an extra
 
         return totals.NegativeBinomial(n * known(successes, parameters), probability)
 
-    def limits(parameters: Parameters) -> tuple[float, float]:
+    def limits(parameters: Constants) -> tuple[float, float]:
         """The mean of T is r (1 - p) / p."""
         number = known(successes, parameters)
         return number / (number + bounds(parameters)[1]), 1.0
@@ -91,7 +91,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
     )
 
 
-def uniform_prior(_parameters: Parameters) -> Beta:
+def uniform_prior(_parameters: Constants) -> Beta:
     """Return the uniform prior of a probability."""
     return Beta(1, 1)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.block import Constants
     from suffice.typing import Floats
 
 
@@ -70,33 +70,33 @@ class SumModel:
 
     parameter: ParameterSpace
     prior: type[Prior]
-    default_prior: Callable[[Parameters], Any]
-    update: Callable[[Any, OneSum, Parameters], Distribution]
-    marginal: Callable[[Any, Parameters], Marginal]
-    log_likelihood: Callable[[Any, OneSum, Parameters], Floats]
+    default_prior: Callable[[Constants], Any]
+    update: Callable[[Any, OneSum, Constants], Distribution]
+    marginal: Callable[[Any, Constants], Marginal]
+    log_likelihood: Callable[[Any, OneSum, Constants], Floats]
     natural: Natural
-    in_jax: Callable[[Any, Any, Parameters], Total]
-    outside: Callable[[Floats, Parameters], Outside] | None = None
+    in_jax: Callable[[Any, Any, Constants], Total]
+    outside: Callable[[Floats, Constants], Outside] | None = None
     clipped_record: ClippedRecord | None = None
-    limits: Callable[[Parameters], tuple[float, float]] | None = None
+    limits: Callable[[Constants], tuple[float, float]] | None = None
     interval: str = CENTRAL
 
 
-def bounds(parameters: Parameters) -> tuple[float, float]:
+def bounds(parameters: Constants) -> tuple[float, float]:
     """Return T's bounds on one record, in T's unit."""
     return float(parameters.lower or 0), float(parameters.upper or 0)
 
 
-def exact_bounds(parameters: Parameters) -> tuple[Fraction, Fraction]:
+def exact_bounds(parameters: Constants) -> tuple[Fraction, Fraction]:
     """Return T's bounds on one record, in T's unit, exactly."""
     return parameters.lower or Fraction(0), parameters.upper or Fraction(0)
 
 
-def known_exactly(value: float | str, parameters: Parameters) -> Fraction:
+def known_exactly(value: float | str, parameters: Constants) -> Fraction:
     """Return a number that a model knows as `known` does, exactly."""
     return parameters.constants[value] if isinstance(value, str) else Fraction(value)
 
 
-def known(value: float | str, parameters: Parameters) -> float:
+def known(value: float | str, parameters: Constants) -> float:
     """Return a number that a model knows: stated itself, or by the name of the constant that it is."""
     return float(parameters.constants[value]) if isinstance(value, str) else value

@@ -153,7 +153,7 @@ def _range(value: object) -> tuple[Fraction | str, Fraction | str]:
 Constant = Annotated[Fraction | str | None, PlainValidator(_constant)]
 
 
-class Comparison(DerivedColumn):
+class ColumnComparison(DerivedColumn):
     """A column compared with a public constant, or with both ends of a range, which belong to it."""
 
     column: Column
@@ -367,7 +367,7 @@ class Combination(DerivedColumn):
         return f" {'or' if self.any_of else 'and'} ".join(parts)
 
 
-CONDITIONS: tuple[type[DerivedColumn], ...] = (Comparison, Membership, Presence, Combination)
+CONDITIONS: tuple[type[DerivedColumn], ...] = (ColumnComparison, Membership, Presence, Combination)
 """Every kind of condition that is written as a mapping."""
 _FORMS = (
     "a condition is the name of a boolean column, or as {column: x, above: 15}, {column: x, in: [a, b]}, "

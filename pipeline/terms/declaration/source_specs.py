@@ -130,7 +130,7 @@ class ParquetSpec(SourceSpec):
         return absolute_pattern(directory, self.parquet)
 
 
-class ColumnType(StrEnum):
+class CsvType(StrEnum):
     """What the texts of a column are read as; one that does not read so is null.
 
     ``timestamp`` has no offset, and ``timestamp_with_offset`` always has one: ``Z``, or ``+01:00``.
@@ -158,8 +158,8 @@ def _sign(value: object) -> str:
     return sign
 
 
-def _column_type(value: object) -> ColumnType:
-    return read_choice(read_text(value), kind=ColumnType)
+def _column_type(value: object) -> CsvType:
+    return read_choice(read_text(value), kind=CsvType)
 
 
 class CsvSpec(SourceSpec):
@@ -171,7 +171,7 @@ class CsvSpec(SourceSpec):
     kind: ClassVar[str] = "csv"
 
     csv: Annotated[str, PlainValidator(source_path)]
-    columns: dict[Column, Annotated[ColumnType, PlainValidator(_column_type)]] = Field(
+    columns: dict[Column, Annotated[CsvType, PlainValidator(_column_type)]] = Field(
         default_factory=dict, max_length=_MOST_COLUMNS
     )
     delimiter: Annotated[str, PlainValidator(_sign)] = ","

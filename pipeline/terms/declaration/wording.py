@@ -122,8 +122,8 @@ def counted(count: int, singular: str, many: str = "") -> str:
     Parameters
     ----------
     count : int
-    one : str
-        What is counted, in the singular.
+    singular : str
+        What is counted.
     many : str
         In the plural, where that is more than an `s`.
 

@@ -160,7 +160,7 @@ class ColumnBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameters:
+class Constants:
     """The public constants that a family's posterior needs.
 
     Parameters

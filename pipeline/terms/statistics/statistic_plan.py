@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from suffice.pipeline.terms.statistics.block import CountedClipping, Parameters, Quantity
+    from suffice.pipeline.terms.statistics.block import Constants, CountedClipping, Quantity
     from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
     from suffice.pipeline.terms.statistics.sensitivity import Design
     from suffice.pipeline.terms.statistics.within_unit import WithinUnit
@@ -78,7 +78,7 @@ class StatisticPlan:
     partition_total: int | None
     value_type: str
     quantities: tuple[Quantity, ...]
-    parameters: Parameters
+    parameters: Constants
     moment_weight: Fraction | None = None
     within_unit: WithinUnit | None = None
     counted: CountedClipping | None = None

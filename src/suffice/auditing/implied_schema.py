@@ -24,7 +24,7 @@ from suffice.pipeline.terms.declaration.column_types import (
     TypeFamily,
 )
 from suffice.pipeline.terms.declaration.derived_columns import PublicMap
-from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
+from suffice.pipeline.terms.declaration.derived_conditions import ColumnComparison, Combination, Membership
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.fields import UnitType
 from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
@@ -178,7 +178,7 @@ def _derived(
         return
     if isinstance(derived, Membership | PublicMap):
         hint, stated = _hint(derived.domain), _keys(derived.domain)
-    elif isinstance(derived, Comparison):
+    elif isinstance(derived, ColumnComparison):
         ends = [end[0] for end in (derived.lowest, derived.highest) if end is not None]
         for end in ends:
             stated += (
