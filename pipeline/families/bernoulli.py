@@ -23,9 +23,8 @@ from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSI
 from suffice.pipeline.terms.declaration.domains import boolean_domain
 from suffice.pipeline.terms.declaration.fields import Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_sum
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:

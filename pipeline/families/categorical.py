@@ -21,9 +21,8 @@ from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDi
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.measure import CodeCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_counts
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_counts
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.block import Block, Constants
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:

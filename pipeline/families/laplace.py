@@ -15,8 +15,7 @@ from pydantic import model_validator
 from suffice.pipeline.families.shared.gamma_sums import scale_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
-from suffice.pipeline.terms.statistics.lattice import require_interval
-from suffice.pipeline.terms.statistics.transforms import Shape, Transform
+from suffice.pipeline.terms.statistics.lattice import Shape, Transform, require_interval
 
 if TYPE_CHECKING:
     import numpy as np

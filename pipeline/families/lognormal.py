@@ -29,10 +29,15 @@ from suffice.pipeline.terms.declaration.fields import (
     NullsField,
     Positive,
 )
-from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.terms.statistics.lattice import (
+    DEFAULT_BITS,
+    NARROWEST_LOGS,
+    Shape,
+    Transform,
+    log_bound,
+)
 from suffice.pipeline.terms.statistics.moment_columns import n_moments
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
-from suffice.pipeline.terms.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,9 +46,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Block, Constants
     from suffice.pipeline.terms.statistics.measure import PowerSums
-    from suffice.pipeline.terms.statistics.sensitivity import Design
+    from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 

@@ -22,9 +22,9 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Column, Count
-from suffice.pipeline.terms.statistics.block import Block, Constants
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
 from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants
 from suffice.pipeline.terms.statistics.simulated_sums import transition_counts
 
 if TYPE_CHECKING:

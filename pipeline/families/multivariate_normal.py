@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import AnyNormalPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Constants
     from suffice.pipeline.terms.statistics.measure import MomentSums
-    from suffice.pipeline.terms.statistics.sensitivity import Design
+    from suffice.pipeline.terms.statistics.sensitivity import Block, ColumnBounds, Constants, Design
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 

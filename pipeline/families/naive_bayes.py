@@ -28,9 +28,8 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.count_table import CountTable
-from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
 from suffice.pipeline.terms.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:

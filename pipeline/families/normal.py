@@ -32,7 +32,6 @@ from suffice.pipeline.terms.declaration.fields import (
 )
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
-from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
 from suffice.pipeline.terms.statistics.moment_columns import (
@@ -41,7 +40,15 @@ from suffice.pipeline.terms.statistics.moment_columns import (
     first_moment,
     n_moments,
 )
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, moments_between_ends
+from suffice.pipeline.terms.statistics.sensitivity import (
+    Block,
+    Constants,
+    Design,
+    Quantity,
+    combination,
+    minimal_moments,
+    moments_between_ends,
+)
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
@@ -55,8 +62,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
-    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Floats
 
 

@@ -16,8 +16,7 @@ from pydantic import model_validator
 from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Positive
-from suffice.pipeline.terms.statistics.lattice import Quantiser
-from suffice.pipeline.terms.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
+from suffice.pipeline.terms.statistics.lattice import NARROWEST_LOGS, Quantiser, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

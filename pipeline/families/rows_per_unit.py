@@ -21,9 +21,8 @@ from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.terms.declaration.fields import Boolean, Count, StatisticSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.measure import RowCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
 from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums, code_counts
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from suffice.pipeline.terms.declaration.domains import (
 from suffice.pipeline.terms.declaration.fields import RowsOf, SpecModel, sample_entry, statistic_name
 from suffice.pipeline.terms.declaration.source_specs import source_model
 from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
-from suffice.pipeline.terms.statistics.measure import LatticeColumn
-from suffice.pipeline.terms.statistics.side_column import N_SIDES
+from suffice.pipeline.terms.statistics.measure import N_SIDES, LatticeColumn
 
 if TYPE_CHECKING:
     from pathlib import Path

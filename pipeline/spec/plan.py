@@ -28,9 +28,14 @@ from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.counted_clipping import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
-from suffice.pipeline.terms.statistics.sample_plan import SCORE_BITS
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
-from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
+from suffice.pipeline.terms.statistics.statistic_plan import (
+    DECIMAL,
+    INT64,
+    NOISE_REACH,
+    SCORE_BITS,
+    StatisticPlan,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,10 +46,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.terms.declaration.scalars import Duration
-    from suffice.pipeline.terms.statistics.block import Block
     from suffice.pipeline.terms.statistics.count_table import Label
     from suffice.pipeline.terms.statistics.measure import Measure
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
+    from suffice.pipeline.terms.statistics.sensitivity import Block
+    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
     from suffice.pipeline.terms.statistics.within_unit import WithinUnit
 
 MANY_CANDIDATES = 10**8

@@ -11,7 +11,7 @@ from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import sample_entry
-from suffice.pipeline.terms.statistics.sample_plan import (
+from suffice.pipeline.terms.statistics.statistic_plan import (
     LARGEST_RANGE,
     LARGEST_SAMPLE_SCALE,
     SamplePlan,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.terms.declaration.document import Document
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
-    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
+    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
 
 def refuse_sample(document: Document, name: str, family: Family) -> None:

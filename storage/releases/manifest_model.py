@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.terms import AmendedRelease
-    from suffice.pipeline.terms.statistics.block import ColumnBounds, Constants, Quantity
     from suffice.pipeline.terms.statistics.count_table import CountTable
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds, Constants, Quantity
+    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
 
 
 def declared_fields(plan: Plan) -> dict[str, Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan, ScoreTables
+    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, ScoreTables
     from suffice.typing import Floats
 
 WITHIN = {"probability": ["0.2", "0.8"], "mean": ["-1", "4"]}

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
 NEGLIGIBLE_OF_MOMENTS = 0.05

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.mixtures import AnyDensity
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 

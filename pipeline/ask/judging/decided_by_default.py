@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.judging.judged import Judged
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
 

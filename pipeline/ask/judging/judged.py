@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.math.priors.mixtures import AnyDensity
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Constants, Quantity
     from suffice.pipeline.terms.statistics.count_table import Label
+    from suffice.pipeline.terms.statistics.sensitivity import Constants, Quantity
     from suffice.typing import Floats
 
 

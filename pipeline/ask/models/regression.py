@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
-    from suffice.pipeline.terms.statistics.block import ColumnBounds
+    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds
     from suffice.typing import Cells, Floats, Mask
 
 

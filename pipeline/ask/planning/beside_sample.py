@@ -38,9 +38,9 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.sampled import tables_of
 from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-from suffice.pipeline.terms.statistics.sample_plan import TABLE_BITS
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.statistic_plan import TABLE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

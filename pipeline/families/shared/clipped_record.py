@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 

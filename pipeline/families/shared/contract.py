@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside
-    from suffice.pipeline.terms.statistics.block import Block, Constants
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.moment_columns import NormalSums
     from suffice.pipeline.terms.statistics.sensitivity import (
+        Block,
+        Constants,
         Design,
     )
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums

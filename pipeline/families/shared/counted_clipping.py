@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.terms.statistics.measure import CountedPowers, PowerSums
-from suffice.pipeline.terms.statistics.side_column import SideColumn
+from suffice.pipeline.terms.statistics.measure import CountedPowers, PowerSums, SideColumn
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family

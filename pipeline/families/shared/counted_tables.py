@@ -19,7 +19,6 @@ from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.count_table import (
     CountTable,
     Variable,
@@ -27,7 +26,7 @@ from suffice.pipeline.terms.statistics.count_table import (
     released_tables,
 )
 from suffice.pipeline.terms.statistics.measure import TableCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_tables
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,10 +21,9 @@ from suffice.pipeline.families.shared.sum_model import OneSum, bounds
 from suffice.pipeline.math.priors.mixtures import SpreadScale
 from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Constants, Quantity
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_sum
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
-    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Floats
 
 

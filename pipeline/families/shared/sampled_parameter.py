@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.terms.statistics.sample_plan import ScoreTables, logarithm
+from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables, logarithm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
 
 Natural: TypeAlias = (
     "Callable[[Fraction, Callable[[Fraction], Fraction], Constants], tuple[Fraction, Fraction]]"

@@ -10,11 +10,11 @@ import numpy as np
 from suffice.pipeline.terms.statistics.measure import (
     LARGEST_UNIT_SUM,
     N_PRODUCTS,
+    N_SIDES,
     CodeCounts,
     PowerSums,
     UnitProducts,
 )
-from suffice.pipeline.terms.statistics.side_column import N_SIDES
 from suffice.pipeline.terms.statistics.within_unit import beside_rows
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.contract import Family, UnitMoments
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.block import Block
     from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.pipeline.terms.statistics.within_unit import WithinUnit
 

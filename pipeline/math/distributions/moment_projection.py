@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.terms.statistics.block import Quantity, combination
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, pair_name
+from suffice.pipeline.terms.statistics.sensitivity import Quantity, combination
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
     Drawn = Mapping[str, Floats]

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables, StatisticPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

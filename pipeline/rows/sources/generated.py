@@ -17,8 +17,7 @@ from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.terms.statistics.measure import CodeColumn
-from suffice.pipeline.terms.statistics.side_column import SideColumn
+from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

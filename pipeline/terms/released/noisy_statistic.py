@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 _KEYS_NAMED = 10

@@ -13,9 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from suffice.pipeline.terms.statistics.block import Block, CountedClipping, Quantity
 from suffice.pipeline.terms.statistics.sensitivity import (
+    Block,
+    CountedClipping,
     Design,
+    Quantity,
     count_weight,
     counts_beside_sums,
     minimal_with_counts,

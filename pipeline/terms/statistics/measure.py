@@ -4,6 +4,8 @@ A family states one measure; the engine knows nothing else about families. A col
 integer a row: the code of a declared key, or a lattice value. Measures of rows take the rows that each unit
 keeps. Measures of units see every row of a unit that has a known cell, and bound by themselves what a unit
 adds.
+
+A column read for the side on which its values lie beyond their public bounds.
 """
 
 from __future__ import annotations
@@ -14,15 +16,46 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.terms.statistics.side_column import N_SIDES, SideColumn
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.statistics.lattice import Quantiser
-    from suffice.pipeline.terms.statistics.transforms import Transform
+    from suffice.pipeline.terms.statistics.lattice import Quantiser, Transform
+
+N_SIDES = 2
+BELOW, ABOVE, NOT_MOVED = 0, 1, -1
+"""Codes of a value: clipping moves it up to its lower bound, down to its upper bound, or not at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideColumn:
+    """A numeric column read as the side on which a value lies beyond its public bounds.
+
+    Parameters
+    ----------
+    column : str
+        The column read; numeric.
+    lower, upper : float
+        The bounds, in the column's unit: the nearest numbers in float64. A value at a bound is not beyond it.
+    fallback : int
+        The code of null and NaN.
+    """
+
+    column: str
+    lower: float
+    upper: float
+    fallback: int = NOT_MOVED
+
+    @classmethod
+    def of(cls, column: str, lower: Fraction, upper: Fraction, nulls: Fraction | None) -> SideColumn:
+        """Return the column where null and NaN count as the value `nulls`, or do not enter."""
+        ends = float(lower), float(upper)
+        fallback = NOT_MOVED
+        if nulls is not None and not ends[0] <= float(nulls) <= ends[1]:
+            fallback = BELOW if float(nulls) < ends[0] else ABOVE
+        return cls(column=column, lower=ends[0], upper=ends[1], fallback=fallback)
+
 
 N_PRODUCTS = 3
 """Products of two numbers, each with itself and with the other."""

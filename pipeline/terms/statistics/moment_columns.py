@@ -11,9 +11,15 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.terms.declaration.fields import Bound, Nulls, NullsField, SpecModel
-from suffice.pipeline.terms.statistics.block import ColumnBounds, Constants, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import require_interval
-from suffice.pipeline.terms.statistics.sensitivity import rotated_moments, two_column_moments
+from suffice.pipeline.terms.statistics.sensitivity import (
+    ColumnBounds,
+    Constants,
+    Quantity,
+    combination,
+    rotated_moments,
+    two_column_moments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

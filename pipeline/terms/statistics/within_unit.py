@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.terms.statistics.block import Quantity, combination
-from suffice.pipeline.terms.statistics.sensitivity import row_weight, rows_and_units
+from suffice.pipeline.terms.statistics.sensitivity import Quantity, combination, row_weight, rows_and_units
 
 if TYPE_CHECKING:
-    from suffice.pipeline.terms.statistics.block import Block
+    from suffice.pipeline.terms.statistics.sensitivity import Block
 
 N_SQUARED = "n_squared_of_units"
 N_TIMES_TOTAL = "n_times_total_of_units"

@@ -27,8 +27,7 @@ from suffice.pipeline.terms.declaration.derived_columns import PublicMap
 from suffice.pipeline.terms.declaration.derived_conditions import ColumnComparison, Combination, Membership
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.fields import UnitType
-from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
-from suffice.pipeline.terms.statistics.side_column import SideColumn
+from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn, orders_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from suffice.pages.statistic_view import StatisticView
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.released.sample import ReleasedSample
-    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import Quantity
 
 MOST_FOLLOWED = 24
 """Intervals of a statistic that the page of a series follows from window to window."""

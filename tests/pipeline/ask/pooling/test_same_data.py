@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.terms.statistics.block import Constants
+from suffice.pipeline.terms.statistics.sensitivity import Constants
 from support.generative_models import generative_model_for
 from support.unrestricted import noise_aware_posterior
 

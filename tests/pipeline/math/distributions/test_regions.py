@@ -19,7 +19,7 @@ from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
-    from suffice.pipeline.terms.statistics.block import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 BOUNDS = ((0, 4), (-3, 1), (2, 10))

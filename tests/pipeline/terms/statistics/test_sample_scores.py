@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.families.shared.sum_model import OneSum
-from suffice.pipeline.terms.statistics.block import Constants
-from suffice.pipeline.terms.statistics.sample_plan import (
+from suffice.pipeline.terms.statistics.sensitivity import Constants, NeighboringRelation
+from suffice.pipeline.terms.statistics.statistic_plan import (
     LOWEST_SCORE,
     ScoreTables,
     grid_points,
@@ -27,7 +27,6 @@ from suffice.pipeline.terms.statistics.sample_plan import (
     logarithm,
     smallest_scale,
 )
-from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from support.samples import bernoulli_sample, log_law
 
 if TYPE_CHECKING:
