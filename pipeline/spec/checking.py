@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES, NO_SUMS
-from suffice.pipeline.families.shared.within_unit import measure_within, most_rows
+from suffice.pipeline.families.shared.beside_sums import measure_within, most_rows
 from suffice.pipeline.spec.sampled import check_sample, refuse_sample
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.counted_clipping import measure_counting
-from suffice.pipeline.families.shared.within_unit import block_within, measure_within
+from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
 from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.sampled import compile_sample
 from suffice.pipeline.spec.spec import require_spec
@@ -26,7 +25,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
 from suffice.pipeline.terms.declaration.fields import RowsOf
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.terms.declaration.wording import text_table
-from suffice.pipeline.terms.statistics.counted_clipping import beside_sums
+from suffice.pipeline.terms.statistics.beside_sums import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
@@ -46,11 +45,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
     from suffice.pipeline.terms.declaration.scalars import Duration
+    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.count_table import Label
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
-    from suffice.pipeline.terms.statistics.within_unit import WithinUnit
 
 MANY_CANDIDATES = 10**8
 """From here on drawing takes minutes, and the plan says about how long."""

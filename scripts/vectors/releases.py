@@ -19,7 +19,7 @@ from scripts.vectors.samples import drawn_points, records_and_totals
 from scripts.vectors.specs import VALID, VectorSpec
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job

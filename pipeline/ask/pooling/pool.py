@@ -42,7 +42,7 @@ from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_compo
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_start
-from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:

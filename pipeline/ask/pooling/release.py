@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.density import ScipyDistribution
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
-    from suffice.pipeline.terms.released.cells import Cells
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
@@ -118,7 +117,7 @@ class Release:
         UsageError
             Where the release has no such statistic, column or key.
         """
-        from suffice.pipeline.terms.released.cells import (  # numpy is slow to import
+        from suffice.pipeline.terms.released.noisy_statistic import (  # numpy is slow to import
             HeldCells,
             StatisticsBySlices,
         )
@@ -261,7 +260,7 @@ class Release:
         from suffice.pipeline.ask.inference.predictive import Model
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
         from suffice.pipeline.ask.posterior.infer import posterior_of  # scipy is slow to import
-        from suffice.pipeline.terms.released.within_unit import rows_alone  # numpy is slow to import
+        from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
 
         chosen = cells_of(self.statistic(statistic), where)
         posterior = posterior_of(

@@ -47,7 +47,7 @@ class SampledParameter:
         ----------
         points : sequence of Fraction
             Inside of the parameter's support.
-        parameters : Parameters
+        parameters : Constants
             T is in 0..1 where they state no bounds.
         width : int
             Lattice units between T's bounds.

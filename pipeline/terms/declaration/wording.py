@@ -1,4 +1,4 @@
-"""Words of messages: counts of things, pydantic's complaints, tables, and text that a terminal shows as it is.
+"""Words of messages and terminals: counts, pydantic's complaints, tables, and text that is shown as it is.
 
 A character that cannot be seen, or that turns text around, is written as its code.
 """

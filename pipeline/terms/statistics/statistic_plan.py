@@ -24,8 +24,8 @@ from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.sensitivity import Constants, CountedClipping, Design, Quantity
-    from suffice.pipeline.terms.statistics.within_unit import WithinUnit
     from suffice.typing import Floats
 
 TABLE_BITS = 60
@@ -276,7 +276,7 @@ class StatisticPlan:
         Arrow type of the released values, ``int64`` or ``decimal128(38, 0)``.
     quantities : tuple of Quantity
         Exact maps from components to quantities.
-    parameters : Parameters
+    parameters : Constants
         Public constants of the posterior.
     moment_weight : Fraction or None
         The weight of second moments beside first ones, where the minimal design has one.
