@@ -31,7 +31,7 @@ from suffice.pipeline.terms.declaration.fields import (
     NullsField,
 )
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
+from suffice.pipeline.families.shared.beyond_bounds import normal_outside
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
 from suffice.pipeline.terms.statistics.moment_columns import (
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.families.shared.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats

@@ -19,7 +19,7 @@ from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.normal import Normal, NormalDistribution
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
-from suffice.pipeline.terms.statistics.beyond_bounds import Outside, normal_outside
+from suffice.pipeline.families.shared.beyond_bounds import Outside, normal_outside
 from suffice.pipeline.terms.statistics.lattice import Quantiser, require_interval
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
-from suffice.pipeline.terms.statistics.beyond_bounds import clipped_poisson, poisson_outside
+from suffice.pipeline.families.shared.beyond_bounds import clipped_poisson, poisson_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.families.shared.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 

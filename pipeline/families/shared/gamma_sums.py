@@ -14,7 +14,7 @@ from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds,
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
 from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
-from suffice.pipeline.terms.statistics.beyond_bounds import (
+from suffice.pipeline.families.shared.beyond_bounds import (
     Outside,
     clipped_gamma,
     gamma_rate_outside,

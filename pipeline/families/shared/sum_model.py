@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.families.shared.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
