@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
+from suffice.pipeline.families.shared.contract import (
+    ONE_ROW_A_UNIT,
+    ColumnType,
+    Example,
+    Family,
+    GenerativeCase,
+    UnitMoments,
+)
+from suffice.pipeline.families.shared.parameter_space import SampledParameter
 from suffice.pipeline.families.shared.success_sums import PROBABILITY, log_odds
 from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families.shared.one_sum import (
+    OneSum,
     SumLattice,
+    SumModel,
     SumSpec,
+    bounds,
+    exact_bounds,
     one_sum_family,
 )
 from suffice.pipeline.families.shared.success_sums import (
@@ -24,7 +28,6 @@ from suffice.pipeline.families.shared.success_sums import (
     success_log_likelihood,
     uniform_prior,
 )
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, exact_bounds
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count

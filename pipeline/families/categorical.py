@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
-from suffice.pipeline.families.shared.declared_categories import code_column, names, require_one_other
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import (
+    ONE_ROW_A_UNIT,
+    ColumnType,
+    Example,
+    Family,
+    GenerativeCase,
+)
+from suffice.pipeline.families.shared.counted_tables import code_column, names, require_one_other
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY

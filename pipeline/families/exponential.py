@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
+from suffice.pipeline.families.gamma import rate_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Positive
 

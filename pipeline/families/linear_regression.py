@@ -19,8 +19,7 @@ from pydantic import model_validator
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
-from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
     NormalInverseGammaRegression,

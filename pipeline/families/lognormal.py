@@ -15,8 +15,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families import normal
-from suffice.pipeline.families.shared.contract import Family, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, UnitMoments
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,

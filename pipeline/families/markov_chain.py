@@ -15,10 +15,8 @@ import numpy as np
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
-from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.counted_tables import default_prior, totals
-from suffice.pipeline.families.shared.declared_categories import code_column, names
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
+from suffice.pipeline.families.shared.counted_tables import code_column, default_prior, names, totals
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Column, Count

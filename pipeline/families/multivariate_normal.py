@@ -16,8 +16,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
-from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishart,

@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.clipped_record import normal_outside
+from suffice.pipeline.families.shared.contract import (
+    UNIT_MEANS,
+    ColumnType,
+    Example,
+    Family,
+    GenerativeCase,
+    MeanAndVariance,
+    UnitMoments,
+)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
@@ -31,7 +39,6 @@ from suffice.pipeline.terms.declaration.fields import (
     NullsField,
 )
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.families.shared.beyond_bounds import normal_outside
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
 from suffice.pipeline.terms.statistics.moment_columns import (
@@ -56,12 +63,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.families.shared.clipped_record import Outside
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.families.shared.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats

@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
+from suffice.pipeline.families.shared.clipped_record import Outside, normal_outside
+from suffice.pipeline.families.shared.one_sum import (
+    LatticeSumSpec,
+    OneSum,
+    SumLattice,
+    SumModel,
+    bounds,
+    one_sum_family,
+)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.normal import Normal, NormalDistribution
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
-from suffice.pipeline.families.shared.beyond_bounds import Outside, normal_outside
 from suffice.pipeline.terms.statistics.lattice import Quantiser, require_interval
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
+from suffice.pipeline.families.gamma import rate_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Positive
 from suffice.pipeline.terms.statistics.lattice import NARROWEST_LOGS, Quantiser, Shape, Transform, log_bound

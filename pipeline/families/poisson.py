@@ -12,23 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.families.shared.clipped_record import counting
+from suffice.pipeline.families.shared.clipped_record import clipped_poisson, counting, poisson_outside
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT
-from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, one_sum_family
+from suffice.pipeline.families.shared.one_sum import (
+    LARGEST_RATE,
+    OneSum,
+    SumLattice,
+    SumModel,
+    SumSpec,
+    bounds,
+    one_sum_family,
+)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
-from suffice.pipeline.families.shared.beyond_bounds import clipped_poisson, poisson_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.families.shared.clipped_record import Outside
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.families.shared.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 

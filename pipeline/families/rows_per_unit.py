@@ -15,8 +15,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.families import categorical
-from suffice.pipeline.families.shared.contract import Absent, Family
-from suffice.pipeline.families.shared.example import Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import Absent, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.terms.declaration.fields import Boolean, Count, StatisticSpec

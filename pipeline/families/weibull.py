@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
+from suffice.pipeline.families.gamma import rate_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Positive
 from suffice.pipeline.terms.statistics.lattice import Shape, Transform, power_bound

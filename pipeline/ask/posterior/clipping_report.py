@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.shared.beyond_bounds import Outside
+    from suffice.pipeline.families.shared.clipped_record import Outside
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 

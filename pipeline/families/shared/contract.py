@@ -1,8 +1,12 @@
-"""What a family says of itself: everything that other rooms and the tests ask of it."""
+"""What a family says of itself: everything that other rooms and the tests ask of it.
+
+What a family shows of itself: an entry of a spec, and a case in which its posterior can be calibrated.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
@@ -15,10 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.shared.clipped_record import ClippedRecord
-    from suffice.pipeline.families.shared.example import Example, GenerativeCase
-    from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-    from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
+    from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
+    from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.distributions.regions import Region
@@ -27,16 +29,55 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.families.shared.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.moment_columns import NormalSums
-    from suffice.pipeline.terms.statistics.sensitivity import (
-        Block,
-        Constants,
-        Design,
-    )
+    from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
+
+
+class ColumnType(StrEnum):
+    """What a column of an example holds."""
+
+    BOOLEAN = "boolean"
+    NUMBER = "number"
+    TEXT = "text"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A small statistic, as a spec states it.
+
+    Parameters
+    ----------
+    entry : dict
+        The entry without ``family``; numbers are text, as YAML gives them.
+    columns : dict of str to ColumnType
+        The columns that it reads, and what they hold.
+    """
+
+    entry: Mapping[str, Any]
+    columns: Mapping[str, ColumnType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerativeCase:
+    """A statistic and a prior under which fewer than one record in 10^5 is clipped.
+
+    Posteriors are calibrated in it: clipping decides nothing there. The predictors of a regression are the
+    exception; their prior is as wide as their bounds.
+
+    Parameters
+    ----------
+    entry : dict
+        The entry without ``family``, as in ``Example``.
+    prior : str or None
+        The prior that parameters are drawn from, as text; None for the default prior.
+    """
+
+    entry: Mapping[str, Any]
+    prior: str | None = None
 
 
 PredictorWorld: TypeAlias = (

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.families.shared.clipped_record import counting
-from suffice.pipeline.families.shared.one_sum import LARGEST_RATE
+from suffice.pipeline.families.shared.clipped_record import clipped_failures, counting, failures_outside
+from suffice.pipeline.families.shared.one_sum import (
+    LARGEST_RATE,
+    OneSum,
+    SumModel,
+    bounds,
+    known,
+    known_exactly,
+)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
 from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
-from suffice.pipeline.families.shared.beyond_bounds import clipped_failures, failures_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior as plug_in
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.clipped_record import normal_outside
 from suffice.pipeline.math.priors.record_count import Uniform
-from suffice.pipeline.families.shared.beyond_bounds import normal_outside
 from suffice.pipeline.terms.statistics.measure import PowerSums
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan

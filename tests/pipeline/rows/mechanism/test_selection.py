@@ -15,7 +15,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.sum_model import OneSum
+from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism import held_noise, sampling

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.families.shared.sum_model import OneSum
 from suffice.pipeline.terms.statistics.sensitivity import Constants, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
     LOWEST_SCORE,
