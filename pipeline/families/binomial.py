@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.families.bernoulli import (
+    PROBABILITY,
+    beta_distribution,
+    log_odds,
+    success_log_likelihood,
+    uniform_prior,
+)
 from suffice.pipeline.families.shared.one_sum import (
     OneSum,
     SumLattice,
@@ -20,13 +27,6 @@ from suffice.pipeline.families.shared.one_sum import (
     bounds,
     exact_bounds,
     one_sum_family,
-)
-from suffice.pipeline.families.shared.success_sums import (
-    PROBABILITY,
-    beta_distribution,
-    log_odds,
-    success_log_likelihood,
-    uniform_prior,
 )
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY

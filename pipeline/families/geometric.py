@@ -10,8 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from suffice.pipeline.families.negative_binomial import failures_before, failures_before_successes
 from suffice.pipeline.families.shared.one_sum import SumLattice, SumSpec, one_sum_family
-from suffice.pipeline.families.shared.success_sums import failures_before, failures_before_successes
 from suffice.pipeline.terms.declaration.fields import Count
 
 if TYPE_CHECKING:
