@@ -5,7 +5,8 @@ r"""Gamma with a known shape ``k``: a column clipped to ``0..upper``.
 Sensitivity in `sensitivity.md`: partition-of-unity (X, M - X) or minimal-sum (X): ``M = 2**lattice_bits``
 lattice steps from 0 to the bound.
 
-Totals that are gamma distributed: of a rate, which a gamma is conjugate to, or of a scale.
+Families whose T is gamma distributed take its models from here: those of a rate, which a gamma is conjugate
+to, and those of a scale.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a statistic sums and releases, units included where its entry says ``within_unit: true``.
+"""What a statistic sums and releases beside its rows' sums.
 
-What a statistic sums where its entry says ``count_clipped``: powers, and the records that moved.
+They are products of units where its entry says ``within_unit: true``, and counts of the records that clipping
+moved where it says ``count_clipped``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-r"""One record as the public bounds leave it, on a lattice on which sums of records can be worked out.
-
-The share of a model's records beyond public bounds, and where clipping moves its parameters.
+r"""One record as the public bounds leave it: its chances, the share beyond the bounds, the shift of parameters.
 
 With ``m(theta)`` the mean of T and ``c(theta)`` that of T clipped, posteriors of clipped records tend to the
 parameter that solves ``m(theta') = c(theta)``. The shift ``theta' - theta`` is exact, not of first order.

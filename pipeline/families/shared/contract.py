@@ -1,7 +1,4 @@
-"""What a family says of itself: everything that other rooms and the tests ask of it.
-
-What a family shows of itself: an entry of a spec, and a case in which its posterior can be calibrated.
-"""
+"""What a family says of itself: everything that other rooms and the tests ask of it."""
 
 from __future__ import annotations
 

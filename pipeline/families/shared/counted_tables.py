@@ -1,10 +1,8 @@
-"""What families of count tables share: declared variables, tables over them, and their block.
+"""What families of counts share: declared categories and variables, tables over them, and their block.
 
 A row enters all tables of a statistic or none of them: it has to have a category of every variable. So
 every entering row adds 1 to exactly one entry of each table, and V tables are a partition of unity with
 total V. Sensitivity in `sensitivity.md`: partition-of-unity or minimal-tables.
-
-Categories as a spec declares them: by name, as codes of a column, and the one for all other values.
 """
 
 from __future__ import annotations

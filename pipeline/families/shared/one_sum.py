@@ -1,11 +1,9 @@
-r"""What the families with one bounded sum share: their lattice, block, totals and projection.
+r"""What the families with one bounded sum share: how its total depends on the parameter, and what is released.
 
 .. math:: p(x \mid \theta) = h(x) e^{\theta T(x) - A(\theta)}, \quad T(x) \in [l, u]
 
 On the lattice T is an integer X in ``lowest..highest``. Sensitivity in `sensitivity.md`:
 partition-of-unity ``(X - lowest, highest - X)``, or minimal-sum (X).
-
-How the total of N records depends on one parameter: all forms of it that releases and posteriors need.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-r"""What the parameters of a family may be: their names, their shapes and their ranges.
+r"""What the parameters of a family may be: names, shapes and ranges; and the one whose posterior can be sampled.
 
-One parameter of which a posterior can be drawn on a grid: its likelihood in exact numbers.
+Its likelihood is in exact numbers:
 
 .. math:: \log p(x \mid \theta) = \eta(\theta) \, T(x) - A(\theta) + \text{what does not depend on } \theta
 """

@@ -1,12 +1,8 @@
 """One released statistic: its noisy values cell by cell, its plan, and tables of unbiased estimates.
 
-A caller chooses cells by one key of each group column, compared as text.
-
-The cells of a statistic, of which some are asked for at a time: held in memory, or read when they are.
-
-A statistic that is released with more than its rows' sums, taken apart.
-
-Beside them stand products of units, or counts of the rows that clipping moved.
+A caller chooses cells by one key of each group column, compared as text. Cells are held in memory, or read
+when they are asked for. What stands beside the sums of rows is taken apart from them: products of units, or
+counts of the rows that clipping moved.
 """
 
 from __future__ import annotations

@@ -1,21 +1,17 @@
-r"""What units add beside their rows: second moments of unit totals, on one lattice with the rows' components.
+r"""What is released beside the sums of rows, on one lattice with them.
 
-A record that enters adds the parts s and t - s of a public total t to a cell, s of them to its last and t - s
-to its first part: bernoulli (false, true) with t = 1, normal (M - X, M + X) with t = 2M. A unit's kept rows
-add (f, s) with f + s = t k in a cell where it keeps k, and
-
-.. math:: f^2 + 2 f s + s^2 = (t k)^2 .
-
-Sensitivity in `sensitivity.md`: within-unit.
-
-Counts of the records that clipping moved, beside their sums and on one lattice with them.
-
-A record strictly below its lower bound adds a public weight a to one more component, one strictly above the
-upper bound to another:
+Counts of the records that clipping moved: a record strictly below its lower bound adds a public weight a to
+one more component, one strictly above the upper bound to another,
 
 .. math:: n_{\text{below}} = S_{\text{below}} / a, \quad n_{\text{above}} = S_{\text{above}} / a
 
-Sensitivity in `sensitivity.md`: counts-beside.
+Second moments of unit totals: a record that enters adds the parts s and t - s of a public total t to a cell,
+s of them to its last and t - s to its first part: bernoulli (false, true) with t = 1, normal (M - X, M + X)
+with t = 2M. A unit's kept rows add (f, s) with f + s = t k in a cell where it keeps k, and
+
+.. math:: f^2 + 2 f s + s^2 = (t k)^2 .
+
+Sensitivity in `sensitivity.md`: counts-beside and within-unit.
 """
 
 from __future__ import annotations

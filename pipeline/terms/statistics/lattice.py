@@ -1,11 +1,10 @@
-r"""The public lattice: every value of a bounded column becomes an integer before anything is summed.
+"""The public lattice: every value of a bounded column becomes an integer before anything is summed.
 
-Public functions of one value, applied before the lattice where a statistic is not linear in it.
-
-Additions, multiplications and divisions alone: float64 fixes those to the last bit, but no library's
-logarithm. With another one a record's lattice value could follow from the rows beside it in a vector, or
-from the machine that a task runs on; then it would be no function of the record, and one record could move
-more than its own share of a sum.
+Where a statistic is not linear in a value, a public function of it is applied first. It is made of additions,
+multiplications and divisions alone: float64 fixes those to the last bit, but no library's logarithm. With
+another one a record's lattice value could follow from the rows beside it in a vector, or from the machine
+that a task runs on; then it would be no function of the record, and one record could move more than its own
+share of a sum.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """What a pass over the data computes for one statistic, and how it reads the columns that takes.
 
 A family states one measure; the engine knows nothing else about families. A column is read as one 32-bit
-integer a row: the code of a declared key, or a lattice value. Measures of rows take the rows that each unit
-keeps. Measures of units see every row of a unit that has a known cell, and bound by themselves what a unit
-adds.
-
-A column read for the side on which its values lie beyond their public bounds.
+integer a row: the code of a declared key, a lattice value, or the side on which a value lies beyond its
+bounds. Measures of rows take the rows that each unit keeps. Measures of units see every row of a unit that
+has a known cell, and bound by themselves what a unit adds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""L1 sensitivities: exact integers in lattice units; claims and proofs in ``sensitivity.md``.
+"""L1 sensitivities, exact integers in lattice units, and the blocks of components that have one.
 
-Every function returns the largest L1 change of one statistic's vector of totals between neighbouring
-data sets. The comments ``proof: LABEL`` name the claims.
-
-Blocks of components that share one lattice and one draw of noise, and exact maps to quantities.
+A function returns the largest L1 change of one statistic's vector of totals between neighbouring data sets. The
+comments ``proof: LABEL`` name claims in ``sensitivity.md``, where their proofs are. A block shares one lattice
+and one draw of noise: :meth:`Block.l1_sensitivity` is that of a statistic.
 """
 
 from __future__ import annotations

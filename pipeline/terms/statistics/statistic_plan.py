@@ -1,6 +1,6 @@
 r"""The plan of one statistic: what is released, at which sensitivity, with how much noise.
 
-The plan of a released sample: draws of a posterior on a public grid, and what they cost.
+Noisy components are released, or a sample: draws of a posterior on a public grid,
 
 .. math::
     P(g) \propto \pi_g \, e^{s_g / t}, \qquad s_g = \bigl\lfloor (a_g S - c_g N) / 2^{40} \bigr\rfloor
