@@ -1,4 +1,4 @@
-r"""One record as the public bounds leave it: its chances, the share beyond the bounds, the shift of parameters.
+r"""One record as the public bounds leave it: its chances, the share beyond bounds, the shift of parameters.
 
 With ``m(theta)`` the mean of T and ``c(theta)`` that of T clipped, posteriors of clipped records tend to the
 parameter that solves ``m(theta') = c(theta)``. The shift ``theta' - theta`` is exact, not of first order.
@@ -27,6 +27,43 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
+
+LARGEST_REACH = 1024
+"""Above it one record has too many values to be quick: clipping is not modelled but warned of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClippedRecord:
+    """The chances of one record's T between its bounds, in equal steps.
+
+    Parameters
+    ----------
+    reach : callable
+        The constants -> R: T's bounds are 0 and R steps.
+    chances : callable
+        The parameter, (n,), the constants, R -> chances of 0, 1, ... R steps, (n, R + 1).
+    is_exact : bool
+        Whether T has these values, as counts have; else each T stands as the two about it, by shares that
+        keep its mean, and fewer steps do where the noise is wide.
+    """
+
+    reach: Callable[[Constants], int]
+    chances: Callable[[Floats, Constants, int], Floats]
+    is_exact: bool
+
+    def can_be_modelled(self, constants: Constants) -> bool:
+        """Whether its lattice is short enough."""
+        return self.reach(constants) <= LARGEST_REACH
+
+
+def counting(chances: Callable[[Floats, Constants], Floats]) -> ClippedRecord:
+    """Return that of a count clipped to ``0..upper``: its own values."""
+    return ClippedRecord(
+        reach=lambda constants: int(constants.upper or 0),
+        chances=lambda parameter, constants, _reach: chances(parameter, constants),
+        is_exact=True,
+    )
+
 
 _STEPS = 64
 """Of a gamma variable of a shape up to ``_NARROW``."""
@@ -171,40 +208,3 @@ def _gamma_lost(reach: Floats, shape: float) -> tuple[Floats, Floats]:
 def _density(z: Floats) -> Floats:
     density: Floats = np.exp(-(z**2) / 2.0) / _ROOT_TWO_PI
     return density
-
-
-LARGEST_REACH = 1024
-"""Above it one record has too many values to be quick: clipping is not modelled but warned of."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClippedRecord:
-    """The chances of one record's T between its bounds, in equal steps.
-
-    Parameters
-    ----------
-    reach : callable
-        The constants -> R: T's bounds are 0 and R steps.
-    chances : callable
-        The parameter, (n,), the constants, R -> chances of 0, 1, ... R steps, (n, R + 1).
-    is_exact : bool
-        Whether T has these values, as counts have; else each T stands as the two about it, by shares that
-        keep its mean, and fewer steps do where the noise is wide.
-    """
-
-    reach: Callable[[Constants], int]
-    chances: Callable[[Floats, Constants, int], Floats]
-    is_exact: bool
-
-    def can_be_modelled(self, constants: Constants) -> bool:
-        """Whether its lattice is short enough."""
-        return self.reach(constants) <= LARGEST_REACH
-
-
-def counting(chances: Callable[[Floats, Constants], Floats]) -> ClippedRecord:
-    """Return that of a count clipped to ``0..upper``: its own values."""
-    return ClippedRecord(
-        reach=lambda constants: int(constants.upper or 0),
-        chances=lambda parameter, constants, _reach: chances(parameter, constants),
-        is_exact=True,
-    )

@@ -1,4 +1,4 @@
-r"""What the families with one bounded sum share: how its total depends on the parameter, and what is released.
+r"""What the families with one bounded sum share: how the total depends on the parameter; what is released.
 
 .. math:: p(x \mid \theta) = h(x) e^{\theta T(x) - A(\theta)}, \quad T(x) \in [l, u]
 
@@ -125,7 +125,6 @@ def known(value: float | str, parameters: Constants) -> float:
 
 LARGEST_RATE = 1e18
 """NumPy draws no Poisson count of a larger mean."""
-
 SpecType = TypeVar("SpecType", bound="SumSpec")
 
 

@@ -1,8 +1,8 @@
 """L1 sensitivities, exact integers in lattice units, and the blocks of components that have one.
 
-A function returns the largest L1 change of one statistic's vector of totals between neighbouring data sets. The
-comments ``proof: LABEL`` name claims in ``sensitivity.md``, where their proofs are. A block shares one lattice
-and one draw of noise: :meth:`Block.l1_sensitivity` is that of a statistic.
+A function returns the largest L1 change of one statistic's vector of totals between neighbouring data sets.
+The comments ``proof: LABEL`` name claims of ``sensitivity.md``, where their proofs are. A block shares one
+lattice and one draw of noise: :meth:`Block.l1_sensitivity` is that of a statistic.
 """
 
 from __future__ import annotations
@@ -17,6 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.terms.statistics.count_table import CountTable, Label
+
+
+class NeighboringRelation(StrEnum):
+    """Which pairs of data sets are neighbours.
+
+    ``add_or_remove_one``: one has one record more. ``replace_one``: equally many records, one differs.
+    """
+
+    ADD_OR_REMOVE_ONE = "add_or_remove_one"
+    REPLACE_ONE = "replace_one"
+
+
+class Design(StrEnum):
+    """How a statistic is released.
+
+    ``partition_of_unity``: components that are never negative and whose sum is the same for every
+    record that enters. ``bounded``: components of either sign, from which n follows, that add up to at most
+    a public number in magnitude for every record. ``minimal``: fewer numbers, beside a public number of
+    records.
+    """
+
+    PARTITION_OF_UNITY = "partition_of_unity"
+    BOUNDED = "bounded"
+    MINIMAL = "minimal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,30 +210,6 @@ class Constants:
     constants: Mapping[str, Fraction] = field(default_factory=dict)
     columns: tuple[ColumnBounds, ...] = ()
     tables: tuple[CountTable, ...] = ()
-
-
-class NeighboringRelation(StrEnum):
-    """Which pairs of data sets are neighbours.
-
-    ``add_or_remove_one``: one has one record more. ``replace_one``: equally many records, one differs.
-    """
-
-    ADD_OR_REMOVE_ONE = "add_or_remove_one"
-    REPLACE_ONE = "replace_one"
-
-
-class Design(StrEnum):
-    """How a statistic is released.
-
-    ``partition_of_unity``: components that are never negative and whose sum is the same for every
-    record that enters. ``bounded``: components of either sign, from which n follows, that add up to at most
-    a public number in magnitude for every record. ``minimal``: fewer numbers, beside a public number of
-    records.
-    """
-
-    PARTITION_OF_UNITY = "partition_of_unity"
-    BOUNDED = "bounded"
-    MINIMAL = "minimal"
 
 
 def bounded_records(record_l1: int, neighboring: NeighboringRelation, max_rows: int = 1) -> int:
