@@ -20,7 +20,7 @@ from suffice.errors import (
     StorageError,
     SufficeError,
 )
-from suffice.pipeline.spec.calendar import (
+from suffice.pipeline.spec.windows_and_amendments import (
     LATEST_COMPLETE,
     amendment_due,
     moment,

@@ -17,7 +17,7 @@ from suffice.data_files.documents import (  # in types, from which schemas are g
     document,
 )
 from suffice.errors import SpecError
-from suffice.pipeline.spec.calendar import (
+from suffice.pipeline.spec.windows_and_amendments import (
     amendment_due,
     last_ended,
     latest_complete,

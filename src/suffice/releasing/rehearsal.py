@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
-from suffice.pipeline.spec.calendar import moment, resolve_window
+from suffice.pipeline.spec.windows_and_amendments import moment, resolve_window
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec

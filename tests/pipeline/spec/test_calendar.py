@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.spec.calendar import (
+from suffice.pipeline.spec.windows_and_amendments import (
     LATEST_COMPLETE,
     last_ended,
     latest_complete,
