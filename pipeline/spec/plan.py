@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
-from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.sampled import compile_sample
 from suffice.pipeline.spec.spec import require_spec
+from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.exact_numbers import (
     LARGEST_SCALE,
     format_epsilon,

@@ -38,7 +38,7 @@ from suffice.pipeline.terms.declaration.fields import LARGEST_SHARE, SMALLEST_SH
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.spec.declared_order import DeclaredOrder
+    from suffice.pipeline.spec.terms import DeclaredOrder
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 

@@ -26,7 +26,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.spec.terms import AmendedRelease
+from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
 from suffice.storage.releases.manifest import DataFile, compose_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.signatures.signing import Signer, load_signer

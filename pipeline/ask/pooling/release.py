@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.spec.terms import edition
+from suffice.pipeline.spec.windows_and_amendments import edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,7 +191,7 @@ class Release:
         UsageError
             Where the release has none of that name.
         """
-        from suffice.pipeline.spec.declared_order import DeclaredOrder  # only where rows are drawn
+        from suffice.pipeline.spec.terms import DeclaredOrder  # only where rows are drawn
 
         if name not in self.sampled:
             self._require(name)

@@ -28,7 +28,7 @@ from suffice.pipeline.rows.sources.exact_data import exact_data
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
 from suffice.pipeline.rows.sources.file_listing import list_files, list_objects, reaches
 from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, is_url
 
 if TYPE_CHECKING:

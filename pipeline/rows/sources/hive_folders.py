@@ -20,7 +20,7 @@ from suffice.pipeline.rows.sources.file_access import PinnedFile, objects_below,
 from suffice.pipeline.rows.sources.file_columns import FileColumns
 from suffice.pipeline.rows.sources.file_listing import is_data_file
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, HiveColumn, HiveType
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, next_period, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal

@@ -25,7 +25,7 @@ from suffice.pipeline.rows.sources.table_files import (
     verify_table,
     window_days,
 )
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import IcebergSpec, source_path
 
 if TYPE_CHECKING:

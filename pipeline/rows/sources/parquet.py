@@ -34,7 +34,7 @@ from suffice.pipeline.rows.sources.parquet_files import (
     pin_files,
     read_files,
 )
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import ParquetSpec, is_url
 
 if TYPE_CHECKING:

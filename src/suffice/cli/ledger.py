@@ -336,7 +336,7 @@ def _spool(ledger: str) -> Spool | None:
 
 def _find_charge(ledger: Ledger, text: str) -> Charge:
     """Find a charge by its id, or the newest of a key."""
-    from suffice.pipeline.spec.terms import read_edition
+    from suffice.pipeline.spec.windows_and_amendments import read_edition
 
     dataset, slash, key = text.partition("/")
     name, _, wanted = key.partition("@")

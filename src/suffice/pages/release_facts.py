@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import ESTIMATES, Provenance, ReleaseSource, sample_source
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
-from suffice.pipeline.spec.windows_and_amendments import window_times
-from suffice.pipeline.spec.terms import Window, edition
+from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:
