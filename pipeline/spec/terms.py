@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -118,6 +119,11 @@ class Terms(SpecModel):
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
     statistics: dict[str, StatisticSpec]
     max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: the product of the groups' sizes."""
+        return math.prod(len(domain) for domain in self.groups.values())
 
     def canonical_plan(self) -> str:
         """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""

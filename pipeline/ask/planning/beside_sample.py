@@ -34,8 +34,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
-from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.sampled import tables_of
+from suffice.pipeline.spec.plan import compile_plan, score_tables
 from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -89,7 +88,7 @@ class SampleLaw:
         if stated is None or sample is None:
             message = f"{plan.name} states no sample"
             raise ValueError(message)
-        tables = tables_of(entry, stated)
+        tables = score_tables(entry, stated)
         unit = float(1 << TABLE_BITS)
         values = sample.values()
         return cls(

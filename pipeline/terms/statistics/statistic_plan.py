@@ -17,17 +17,23 @@ import decimal
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
+    from suffice.pipeline.terms.statistics.count_table import Label
     from suffice.pipeline.terms.statistics.sensitivity import Constants, CountedClipping, Design, Quantity
     from suffice.typing import Floats
 
+MANY_CANDIDATES = 10**8
+"""From here on drawing takes minutes, and the plan says about how long."""
+_SECONDS_A_CANDIDATE = 5e-6
+"""Of one core: 9e-7 to 7e-6 were measured, most where a posterior is sharp (`benchmarks/noise_rate.py`)."""
 INT64 = "int64"
 DECIMAL = "decimal128(38, 0)"
 NOISE_REACH = 64
@@ -344,3 +350,112 @@ def smallest_scale(range_sensitivity: int, draws: int, epsilon: Fraction) -> int
     """
     # proof: sample-range
     return max(1 << SCORE_BITS, math.floor(draws * range_sensitivity / (epsilon * (1 - MAP_MARGIN))) + 1)
+
+
+def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
+    """Return a row for every quantity; the first says what all share."""
+    head = [
+        statistic.name,
+        statistic.family,
+        format_epsilon(statistic.epsilon),
+        str(statistic.l1_sensitivity),
+        f"{statistic.scale:.6g}",
+    ]
+    rows = []
+    for quantity in statistic.quantities:
+        parts = (quantity.name, quantity.category, quantity.component, _written(quantity.labels))
+        label = " ".join(filter(None, parts))
+        rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
+        head = [""] * len(head)
+    return rows
+
+
+def sample_line(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> str:
+    """Say what is drawn, how much the likelihood counts, what of epsilon is unused, and what takes long."""
+    lower, upper = map(format_number, sample.within)
+    draws = "1 draw" if sample.draws == 1 else f"{sample.draws} draws"
+    line = (
+        f"{statistic.name}: {statistic.family}, epsilon {format_epsilon(statistic.epsilon)}: a sample of "
+        f"{draws} of {sample.parameter} on {sample.grid} points of {lower}..{upper}, prior {sample.prior}; "
+        f"range sensitivity {sample.range_sensitivity / 2**SCORE_BITS:.6g} nats, temperature "
+        f"{float(sample.temperature):.7g}"
+    )
+    if not sample.is_tempered:
+        unused = statistic.epsilon - sample.privacy_loss
+        line += (
+            f"; {float(unused):.6g} of its epsilon are unused, as a posterior is not drawn below "
+            "temperature 1, and are charged all the same"
+        )
+    candidates = sample.candidates(n_cells)
+    if candidates >= MANY_CANDIDATES:
+        line += (
+            f"; it is drawn from {candidates:,} candidates (cells x grid x draws): about "
+            f"{_duration(candidates * _SECONDS_A_CANDIDATE)} of one core, and a run that dies meanwhile has "
+            "spent its charge: fewer points, draws or cells take less"
+        )
+    return line
+
+
+def _duration(seconds: float) -> str:
+    """Return a rough duration in words."""
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
+
+
+def _written(labels: Label) -> str:
+    return " ".join(f"{name}={value}" for name, value in labels)
+
+
+def statistic_dict(statistic: StatisticPlan, n_cells: int) -> dict[str, Any]:
+    """Return a statistic's entry in what ``suffice plan --json`` prints."""
+    if statistic.sample is not None:
+        return _sampled_dict(statistic, statistic.sample, n_cells)
+    return {
+        "name": statistic.name,
+        "family": statistic.family,
+        "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
+        "design": str(statistic.design),
+        "epsilon": format_epsilon(statistic.epsilon),
+        "l1_sensitivity": statistic.l1_sensitivity,
+        "scale": format_number(Fraction(statistic.scale)),
+        **(
+            {"moment_weight": format_number(statistic.moment_weight)}
+            if statistic.moment_weight is not None
+            else {}
+        ),
+        "components": [{"name": component} for component in statistic.components],
+        "derived": [
+            {
+                "quantity": quantity.name,
+                **({"category": quantity.category} if quantity.category is not None else {}),
+                **({"component": quantity.component} if quantity.component is not None else {}),
+                **dict(quantity.labels),
+                "noise_sd": statistic.quantity_noise_sd(quantity),
+            }
+            for quantity in statistic.quantities
+        ],
+    }
+
+
+def _sampled_dict(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> dict[str, Any]:
+    return {
+        "name": statistic.name,
+        "family": statistic.family,
+        "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
+        "design": str(statistic.design),
+        "epsilon": format_epsilon(statistic.epsilon),
+        "sample": {
+            "parameter": sample.parameter,
+            "draws": sample.draws,
+            "grid": sample.grid,
+            "within": [format_number(end) for end in sample.within],
+            "prior": sample.prior,
+            "range_sensitivity": sample.range_sensitivity,
+            "scale": sample.scale,
+            "temperature": format_number(sample.temperature),
+            "epsilon_unused": format_number(statistic.epsilon - sample.privacy_loss),
+            "candidates": sample.candidates(n_cells),
+        },
+    }

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.sampled import tables_of
+from suffice.pipeline.spec.plan import compile_plan, score_tables
 from suffice.pipeline.terms.declaration.fields import sample_entry
 from support.samples import sample_of, sampled_spec
 
@@ -56,7 +55,7 @@ def made(
     parsed = spec.statistics["x"]
     stated = sample_entry(parsed)
     assert stated is not None
-    return sample_of(compile_plan(spec)).range_sensitivity, tables_of(parsed, stated)
+    return sample_of(compile_plan(spec)).range_sensitivity, score_tables(parsed, stated)
 
 
 def largest_change(tables: ScoreTables, relation: str, *, records: int, n_cells: int) -> int:
