@@ -36,15 +36,11 @@ from suffice.pipeline.terms.statistics.simulated_sums import table_counts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import TableCounts
-    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -129,21 +125,6 @@ def block(spec: BayesianNetworkSpec, n_is_public: bool) -> Block:
     return counted_tables.block(released, spec.nodes, n_is_public=n_is_public, derived=tuple(quantities))
 
 
-def parameters(spec: BayesianNetworkSpec) -> Constants:
-    """Return the tables."""
-    return Constants(tables=tables(spec))
-
-
-def labels(constants: Constants) -> dict[str, tuple[str | None, ...]]:
-    """Call the probabilities by their table and categories."""
-    return counted_tables.labels_of(constants.tables)
-
-
-def n_categories(spec: BayesianNetworkSpec) -> int:
-    """Return the number of counts."""
-    return measure(spec).width
-
-
 def project(statistic: NoisyStatistic) -> Floats:
     """Return possible counts (n_cells, n_probabilities): nowhere negative, and shared margins agree."""
     from suffice.pipeline.math.engines.network.decomposition import project_nodes  # consumers only
@@ -203,37 +184,27 @@ def jax_likelihood(
     return network(nodes, noisy, given["probability"], statistic.plan.scale, n_prior)
 
 
-def truth(prior: Dirichlet, constants: Constants, size: int, rng: np.random.Generator) -> Floats:
-    """Draw the probabilities of every table."""
-    return counted_tables.truth(prior, constants.tables, size, rng)
-
-
-def simulate(
-    spec: BayesianNetworkSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
-) -> SimulatedSums:
-    """Draw rows, each variable given its parents, and count them in every table."""
-    return table_counts(tables(spec), released_tables(tables(spec)), truth, sizes, rng)
-
-
 FAMILY = Family(
     name="bayesian_network",
     spec=BayesianNetworkSpec,
     measure=measure,
     block=block,
     totals=totals,
-    parameters=parameters,
+    parameters=lambda spec: Constants(tables=tables(spec)),
     prior=Dirichlet,
     default_prior=default_prior,
     plug_in=plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
-    simulate=simulate,
-    truth=truth,
+    simulate=lambda spec, truth, sizes, rng: table_counts(
+        tables(spec), released_tables(tables(spec)), truth, sizes, rng
+    ),
+    truth=lambda prior, constants, size, rng: counted_tables.truth(prior, constants.tables, size, rng),
     by_mcmc=by_mcmc,
     disjoint=disjoint,
-    n_categories=n_categories,
+    n_categories=lambda spec: measure(spec).width,
     tables=tables,
-    labels=labels,
+    labels=lambda constants: counted_tables.labels_of(constants.tables),
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
     jax_likelihood=jax_likelihood,

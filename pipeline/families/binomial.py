@@ -48,11 +48,6 @@ class BinomialSpec(SumSpec):
     trials: Count
 
 
-def lattice(spec: BinomialSpec) -> SumLattice:
-    """Return the integers from 0 to the number of trials."""
-    return SumLattice.counting(spec.trials)
-
-
 def failures(sums: OneSum, parameters: Constants) -> Floats:
     """Return how many trials failed; the bound of T is the number of trials."""
     return bounds(parameters)[1] * sums.n - sums.total
@@ -93,15 +88,10 @@ def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
     return totals.Binomial(n * bounds(parameters)[1], probability)
 
 
-def draw(spec: BinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:
-    """Return one number of successes for every probability."""
-    return rng.binomial(spec.trials, probability).astype(np.float64)
-
-
 FAMILY = one_sum_family(
     name="binomial",
     spec=BinomialSpec,
-    lattice=lattice,
+    lattice=lambda spec: SumLattice.counting(spec.trials),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.trials)),
     model=SumModel(
         parameter=PROBABILITY,
@@ -114,7 +104,7 @@ FAMILY = one_sum_family(
         in_jax=in_jax,
         interval=HIGHEST_DENSITY,
     ),
-    draw=draw,
+    draw=lambda spec, probability, rng: rng.binomial(spec.trials, probability).astype(np.float64),
     example={"trials": "12"},
     generative_case={"trials": "5"},
 )

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -97,11 +96,6 @@ def parameters(spec: CategoricalSpec) -> Constants:
     return Constants(categories=names(spec))
 
 
-def n_categories(spec: CategoricalSpec) -> int:
-    """Return the number of declared categories."""
-    return len(spec.categories)
-
-
 def labels(parameters: Constants) -> dict[str, tuple[str, ...]]:
     """Call the entries of the probability by their category."""
     return {"category": parameters.categories}
@@ -155,18 +149,6 @@ def jax_likelihood(
     return vector(values, given["probability"], np.full(values.shape[1], 1.0 / scale), scale, n_prior)
 
 
-def truth(prior: Dirichlet, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
-    """Draw probabilities of every category."""
-    return prior.sample(size, rng, len(parameters.categories))
-
-
-def simulate(
-    _spec: CategoricalSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
-) -> SimulatedSums:
-    """Draw the counts of every category."""
-    return code_counts(sizes, truth, rng)
-
-
 def _concentration(statistic: NoisyStatistic, prior: Dirichlet) -> Floats:
     given = np.array(prior.concentration, dtype=np.float64)
     return np.broadcast_to(given, (len(statistic.plan.components),)).copy()
@@ -184,11 +166,11 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
-    simulate=simulate,
+    simulate=lambda _spec, truth, sizes, rng: code_counts(sizes, truth, rng),
     takes_mixtures=True,
     of_units=ONE_ROW_A_UNIT,
-    truth=truth,
-    n_categories=n_categories,
+    truth=lambda prior, parameters, size, rng: prior.sample(size, rng, len(parameters.categories)),
+    n_categories=lambda spec: len(spec.categories),
     labels=labels,
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: probabilities(len(parameters.categories)),

@@ -218,24 +218,14 @@ class GammaSpec(LatticeSumSpec):
     upper: Positive
 
 
-def lattice(spec: GammaSpec) -> SumLattice:
-    """Return the lattice from 0 to the bound."""
-    return SumLattice.from_zero(spec.upper, spec.lattice_bits)
-
-
-def draw(spec: GammaSpec, rate: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every rate."""
-    return rng.standard_gamma(float(spec.shape), rate.shape) / rate
-
-
 FAMILY = one_sum_family(
     name="gamma",
     spec=GammaSpec,
-    lattice=lattice,
+    lattice=lambda spec: SumLattice.from_zero(spec.upper, spec.lattice_bits),
     clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     constants=lambda spec: {"shape": spec.shape},
     model=rate_of_gamma_sums(shape="shape"),
-    draw=draw,
+    draw=lambda spec, rate, rng: rng.standard_gamma(float(spec.shape), rate.shape) / rate,
     example={"shape": "2", "upper": "100"},
     generative_case={"shape": "2", "upper": "80"},
     generative_prior="Gamma(8, 8)",

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.measure import MomentSums
-    from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
@@ -88,16 +88,6 @@ def _box(spec: LinearRegressionSpec) -> several_columns.Box:
 def measure(spec: LinearRegressionSpec) -> MomentSums:
     """Sum n, values and products of two on the lattices."""
     return several_columns.measure(_box(spec))
-
-
-def block(spec: LinearRegressionSpec, n_is_public: bool) -> Block:
-    """Release moments combined so that n follows, or weighted ones beside a public N."""
-    return several_columns.block(_box(spec), n_is_public)
-
-
-def totals(spec: LinearRegressionSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
-    """Form the components from moments, in Python integers."""
-    return several_columns.totals(_box(spec), design, sums)
 
 
 def parameters(spec: LinearRegressionSpec) -> Constants:
@@ -266,8 +256,8 @@ FAMILY = Family(
     name="linear_regression",
     spec=LinearRegressionSpec,
     measure=measure,
-    block=block,
-    totals=totals,
+    block=lambda spec, n_is_public: several_columns.block(_box(spec), n_is_public),
+    totals=lambda spec, design, sums: several_columns.totals(_box(spec), design, sums),
     parameters=parameters,
     prior=NormalInverseGammaRegression,
     spread_prior=SpreadNormalInverseGammaRegression,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.measure import MomentSums
-    from suffice.pipeline.terms.statistics.sensitivity import Block, ColumnBounds, Constants, Design
+    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds, Constants
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
@@ -67,16 +67,6 @@ def _box(spec: MultivariateNormalSpec) -> several_columns.Box:
 def measure(spec: MultivariateNormalSpec) -> MomentSums:
     """Sum n, values and products of two on the lattices."""
     return several_columns.measure(_box(spec))
-
-
-def block(spec: MultivariateNormalSpec, n_is_public: bool) -> Block:
-    """Release moments combined so that n follows, or weighted ones beside a public N."""
-    return several_columns.block(_box(spec), n_is_public)
-
-
-def totals(spec: MultivariateNormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
-    """Form the components from moments, in Python integers."""
-    return several_columns.totals(_box(spec), design, sums)
 
 
 def parameters(spec: MultivariateNormalSpec) -> Constants:
@@ -192,8 +182,8 @@ FAMILY = Family(
     name="multivariate_normal",
     spec=MultivariateNormalSpec,
     measure=measure,
-    block=block,
-    totals=totals,
+    block=lambda spec, n_is_public: several_columns.block(_box(spec), n_is_public),
+    totals=lambda spec, design, sums: several_columns.totals(_box(spec), design, sums),
     parameters=parameters,
     prior=NormalInverseWishart,
     spread_prior=SpreadNormalInverseWishart,

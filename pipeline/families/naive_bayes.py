@@ -124,16 +124,6 @@ def estimated_tables(constants: Constants) -> tuple[CountTable, ...]:
     return (outcome_table(constants.tables), *constants.tables)
 
 
-def labels(constants: Constants) -> dict[str, tuple[str | None, ...]]:
-    """Call the probabilities by their table and categories."""
-    return counted_tables.labels_of(estimated_tables(constants))
-
-
-def n_categories(spec: NaiveBayesSpec) -> int:
-    """Return the number of counts."""
-    return measure(spec).width
-
-
 def project(statistic: NoisyStatistic) -> Floats:
     """Return possible counts (n_cells, n_probabilities): of classes, then of every feature by class.
 
@@ -190,11 +180,6 @@ def jax_likelihood(
     return star(noisy, of_features, statistic.plan.scale, n_prior, of_class=of_class)
 
 
-def truth(prior: Dirichlet, constants: Constants, size: int, rng: np.random.Generator) -> Floats:
-    """Draw the probabilities of every table."""
-    return counted_tables.truth(prior, estimated_tables(constants), size, rng)
-
-
 def simulate(
     spec: NaiveBayesSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
@@ -215,10 +200,12 @@ FAMILY = Family(
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
-    truth=truth,
-    n_categories=n_categories,
+    truth=lambda prior, constants, size, rng: counted_tables.truth(
+        prior, estimated_tables(constants), size, rng
+    ),
+    n_categories=lambda spec: measure(spec).width,
     tables=tables,
-    labels=labels,
+    labels=lambda constants: counted_tables.labels_of(estimated_tables(constants)),
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(estimated_tables(parameters)),
     jax_likelihood=jax_likelihood,

@@ -121,24 +121,14 @@ class NegativeBinomialSpec(SumSpec):
     upper: Count
 
 
-def lattice(spec: NegativeBinomialSpec) -> SumLattice:
-    """Return the integers from 0 to the bound."""
-    return SumLattice.counting(spec.upper)
-
-
-def draw(spec: NegativeBinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:
-    """Return one number of failures for every probability."""
-    return failures_before(float(spec.successes), probability, rng)
-
-
 FAMILY = one_sum_family(
     name="negative_binomial",
     spec=NegativeBinomialSpec,
-    lattice=lattice,
+    lattice=lambda spec: SumLattice.counting(spec.upper),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     constants=lambda spec: {"successes": spec.successes},
     model=failures_before_successes("successes"),
-    draw=draw,
+    draw=lambda spec, probability, rng: failures_before(float(spec.successes), probability, rng),
     example={"successes": "2.5", "upper": "12"},
     generative_case={"successes": "2.5", "upper": "100"},
     generative_prior="Beta(8, 4)",

@@ -8,7 +8,7 @@ lattice steps from 0 to the bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from pydantic import model_validator
@@ -17,9 +17,6 @@ from suffice.pipeline.families.gamma import scale_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
 from suffice.pipeline.terms.statistics.lattice import Shape, Transform, require_interval
-
-if TYPE_CHECKING:
-    from suffice.typing import Floats
 
 
 class NormalKnownMeanSpec(LatticeSumSpec):
@@ -43,17 +40,12 @@ def lattice(spec: NormalKnownMeanSpec) -> SumLattice:
     )
 
 
-def draw(spec: NormalKnownMeanSpec, variance: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every variance."""
-    return rng.normal(float(spec.mean), np.sqrt(variance))
-
-
 FAMILY = one_sum_family(
     name="normal_known_mean",
     spec=NormalKnownMeanSpec,
     lattice=lattice,
     model=scale_of_gamma_sums("variance", share=0.5),
-    draw=draw,
+    draw=lambda spec, variance, rng: rng.normal(float(spec.mean), np.sqrt(variance)),
     example={"mean": "0.1", "half_range": "60"},
     generative_case={"mean": "1", "half_range": "15"},
     generative_prior="InverseGamma(8, 7)",

@@ -112,11 +112,6 @@ def in_jax(mean: Any, n: Any, parameters: Constants) -> Total:
     return totals.Normal(n * (mean - lower), n * float(parameters.constants["variance"]))
 
 
-def draw(spec: NormalKnownVarianceSpec, mean: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every mean."""
-    return rng.normal(mean, math.sqrt(spec.variance))
-
-
 def outside(mean: Floats, parameters: Constants) -> Outside:
     """Return values outside of either bound; the variance is known, so the mean alone moves."""
     variance = np.full(mean.shape, float(parameters.constants["variance"]))
@@ -142,7 +137,7 @@ FAMILY = one_sum_family(
         outside=outside,
         limits=bounds,
     ),
-    draw=draw,
+    draw=lambda spec, mean, rng: rng.normal(mean, math.sqrt(spec.variance)),
     example={"variance": "3", "lower": "-3", "upper": "100"},
     generative_case={"variance": "1", "lower": "-9", "upper": "9"},
     generative_prior="Normal(0, 1)",

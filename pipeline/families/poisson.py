@@ -31,7 +31,6 @@ from suffice.pipeline.terms.declaration.fields import Count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.families.shared.clipped_record import Outside
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
@@ -43,11 +42,6 @@ class PoissonSpec(SumSpec):
     """A column of counts, clipped to ``0..upper`` and rounded."""
 
     upper: Count
-
-
-def lattice(spec: PoissonSpec) -> SumLattice:
-    """Return the integers from 0 to the bound."""
-    return SumLattice.counting(spec.upper)
 
 
 def default_prior(parameters: Constants) -> Gamma:
@@ -89,16 +83,6 @@ def in_jax(rate: Any, n: Any, _parameters: Constants) -> Total:
     return totals.Poisson(n * rate)
 
 
-def draw(_spec: PoissonSpec, rate: Floats, rng: np.random.Generator) -> Floats:
-    """Return one count for every rate."""
-    return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
-
-
-def outside(rate: Floats, parameters: Constants) -> Outside:
-    """Return counts above the bound."""
-    return poisson_outside(rate, bounds(parameters)[1])
-
-
 def clipped_record(rate: Floats, parameters: Constants) -> Floats:
     """Return the chances of a clipped count, (rate, count)."""
     return clipped_poisson(rate, int(bounds(parameters)[1]))
@@ -107,7 +91,7 @@ def clipped_record(rate: Floats, parameters: Constants) -> Floats:
 FAMILY = one_sum_family(
     name="poisson",
     spec=PoissonSpec,
-    lattice=lattice,
+    lattice=lambda spec: SumLattice.counting(spec.upper),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     model=SumModel(
         parameter=ParameterSpace(name="rate", support=Support.POSITIVE),
@@ -118,12 +102,12 @@ FAMILY = one_sum_family(
         log_likelihood=log_likelihood,
         natural=natural,
         in_jax=in_jax,
-        outside=outside,
+        outside=lambda rate, parameters: poisson_outside(rate, bounds(parameters)[1]),
         clipped_record=counting(clipped_record),
         limits=lambda parameters: (0.0, bounds(parameters)[1]),
         interval=HIGHEST_DENSITY,
     ),
-    draw=draw,
+    draw=lambda _spec, rate, rng: rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64),
     example={"upper": "1000"},
     generative_case={"upper": "40"},
     generative_prior="Gamma(4, 1)",
