@@ -28,6 +28,8 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
     listed,
     one_of,
     read_as,
+    read_safe_text,
+    written,
 )
 from suffice.pipeline.terms.declaration.domain_entries import read_pairs
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, duplicate
@@ -42,7 +44,7 @@ from suffice.pipeline.terms.declaration.fields import (
 )
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
-from suffice.pipeline.terms.declaration.wording import is_safe, shown
+from suffice.pipeline.terms.declaration.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -136,11 +138,7 @@ class MapTo(StrEnum):
 def _target(value: object, info: ValidationInfo) -> str | Fraction:
     if info.data.get("type") is MapTo.NUMBER:
         return read_bound(value)
-    text = read_text(value)
-    if not is_safe(text):
-        message = f"'{shown(text)}' has a character that cannot be seen, or turns text around"
-        raise ValueError(message)
-    return text
+    return read_safe_text(value)
 
 
 def _entries(value: object, info: ValidationInfo) -> dict[str, str | Fraction]:
@@ -150,11 +148,7 @@ def _entries(value: object, info: ValidationInfo) -> dict[str, str | Fraction]:
     if not isinstance(value, dict) or not value:
         message = "a map is written as {from: to, ...} with at least one entry, or {file: name.csv}"
         raise ValueError(message)
-    keys = [*value]
-    unsafe = next((key for key in keys if not is_safe(key)), None)
-    if unsafe is not None:
-        message = f"'{shown(unsafe)}' has a character that cannot be seen, or turns text around"
-        raise ValueError(message)
+    keys = [read_safe_text(key) for key in value]
     pair = duplicate(keys)
     if pair is not None:
         first, second = (keys[position] for position in pair)
@@ -187,13 +181,9 @@ class PublicMap(DerivedColumn):
         return TypeFamily.NUMERIC if self.type is MapTo.NUMBER else TypeFamily.TEXT
 
     def __str__(self) -> str:
-        targets = listed(tuple(dict.fromkeys(_written(target) for target in self.map.values())))
-        otherwise = "" if self.otherwise is None else f", otherwise {_written(self.otherwise)}"
+        targets = listed(tuple(dict.fromkeys(written(target) for target in self.map.values())))
+        otherwise = "" if self.otherwise is None else f", otherwise {written(self.otherwise)}"
         return f"{self.column} mapped to {targets}{otherwise}"
-
-
-def _written(target: str | Fraction) -> str:
-    return target if isinstance(target, str) else format_number(target)
 
 
 def _operands(value: object) -> tuple[str, str]:

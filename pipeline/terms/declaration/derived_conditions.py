@@ -119,6 +119,15 @@ def one_of(model: SpecModel, names: Sequence[str], what: str) -> str:
     return stated[0]
 
 
+class _Condition(DerivedColumn):
+    """A column that is true, false or null."""
+
+    @property
+    def family(self) -> TypeFamily:
+        """Boolean."""
+        return TypeFamily.BOOLEAN
+
+
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOST_CONDITIONS = 100
 
@@ -145,7 +154,7 @@ def _range(value: object) -> tuple[Fraction | str, Fraction | str]:
         message = "both ends of a range are numbers, or both are dates"
         raise ValueError(message)
     if highest < lowest:  # type: ignore[operator] # both are numbers, or both are texts
-        message = f"the range ends at {_shown(highest)}, before it begins at {_shown(lowest)}"
+        message = f"the range ends at {written(highest)}, before it begins at {written(lowest)}"
         raise ValueError(message)
     return lowest, highest
 
@@ -153,7 +162,7 @@ def _range(value: object) -> tuple[Fraction | str, Fraction | str]:
 Constant = Annotated[Fraction | str | None, PlainValidator(_constant)]
 
 
-class ColumnComparison(DerivedColumn):
+class ColumnComparison(_Condition):
     """A column compared with a public constant, or with both ends of a range, which belong to it."""
 
     column: Column
@@ -199,11 +208,6 @@ class ColumnComparison(DerivedColumn):
         return (Input(column=self.column, families=needed, needs_zone=self.time_zone is not None),)
 
     @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
-
-    @property
     def time_zones(self) -> tuple[str, ...]:
         """The zone in which times have their dates, where it is stated."""
         return (self.time_zone,) if self.time_zone else ()
@@ -211,7 +215,7 @@ class ColumnComparison(DerivedColumn):
     def __str__(self) -> str:
         key = one_of(self, _COMPARISONS, "")
         value = getattr(self, key)
-        ends = " and ".join(map(_shown, value)) if isinstance(value, tuple) else _shown(value)
+        ends = " and ".join(map(written, value)) if isinstance(value, tuple) else written(value)
         zone = f" in {self.time_zone}" if self.time_zone else ""
         return f"{self.column} {key.replace('_', ' ')} {ends}{zone}"
 
@@ -227,7 +231,8 @@ def _end(
     return None if including is None else (including, True)
 
 
-def _shown(constant: Fraction | str) -> str:
+def written(constant: Fraction | str) -> str:
+    """Write a constant, or what a map leads to."""
     return constant if isinstance(constant, str) else format_number(constant)
 
 
@@ -239,7 +244,8 @@ def _members(value: object, info: ValidationInfo) -> Domain:
     return parse_domain(value, directory=directory, column=str(info.data.get("column", "")))
 
 
-def _member(value: object) -> str:
+def read_safe_text(value: object) -> str:
+    """Return a text that shows as it is."""
     text = read_text(value)
     if not is_safe(text):
         message = f"'{shown(text)}' has a character that cannot be seen, or turns text around"
@@ -247,12 +253,12 @@ def _member(value: object) -> str:
     return text
 
 
-class Membership(DerivedColumn):
+class Membership(_Condition):
     """Whether a column's value is among public ones, which are compared with it as keys of groups are."""
 
     column: Column
     is_in: Annotated[Domain | None, PlainValidator(_members)] = Field(default=None, alias="in")
-    equals: Annotated[str | None, PlainValidator(_member)] = None
+    equals: Annotated[str | None, PlainValidator(read_safe_text)] = None
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
@@ -271,11 +277,6 @@ class Membership(DerivedColumn):
         """The column looked up."""
         return (Input(column=self.column, families=ANY_FAMILY),)
 
-    @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
-
     def __str__(self) -> str:
         if self.is_in is None:
             return f"{self.column} equals {shown(self.equals or '')}"
@@ -285,7 +286,7 @@ class Membership(DerivedColumn):
         return f"{self.column} in {listed(keys)}"
 
 
-class Presence(DerivedColumn):
+class Presence(_Condition):
     """Whether a column has a value: nulls and NaN are none. It is never null itself."""
 
     column: Column
@@ -295,11 +296,6 @@ class Presence(DerivedColumn):
     def inputs(self) -> tuple[Input, ...]:
         """The column looked at."""
         return (Input(column=self.column, families=ANY_FAMILY),)
-
-    @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
 
     def __str__(self) -> str:
         return f"{self.column} has {'a' if self.present else 'no'} value"
@@ -327,7 +323,7 @@ def _condition(entry: object, info: ValidationInfo) -> str | DerivedColumn:
 Conditions = Annotated[tuple[str | DerivedColumn, ...] | None, PlainValidator(_conditions)]
 
 
-class Combination(DerivedColumn):
+class Combination(_Condition):
     """Whether any, or all, of several conditions are true: boolean columns by name, or conditions."""
 
     any_of: Conditions = None
@@ -351,11 +347,6 @@ class Combination(DerivedColumn):
             for of in self.conditions
             for each in ((Input(column=of, families=BOOLEANS),) if isinstance(of, str) else of.inputs)
         )
-
-    @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
 
     @property
     def time_zones(self) -> tuple[str, ...]:

@@ -42,12 +42,13 @@ class SourceSpec(SpecModel):
     kind: ClassVar[str]
     """The key that chooses this model in a spec, and the reader in ``pipeline/rows/sources``."""
 
-    def address(self, directory: Path) -> str:
+    def address(self, directory: Path) -> str:  # noqa: ARG002 - for files
         """Return the place of the rows as an owner grants it, given the spec's directory: a path or its like.
 
-        It is made of the spec alone, holds no credentials, and does not depend on the data.
+        It is made of the spec alone, holds no credentials, and does not depend on the data. A kind without
+        files has the name of a table in its first field.
         """
-        raise NotImplementedError
+        return f"{self.kind}:{getattr(self, self.kind)}"
 
 
 def is_url(address: str) -> bool:
@@ -158,7 +159,7 @@ def _sign(value: object) -> str:
     return sign
 
 
-def _column_type(value: object) -> CsvType:
+def _csv_type(value: object) -> CsvType:
     return read_choice(read_text(value), kind=CsvType)
 
 
@@ -171,7 +172,7 @@ class CsvSpec(SourceSpec):
     kind: ClassVar[str] = "csv"
 
     csv: Annotated[str, PlainValidator(source_path)]
-    columns: dict[Column, Annotated[CsvType, PlainValidator(_column_type)]] = Field(
+    columns: dict[Column, Annotated[CsvType, PlainValidator(_csv_type)]] = Field(
         default_factory=dict, max_length=_MOST_COLUMNS
     )
     delimiter: Annotated[str, PlainValidator(_sign)] = ","
@@ -284,10 +285,6 @@ class PostgresqlSpec(SourceSpec):
     split_by: KeyRanges | None = None
     clustered_by: Column | None = None
 
-    def address(self, directory: Path) -> str:  # noqa: ARG002 - it is no path
-        """Return the name, after the kind."""
-        return f"{self.kind}:{self.postgresql}"
-
 
 class DuckdbSpec(SourceSpec):
     """A table or a view in a local DuckDB file, which nobody writes meanwhile.
@@ -319,10 +316,6 @@ class SnowflakeSpec(SourceSpec):
     snowflake: ThreePartName
     split_by: KeyRanges | None = None
 
-    def address(self, directory: Path) -> str:  # noqa: ARG002 - it is no path
-        """Return the name, after the kind."""
-        return f"{self.kind}:{self.snowflake}"
-
 
 class BigquerySpec(SourceSpec):
     """A table in BigQuery as it was at one time; who reads it has Google credentials."""
@@ -331,10 +324,6 @@ class BigquerySpec(SourceSpec):
 
     bigquery: ThreePartName
     split_by: KeyRanges | None = None
-
-    def address(self, directory: Path) -> str:  # noqa: ARG002 - it is no path
-        """Return the name, after the kind."""
-        return f"{self.kind}:{self.bigquery}"
 
 
 SOURCE_SPECS: dict[str, type[SourceSpec]] = {

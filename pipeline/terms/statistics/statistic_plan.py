@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
-    from suffice.pipeline.terms.statistics.count_table import Label
     from suffice.pipeline.terms.statistics.sensitivity import Constants, CountedClipping, Design, Quantity
     from suffice.typing import Floats
 
@@ -363,8 +362,8 @@ def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     ]
     rows = []
     for quantity in statistic.quantities:
-        parts = (quantity.name, quantity.category, quantity.component, _written(quantity.labels))
-        label = " ".join(filter(None, parts))
+        labels = (f"{name}={value}" for name, value in quantity.labels)
+        label = " ".join(filter(None, (quantity.name, quantity.category, quantity.component, *labels)))
         rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
         head = [""] * len(head)
     return rows
@@ -402,60 +401,47 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
 
 
-def _written(labels: Label) -> str:
-    return " ".join(f"{name}={value}" for name, value in labels)
-
-
 def statistic_dict(statistic: StatisticPlan, n_cells: int) -> dict[str, Any]:
     """Return a statistic's entry in what ``suffice plan --json`` prints."""
-    if statistic.sample is not None:
-        return _sampled_dict(statistic, statistic.sample, n_cells)
-    return {
+    heading = {
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
         "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "epsilon": format_epsilon(statistic.epsilon),
+    }
+    sample, weight = statistic.sample, statistic.moment_weight
+    if sample is not None:
+        return {
+            **heading,
+            "sample": {
+                "parameter": sample.parameter,
+                "draws": sample.draws,
+                "grid": sample.grid,
+                "within": [format_number(end) for end in sample.within],
+                "prior": sample.prior,
+                "range_sensitivity": sample.range_sensitivity,
+                "scale": sample.scale,
+                "temperature": format_number(sample.temperature),
+                "epsilon_unused": format_number(statistic.epsilon - sample.privacy_loss),
+                "candidates": sample.candidates(n_cells),
+            },
+        }
+    return {
+        **heading,
         "l1_sensitivity": statistic.l1_sensitivity,
         "scale": format_number(Fraction(statistic.scale)),
-        **(
-            {"moment_weight": format_number(statistic.moment_weight)}
-            if statistic.moment_weight is not None
-            else {}
-        ),
+        **({} if weight is None else {"moment_weight": format_number(weight)}),
         "components": [{"name": component} for component in statistic.components],
         "derived": [
             {
                 "quantity": quantity.name,
-                **({"category": quantity.category} if quantity.category is not None else {}),
-                **({"component": quantity.component} if quantity.component is not None else {}),
+                **({} if quantity.category is None else {"category": quantity.category}),
+                **({} if quantity.component is None else {"component": quantity.component}),
                 **dict(quantity.labels),
                 "noise_sd": statistic.quantity_noise_sd(quantity),
             }
             for quantity in statistic.quantities
         ],
-    }
-
-
-def _sampled_dict(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> dict[str, Any]:
-    return {
-        "name": statistic.name,
-        "family": statistic.family,
-        "columns": list(statistic.columns),
-        "rows_of": statistic.rows_of,
-        "design": str(statistic.design),
-        "epsilon": format_epsilon(statistic.epsilon),
-        "sample": {
-            "parameter": sample.parameter,
-            "draws": sample.draws,
-            "grid": sample.grid,
-            "within": [format_number(end) for end in sample.within],
-            "prior": sample.prior,
-            "range_sensitivity": sample.range_sensitivity,
-            "scale": sample.scale,
-            "temperature": format_number(sample.temperature),
-            "epsilon_unused": format_number(statistic.epsilon - sample.privacy_loss),
-            "candidates": sample.candidates(n_cells),
-        },
     }
