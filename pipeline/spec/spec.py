@@ -301,13 +301,7 @@ def _check_cells(location: str, cells: int) -> None:
 
 
 def with_prior(document: Document, name: str, statistic: StatisticSpec) -> StatisticSpec:
-    """Return a statistic whose sample states its prior: the family's default where none is given.
-
-    Raises
-    ------
-    SpecError
-        Where the prior cannot be read.
-    """
+    """Return a statistic whose sample states its prior: the family's default where none is given."""
     entry = sample_entry(statistic)
     if entry is None:
         return statistic
@@ -339,14 +333,11 @@ def _check_sample(document: Document, name: str, statistic: StatisticSpec, n_cel
         raise SpecError(document.location((*path, "draws")), rule, "draw fewer, or coarsen a domain")
     space = sampled_parameter(statistic)
     lower, upper = entry.within
-    outside = {
-        Support.REAL: None,
-        Support.POSITIVE: "above 0" if lower <= 0 else None,
-        Support.PROBABILITY: "above 0 and below 1" if lower <= 0 or upper >= 1 else None,
-    }[space.support]
-    if outside is not None:
+    least, most = space.support.ends
+    if lower <= least or upper >= most:
+        inside = "above 0 and below 1" if space.support is Support.PROBABILITY else "above 0"
         rule = (
-            f"both ends of a {space.name} are {outside}: elsewhere one record could move the log likelihood "
+            f"both ends of a {space.name} are {inside}: elsewhere one record could move the log likelihood "
             "without bound"
         )
         raise SpecError(document.location((*path, "within")), rule, "as [0.005, 0.5]")
@@ -421,13 +412,7 @@ def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
 
 
 def require_spec(spec: object) -> None:
-    """Refuse what is no spec, as the path of one.
-
-    Raises
-    ------
-    UsageError
-        Naming :func:`load_spec`.
-    """
+    """Refuse what is no spec, as the path of one; the UsageError names :func:`load_spec`."""
     if not isinstance(spec, Spec):
         message = f"a {type(spec).__name__} is no spec: read it first, with suffice.load_spec(...)"
         raise UsageError(message)
