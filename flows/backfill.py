@@ -14,8 +14,8 @@ from suffice.flows.release import show_account
 from suffice.flows.reporting import Subject
 from suffice.flows.running import RunResult, carried_out, read_again, scheduled_time
 from suffice.monitoring.counting import newest_charge
-from suffice.pipeline.spec.calendar import first_window, moment, windows_between
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import first_window, moment, windows_between
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from suffice.errors import UsageError
-from suffice.pipeline.spec.calendar import LATEST_COMPLETE
+from suffice.pipeline.spec.windows_and_amendments import LATEST_COMPLETE
 from suffice.releasing.release import PUBLISH_TIMEOUT
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from suffice.flows.declaring import flow
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
 from suffice.flows.running import RunResult, carried_out, scheduled_time
-from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import moment
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.rehearsal import rehearse

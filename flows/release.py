@@ -19,9 +19,9 @@ from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect 
 from suffice.flows.reporting import Reporter, Subject
 from suffice.flows.running import Run, RunResult, carried_out, read_again, scheduled_time
 from suffice.monitoring.counting import newest_charge
-from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import moment, resolve_window
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.release import carry_out

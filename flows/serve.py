@@ -24,8 +24,8 @@ from suffice.flows.audit import audit_ledger
 from suffice.flows.backfill import backfill_windows
 from suffice.flows.recover import recover_charges
 from suffice.flows.release import release_statistics
-from suffice.pipeline.spec.calendar import LATEST_COMPLETE
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import LATEST_COMPLETE
 from suffice.pipeline.terms.declaration.wording import escaped
 from suffice.profile.settings import settings
 

@@ -1,5 +1,9 @@
 """One exponential family per file: its entry in a spec, what is summed, its block, prior and posteriors.
 
+A family's file chooses the engine of its posterior, in `noise_aware`; for families with one sum
+`shared/one_sum.py` does. A conjugate update is in the file of the family that it is of: that of gamma totals
+in `gamma.py`, that of a probability in `bernoulli.py`.
+
 In: a statistic's entry in a spec.
 Out: `FAMILIES`, the registry: the only place that other rooms look a family up in.
 May import: engines and below.

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, PlainValidator, model_validator
 
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.counted_tables import (
     ZERO_OR_OTHER,
     VariableSpec,
@@ -26,27 +26,21 @@ from suffice.pipeline.families.shared.counted_tables import (
     totals,
     written_out,
 )
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.count_table import released_tables
-from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
 from suffice.pipeline.terms.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import TableCounts
-    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -131,21 +125,6 @@ def block(spec: BayesianNetworkSpec, n_is_public: bool) -> Block:
     return counted_tables.block(released, spec.nodes, n_is_public=n_is_public, derived=tuple(quantities))
 
 
-def parameters(spec: BayesianNetworkSpec) -> Parameters:
-    """Return the tables."""
-    return Parameters(tables=tables(spec))
-
-
-def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
-    """Call the probabilities by their table and categories."""
-    return counted_tables.labels_of(constants.tables)
-
-
-def n_categories(spec: BayesianNetworkSpec) -> int:
-    """Return the number of counts."""
-    return measure(spec).width
-
-
 def project(statistic: NoisyStatistic) -> Floats:
     """Return possible counts (n_cells, n_probabilities): nowhere negative, and shared margins agree."""
     from suffice.pipeline.math.engines.network.decomposition import project_nodes  # consumers only
@@ -188,7 +167,7 @@ def disjoint(
     return pooled_network_distribution(nodes, data_sets, counted_tables.concentrations(prior, nodes))
 
 
-def by_mcmc(constants: Parameters) -> bool:
+def by_mcmc(constants: Constants) -> bool:
     """Tell whether tables of several families of nodes are taken together."""
     from suffice.pipeline.math.engines.network.decomposition import joint_parts  # consumers only
 
@@ -205,37 +184,27 @@ def jax_likelihood(
     return network(nodes, noisy, given["probability"], statistic.plan.scale, n_prior)
 
 
-def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
-    """Draw the probabilities of every table."""
-    return counted_tables.truth(prior, constants.tables, size, rng)
-
-
-def simulate(
-    spec: BayesianNetworkSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
-) -> SimulatedSums:
-    """Draw rows, each variable given its parents, and count them in every table."""
-    return table_counts(tables(spec), released_tables(tables(spec)), truth, sizes, rng)
-
-
 FAMILY = Family(
     name="bayesian_network",
     spec=BayesianNetworkSpec,
     measure=measure,
     block=block,
     totals=totals,
-    parameters=parameters,
+    parameters=lambda spec: Constants(tables=tables(spec)),
     prior=Dirichlet,
     default_prior=default_prior,
     plug_in=plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
-    simulate=simulate,
-    truth=truth,
+    simulate=lambda spec, truth, sizes, rng: table_counts(
+        tables(spec), released_tables(tables(spec)), truth, sizes, rng
+    ),
+    truth=lambda prior, constants, size, rng: counted_tables.truth(prior, constants.tables, size, rng),
     by_mcmc=by_mcmc,
     disjoint=disjoint,
-    n_categories=n_categories,
+    n_categories=lambda spec: measure(spec).width,
     tables=tables,
-    labels=labels,
+    labels=lambda constants: counted_tables.labels_of(constants.tables),
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
     jax_likelihood=jax_likelihood,

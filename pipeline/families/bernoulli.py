@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
-from suffice.pipeline.families.shared.success_sums import PROBABILITY, log_odds
+from suffice.pipeline.families.shared.contract import (
+    ONE_ROW_A_UNIT,
+    ColumnType,
+    Example,
+    Family,
+    GenerativeCase,
+    UnitMoments,
+)
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter, Support
 from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.domains import boolean_domain
-from suffice.pipeline.terms.declaration.fields import Nulls, NullsField
-from suffice.pipeline.terms.declaration.sample_entry import SampledColumnSpec
+from suffice.pipeline.terms.declaration.fields import Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.measure import CodeColumn, CodeCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_sum
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
 
 ONE = Fraction(1)
+PROBABILITY = ParameterSpace(name="probability", support=Support.PROBABILITY)
+"""Of a trial's success: a beta is conjugate to it here, and in families that count such trials."""
 
 
 class BernoulliSpec(SampledColumnSpec):
@@ -97,14 +102,36 @@ def totals(_spec: BernoulliSpec, design: Design, sums: NDArray[Any]) -> NDArray[
     return sums[:, 1:] if design is Design.MINIMAL else sums
 
 
-def parameters(_spec: BernoulliSpec) -> Parameters:
+def parameters(_spec: BernoulliSpec) -> Constants:
     """Return none: the family has no public constants."""
-    return Parameters()
+    return Constants()
 
 
-def default_prior(_parameters: Parameters) -> Beta:
-    """Return the uniform prior."""
+def uniform_prior(_parameters: Constants) -> Beta:
+    """Return the uniform prior of a probability."""
     return Beta(1, 1)
+
+
+def beta_distribution(prior: Beta, successes: Floats, failures: Floats) -> Distribution:
+    """Return the distribution of a probability after these, possibly fractional, successes and failures."""
+    return BetaDistribution(
+        concentration1=prior.concentration1 + successes, concentration0=prior.concentration0 + failures
+    )
+
+
+def log_odds(
+    probability: Fraction, trials: Fraction, log: Callable[[Fraction], Fraction]
+) -> tuple[Fraction, Fraction]:
+    """Return the natural parameter of so many trials that succeed with a probability, and its normaliser."""
+    failure = log(1 - probability)
+    return log(probability) - failure, -trials * failure
+
+
+def success_log_likelihood(probability: Floats, successes: Floats, failures: Floats) -> Floats:
+    r"""Return :math:`s \log p + f \log(1 - p)`, of a probability that a beta is conjugate to."""
+    from scipy.special import xlog1py, xlogy
+
+    return np.asarray(xlogy(successes, probability) + xlog1py(failures, -probability), dtype=np.float64)
 
 
 def project(statistic: NoisyStatistic) -> Floats:
@@ -120,17 +147,12 @@ def project(statistic: NoisyStatistic) -> Floats:
 def plug_in(statistic: NoisyStatistic, prior: Beta) -> Distribution:
     r"""Update the prior: :math:`\mathrm{Beta}(a + n_1, b + n_0)`, of projected counts."""
     false, true = project(statistic).T
-    return BetaDistribution(
-        concentration1=prior.concentration1 + true, concentration0=prior.concentration0 + false
-    )
+    return beta_distribution(prior, true, false)
 
 
-def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
+def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) -> Floats:
     r"""Return :math:`n_1 \log p + n_0 \log(1 - p)` of counts of false and true, on the last axis."""
-    from scipy.special import xlog1py, xlogy
-
-    likelihood = xlogy(counts[..., 1], probability) + xlog1py(counts[..., 0], -probability)
-    return np.asarray(likelihood, dtype=np.float64)
+    return success_log_likelihood(probability, counts[..., 1], counts[..., 0])
 
 
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Distribution:
@@ -157,13 +179,7 @@ def latent(
         ),
         n_prior=n_prior,
     )
-
-    def update(n: Floats, true: Floats) -> Distribution:
-        return BetaDistribution(
-            concentration1=prior.concentration1 + true, concentration0=prior.concentration0 + (n - true)
-        )
-
-    return sums, update
+    return sums, lambda n, true: beta_distribution(prior, true, n - true)
 
 
 def jax_likelihood(
@@ -197,7 +213,7 @@ def unit_totals(_spec: BernoulliSpec, products: NDArray[Any]) -> NDArray[Any]:
 
 
 def natural(
-    probability: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+    probability: Fraction, log: Callable[[Fraction], Fraction], _parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     """Return the log odds and the log normaliser, of one trial."""
     return log_odds(probability, ONE, log)
@@ -220,7 +236,7 @@ FAMILY = Family(
     totals=totals,
     parameters=parameters,
     prior=Beta,
-    default_prior=default_prior,
+    default_prior=uniform_prior,
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,

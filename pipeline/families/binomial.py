@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.families.shared.one_sum import (
-    SumLattice,
-    SumSpec,
-    one_sum_family,
-)
-from suffice.pipeline.families.shared.success_sums import (
+from suffice.pipeline.families.bernoulli import (
     PROBABILITY,
     beta_distribution,
     log_odds,
     success_log_likelihood,
     uniform_prior,
 )
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, exact_bounds
+from suffice.pipeline.families.shared.one_sum import (
+    OneSum,
+    SumLattice,
+    SumModel,
+    SumSpec,
+    bounds,
+    exact_bounds,
+    one_sum_family,
+)
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -45,22 +48,17 @@ class BinomialSpec(SumSpec):
     trials: Count
 
 
-def lattice(spec: BinomialSpec) -> SumLattice:
-    """Return the integers from 0 to the number of trials."""
-    return SumLattice.counting(spec.trials)
-
-
-def failures(sums: OneSum, parameters: Parameters) -> Floats:
+def failures(sums: OneSum, parameters: Constants) -> Floats:
     """Return how many trials failed; the bound of T is the number of trials."""
     return bounds(parameters)[1] * sums.n - sums.total
 
 
-def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
+def update(prior: Beta, sums: OneSum, parameters: Constants) -> Distribution:
     r"""Return :math:`\mathrm{Beta}(a + \text{total}, b + m n - \text{total})`."""
     return beta_distribution(prior, sums.total, failures(sums, parameters))
 
 
-def marginal(prior: Beta, parameters: Parameters) -> Marginal:
+def marginal(prior: Beta, parameters: Constants) -> Marginal:
     """Return the beta binomial distribution of the successes among all trials."""
     from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # consumers only
 
@@ -71,34 +69,29 @@ def marginal(prior: Beta, parameters: Parameters) -> Marginal:
     )
 
 
-def log_likelihood(probability: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+def log_likelihood(probability: Floats, sums: OneSum, parameters: Constants) -> Floats:
     r"""Return :math:`\text{total} \log p + (m n - \text{total}) \log(1 - p)`."""
     return success_log_likelihood(probability, sums.total, failures(sums, parameters))
 
 
 def natural(
-    probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Parameters
+    probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     """Return the log odds and the log normaliser; the bound of T is the number of trials."""
     return log_odds(probability, exact_bounds(parameters)[1], log)
 
 
-def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
+def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
     """Return the binomial distribution of the successes among all trials."""
     from suffice.pipeline.math.engines.jax import totals  # an extra
 
     return totals.Binomial(n * bounds(parameters)[1], probability)
 
 
-def draw(spec: BinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:
-    """Return one number of successes for every probability."""
-    return rng.binomial(spec.trials, probability).astype(np.float64)
-
-
 FAMILY = one_sum_family(
     name="binomial",
     spec=BinomialSpec,
-    lattice=lattice,
+    lattice=lambda spec: SumLattice.counting(spec.trials),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.trials)),
     model=SumModel(
         parameter=PROBABILITY,
@@ -111,7 +104,7 @@ FAMILY = one_sum_family(
         in_jax=in_jax,
         interval=HIGHEST_DENSITY,
     ),
-    draw=draw,
+    draw=lambda spec, probability, rng: rng.binomial(spec.trials, probability).astype(np.float64),
     example={"trials": "12"},
     generative_case={"trials": "5"},
 )

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family
-from suffice.pipeline.families.shared.declared_categories import code_column, names, require_one_other
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import (
+    ONE_ROW_A_UNIT,
+    ColumnType,
+    Example,
+    Family,
+    GenerativeCase,
+)
+from suffice.pipeline.families.shared.counted_tables import code_column, names, require_one_other
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.measure import CodeCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_counts
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_counts
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
 
@@ -88,22 +91,17 @@ def totals(_spec: CategoricalSpec, _design: Design, sums: NDArray[Any]) -> NDArr
     return sums
 
 
-def parameters(spec: CategoricalSpec) -> Parameters:
+def parameters(spec: CategoricalSpec) -> Constants:
     """Return the categories."""
-    return Parameters(categories=names(spec))
+    return Constants(categories=names(spec))
 
 
-def n_categories(spec: CategoricalSpec) -> int:
-    """Return the number of declared categories."""
-    return len(spec.categories)
-
-
-def labels(parameters: Parameters) -> dict[str, tuple[str, ...]]:
+def labels(parameters: Constants) -> dict[str, tuple[str, ...]]:
     """Call the entries of the probability by their category."""
     return {"category": parameters.categories}
 
 
-def default_prior(_parameters: Parameters) -> Dirichlet:
+def default_prior(_parameters: Constants) -> Dirichlet:
     """Return the uniform prior."""
     return Dirichlet(1)
 
@@ -121,7 +119,7 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
     return DirichletDistribution(concentration=_concentration(statistic, prior) + project(statistic))
 
 
-def log_likelihood(probability: Floats, counts: Floats, _parameters: Parameters) -> Floats:
+def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) -> Floats:
     r"""Return :math:`\sum_k c_k \log p_k`, over the last axis."""
     from scipy.special import xlogy
 
@@ -151,18 +149,6 @@ def jax_likelihood(
     return vector(values, given["probability"], np.full(values.shape[1], 1.0 / scale), scale, n_prior)
 
 
-def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
-    """Draw probabilities of every category."""
-    return prior.sample(size, rng, len(parameters.categories))
-
-
-def simulate(
-    _spec: CategoricalSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
-) -> SimulatedSums:
-    """Draw the counts of every category."""
-    return code_counts(sizes, truth, rng)
-
-
 def _concentration(statistic: NoisyStatistic, prior: Dirichlet) -> Floats:
     given = np.array(prior.concentration, dtype=np.float64)
     return np.broadcast_to(given, (len(statistic.plan.components),)).copy()
@@ -180,11 +166,11 @@ FAMILY = Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
-    simulate=simulate,
+    simulate=lambda _spec, truth, sizes, rng: code_counts(sizes, truth, rng),
     takes_mixtures=True,
     of_units=ONE_ROW_A_UNIT,
-    truth=truth,
-    n_categories=n_categories,
+    truth=lambda prior, parameters, size, rng: prior.sample(size, rng, len(parameters.categories)),
+    n_categories=lambda spec: len(spec.categories),
     labels=labels,
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: probabilities(len(parameters.categories)),

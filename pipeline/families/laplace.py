@@ -8,20 +8,14 @@ lattice steps from 0 to the bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.gamma_sums import scale_of_gamma_sums
+from suffice.pipeline.families.gamma import scale_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
-from suffice.pipeline.terms.statistics.lattice import require_interval
-from suffice.pipeline.terms.statistics.transforms import Shape, Transform
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from suffice.typing import Floats
+from suffice.pipeline.terms.statistics.lattice import Shape, Transform, require_interval
 
 
 class LaplaceSpec(LatticeSumSpec):
@@ -45,17 +39,12 @@ def lattice(spec: LaplaceSpec) -> SumLattice:
     )
 
 
-def draw(spec: LaplaceSpec, scale: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every scale."""
-    return rng.laplace(float(spec.location), scale)
-
-
 FAMILY = one_sum_family(
     name="laplace",
     spec=LaplaceSpec,
     lattice=lattice,
     model=scale_of_gamma_sums(),
-    draw=draw,
+    draw=lambda spec, scale, rng: rng.laplace(float(spec.location), scale),
     example={"location": "0.1", "half_range": "60"},
     generative_case={"location": "1", "half_range": "60"},
     generative_prior="InverseGamma(9, 8)",

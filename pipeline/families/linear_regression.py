@@ -19,8 +19,7 @@ from pydantic import model_validator
 from suffice.pipeline.families.multivariate_normal import prior_of_columns
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
-from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
     NormalInverseGammaRegression,
@@ -49,9 +48,8 @@ if TYPE_CHECKING:
     )
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Block, Parameters
     from suffice.pipeline.terms.statistics.measure import MomentSums
-    from suffice.pipeline.terms.statistics.sensitivity import Design
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
@@ -92,29 +90,19 @@ def measure(spec: LinearRegressionSpec) -> MomentSums:
     return several_columns.measure(_box(spec))
 
 
-def block(spec: LinearRegressionSpec, n_is_public: bool) -> Block:
-    """Release moments combined so that n follows, or weighted ones beside a public N."""
-    return several_columns.block(_box(spec), n_is_public)
-
-
-def totals(spec: LinearRegressionSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
-    """Form the components from moments, in Python integers."""
-    return several_columns.totals(_box(spec), design, sums)
-
-
-def parameters(spec: LinearRegressionSpec) -> Parameters:
+def parameters(spec: LinearRegressionSpec) -> Constants:
     """Return the columns' bounds, the lattice, and whether there is an intercept."""
     return several_columns.parameters(_box(spec), intercept=Fraction(int(spec.intercept)))
 
 
-def default_prior(parameters: Parameters) -> SpreadNormalInverseGammaRegression:
+def default_prior(parameters: Constants) -> SpreadNormalInverseGammaRegression:
     """Return a prior about the middle of the bounds, its scales spread over eight decades below them."""
     lattices = [lattice_of(column, linear=is_linear(parameters)) for column in parameters.columns]
     centre, half_range = zip(*lattices, strict=True)
     return SpreadNormalInverseGammaRegression(tuple(map(float, centre)), tuple(map(float, half_range)))
 
 
-def default_predictor_prior(parameters: Parameters) -> SpreadNormalInverseWishart:
+def default_predictor_prior(parameters: Constants) -> SpreadNormalInverseWishart:
     """Return the default prior of a multivariate normal statistic of the predictors."""
     return prior_of_columns(parameters.columns[:-1], linear=is_linear(parameters))
 
@@ -155,7 +143,7 @@ def disjoint(
     return regression_posterior(statistics, prior, n_priors, chosen)
 
 
-def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
+def parameter_spaces(parameters: Constants) -> tuple[ParameterSpace, ...]:
     """Return the spaces of the coefficients, the intercept where there is one, and the variance."""
     coefficient = ParameterSpace(name="coefficient", shape=(len(parameters.columns) - 1,))
     intercept = ParameterSpace(name="intercept")
@@ -178,20 +166,20 @@ def jax_likelihood(
     return regression(statistic, n_prior, predictors, given, latent)
 
 
-def n_latent(parameters: Parameters) -> int:
+def n_latent(parameters: Constants) -> int:
     """Return how many latent numbers that likelihood takes: moments, the predictors' scales, and w."""
     scales = len(parameters.columns) - 1 + int(is_linear(parameters))
     return moment_columns.n_moments(parameters) + scales
 
 
-def region(parameters: Parameters) -> Region:
+def region(parameters: Constants) -> Region:
     """Return where the parameters of records within their bounds lie."""
     from suffice.pipeline.math.distributions.regions import RegionOfRegression  # consumers only
 
     return RegionOfRegression.of(parameters)
 
 
-def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Parameters) -> Floats:
+def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, parameters: Constants) -> Floats:
     r"""Return :math:`-(n \log v + \sum (y - x^T \beta - \beta_0)^2 / v) / 2`.
 
     Up to a constant, worked out in half ranges; `coefficient` is (..., k), the intercept last where there is
@@ -212,7 +200,7 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     return likelihood
 
 
-def truth(prior: AnyRegressionPrior, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: AnyRegressionPrior, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw the coefficients, the intercept where there is one, and the variance of the residuals."""
     linear = is_linear(parameters)
     if isinstance(prior, SpreadNormalInverseGammaRegression):
@@ -268,8 +256,8 @@ FAMILY = Family(
     name="linear_regression",
     spec=LinearRegressionSpec,
     measure=measure,
-    block=block,
-    totals=totals,
+    block=lambda spec, n_is_public: several_columns.block(_box(spec), n_is_public),
+    totals=lambda spec, design, sums: several_columns.totals(_box(spec), design, sums),
     parameters=parameters,
     prior=NormalInverseGammaRegression,
     spread_prior=SpreadNormalInverseGammaRegression,

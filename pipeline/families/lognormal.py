@@ -9,14 +9,13 @@ Sensitivity in `sensitivity.md`: partition-of-unity or minimal-moments.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.families import normal
-from suffice.pipeline.families.shared.contract import Family, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, UnitMoments
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
@@ -29,10 +28,15 @@ from suffice.pipeline.terms.declaration.fields import (
     NullsField,
     Positive,
 )
-from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
+from suffice.pipeline.terms.statistics.lattice import (
+    DEFAULT_BITS,
+    NARROWEST_LOGS,
+    Shape,
+    Transform,
+    log_bound,
+)
 from suffice.pipeline.terms.statistics.moment_columns import n_moments
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
-from suffice.pipeline.terms.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,9 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Block, Parameters
     from suffice.pipeline.terms.statistics.measure import PowerSums
-    from suffice.pipeline.terms.statistics.sensitivity import Design
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
@@ -91,26 +93,6 @@ def measure(spec: LognormalSpec) -> PowerSums:
     return normal.measure(of_logarithms(spec), Transform(shape=Shape.LOG))
 
 
-def block(spec: LognormalSpec, n_is_public: bool) -> Block:
-    """Release what a normal statistic of the logarithms does."""
-    return normal.block(of_logarithms(spec), n_is_public)
-
-
-def totals(spec: LognormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
-    """Form the components as a normal statistic does."""
-    return normal.totals(of_logarithms(spec), design, sums)
-
-
-def unit_totals(spec: LognormalSpec, products: NDArray[Any]) -> NDArray[Any]:
-    """Form the components of units as a normal statistic does."""
-    return normal.unit_totals(of_logarithms(spec), products)
-
-
-def parameters(spec: LognormalSpec) -> Parameters:
-    """Return the bounds of the logarithm and the lattice."""
-    return normal.parameters(of_logarithms(spec))
-
-
 def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:
     """Update the prior of the logarithm's mean and variance with projected sums."""
     return NormalInverseGammaDistribution.updated(prior, normal.project(statistic), NAMES)
@@ -135,9 +117,9 @@ FAMILY = Family(
     name="lognormal",
     spec=LognormalSpec,
     measure=measure,
-    block=block,
-    totals=totals,
-    parameters=parameters,
+    block=lambda spec, n_is_public: normal.block(of_logarithms(spec), n_is_public),
+    totals=lambda spec, design, sums: normal.totals(of_logarithms(spec), design, sums),
+    parameters=lambda spec: normal.parameters(of_logarithms(spec)),
     prior=NormalInverseGamma,
     default_prior=normal.default_prior,
     plug_in=plug_in,
@@ -155,5 +137,8 @@ FAMILY = Family(
     outside=normal.outside,
     clipping_bounds=lambda spec: (spec.lower, spec.upper),
     mean_and_variance=normal.MEAN_AND_VARIANCE,
-    unit_moments=UnitMoments(components=normal.UNIT_COMPONENTS, totals=unit_totals),
+    unit_moments=UnitMoments(
+        components=normal.UNIT_COMPONENTS,
+        totals=lambda spec, products: normal.unit_totals(of_logarithms(spec), products),
+    ),
 )

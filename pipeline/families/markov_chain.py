@@ -15,16 +15,14 @@ import numpy as np
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
-from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.counted_tables import default_prior, totals
-from suffice.pipeline.families.shared.declared_categories import code_column, names
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
+from suffice.pipeline.families.shared.counted_tables import code_column, default_prior, names, totals
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Column, Count
-from suffice.pipeline.terms.statistics.block import Block, Parameters
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
 from suffice.pipeline.terms.statistics.measure import TransitionCounts
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants
 from suffice.pipeline.terms.statistics.simulated_sums import transition_counts
 
 if TYPE_CHECKING:
@@ -77,21 +75,6 @@ def block(spec: MarkovChainSpec, _n_is_public: bool) -> Block:
     )
 
 
-def parameters(spec: MarkovChainSpec) -> Parameters:
-    """Return the table."""
-    return Parameters(tables=tables(spec))
-
-
-def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
-    """Call the probabilities by the states that they are from and to."""
-    return counted_tables.labels_of(constants.tables)
-
-
-def n_categories(spec: MarkovChainSpec) -> int:
-    """Return the number of pairs of states."""
-    return measure(spec).width
-
-
 def project(statistic: NoisyStatistic) -> Floats:
     """Return counts of at least 0, (n_cells, n_probabilities)."""
     return np.maximum(statistic.values.astype(np.float64), 0.0)
@@ -136,11 +119,6 @@ def jax_likelihood(
     return star(noisy, [probability], statistic.plan.scale, n_prior)
 
 
-def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
-    """Draw the probabilities of the next state given each state."""
-    return counted_tables.truth(prior, constants.tables, size, rng)
-
-
 def simulate(
     spec: MarkovChainSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
@@ -155,19 +133,19 @@ FAMILY = Family(
     measure=measure,
     block=block,
     totals=totals,
-    parameters=parameters,
+    parameters=lambda spec: Constants(tables=tables(spec)),
     prior=Dirichlet,
     default_prior=default_prior,
     plug_in=plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
-    truth=truth,
+    truth=lambda prior, constants, size, rng: counted_tables.truth(prior, constants.tables, size, rng),
     predicts=False,
     of_whole_units=lambda spec: f"of transitions kept: at most {spec.transitions} of each unit",
-    n_categories=n_categories,
+    n_categories=lambda spec: measure(spec).width,
     tables=tables,
-    labels=labels,
+    labels=lambda constants: counted_tables.labels_of(constants.tables),
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
     jax_likelihood=jax_likelihood,

@@ -16,8 +16,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
-from suffice.pipeline.families.shared.contract import Family
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishart,
@@ -41,9 +40,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import AnyNormalPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Parameters
     from suffice.pipeline.terms.statistics.measure import MomentSums
-    from suffice.pipeline.terms.statistics.sensitivity import Design
+    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds, Constants
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
@@ -71,22 +69,12 @@ def measure(spec: MultivariateNormalSpec) -> MomentSums:
     return several_columns.measure(_box(spec))
 
 
-def block(spec: MultivariateNormalSpec, n_is_public: bool) -> Block:
-    """Release moments combined so that n follows, or weighted ones beside a public N."""
-    return several_columns.block(_box(spec), n_is_public)
-
-
-def totals(spec: MultivariateNormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
-    """Form the components from moments, in Python integers."""
-    return several_columns.totals(_box(spec), design, sums)
-
-
-def parameters(spec: MultivariateNormalSpec) -> Parameters:
+def parameters(spec: MultivariateNormalSpec) -> Constants:
     """Return the columns' bounds and the lattice."""
     return several_columns.parameters(_box(spec))
 
 
-def default_prior(parameters: Parameters) -> SpreadNormalInverseWishart:
+def default_prior(parameters: Constants) -> SpreadNormalInverseWishart:
     """Return a prior centred in the bounds, its scales spread over eight decades below their width."""
     return prior_of_columns(parameters.columns)
 
@@ -130,7 +118,7 @@ def disjoint(
     return normal_posterior(statistics, prior, n_priors)
 
 
-def parameter_spaces(parameters: Parameters) -> tuple[ParameterSpace, ...]:
+def parameter_spaces(parameters: Constants) -> tuple[ParameterSpace, ...]:
     """Return the spaces of the means and of the covariance."""
     size = len(parameters.columns)
     return (ParameterSpace(name="mean", shape=(size,)), ParameterSpace(name="covariance", shape=(size, size)))
@@ -143,14 +131,14 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     return columns(statistic, n_prior, given, latent)
 
 
-def region(parameters: Parameters) -> Region:
+def region(parameters: Constants) -> Region:
     """Return where the parameters of records within their bounds lie."""
     from suffice.pipeline.math.distributions.regions import RegionOfColumns  # consumers only
 
     return RegionOfColumns.of(parameters)
 
 
-def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Parameters) -> Floats:
+def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters: Constants) -> Floats:
     r"""Return :math:`-(n \log |\Sigma| + \mathrm{tr}(\Sigma^{-1} \sum (x - \mu)(x - \mu)^T)) / 2`.
 
     Up to a constant, worked out in half ranges; `mean` is (..., d) and `covariance` (..., d, d), in the
@@ -170,7 +158,7 @@ def log_likelihood(mean: Floats, covariance: Floats, sums: Moments, _parameters:
     return likelihood
 
 
-def truth(prior: AnyNormalPrior, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: AnyNormalPrior, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw means, variances, and the covariances of pairs."""
     columns = len(parameters.columns)
     mean, covariance = prior.sample(size, rng, columns)
@@ -194,8 +182,8 @@ FAMILY = Family(
     name="multivariate_normal",
     spec=MultivariateNormalSpec,
     measure=measure,
-    block=block,
-    totals=totals,
+    block=lambda spec, n_is_public: several_columns.block(_box(spec), n_is_public),
+    totals=lambda spec, design, sums: several_columns.totals(_box(spec), design, sums),
     parameters=parameters,
     prior=NormalInverseWishart,
     spread_prior=SpreadNormalInverseWishart,

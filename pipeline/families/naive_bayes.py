@@ -17,20 +17,18 @@ from pydantic import AfterValidator, model_validator
 
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
-from suffice.pipeline.families.shared.contract import Family
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.counted_tables import (
     ZERO_OR_OTHER,
     Variables,
     default_prior,
     totals,
 )
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.count_table import CountTable
-from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
 from suffice.pipeline.terms.statistics.simulated_sums import table_counts
 
 if TYPE_CHECKING:
@@ -116,24 +114,14 @@ def outcome_table(released: tuple[CountTable, ...]) -> CountTable:
     return CountTable(name=outcome.name, variables=(outcome,))
 
 
-def parameters(spec: NaiveBayesSpec) -> Parameters:
+def parameters(spec: NaiveBayesSpec) -> Constants:
     """Return the released tables."""
-    return Parameters(tables=tables(spec))
+    return Constants(tables=tables(spec))
 
 
-def estimated_tables(constants: Parameters) -> tuple[CountTable, ...]:
+def estimated_tables(constants: Constants) -> tuple[CountTable, ...]:
     """Return the tables of probabilities: of the class, then of each feature given the class."""
     return (outcome_table(constants.tables), *constants.tables)
-
-
-def labels(constants: Parameters) -> dict[str, tuple[str | None, ...]]:
-    """Call the probabilities by their table and categories."""
-    return counted_tables.labels_of(estimated_tables(constants))
-
-
-def n_categories(spec: NaiveBayesSpec) -> int:
-    """Return the number of counts."""
-    return measure(spec).width
 
 
 def project(statistic: NoisyStatistic) -> Floats:
@@ -192,11 +180,6 @@ def jax_likelihood(
     return star(noisy, of_features, statistic.plan.scale, n_prior, of_class=of_class)
 
 
-def truth(prior: Dirichlet, constants: Parameters, size: int, rng: np.random.Generator) -> Floats:
-    """Draw the probabilities of every table."""
-    return counted_tables.truth(prior, estimated_tables(constants), size, rng)
-
-
 def simulate(
     spec: NaiveBayesSpec, truth: Floats, sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedSums:
@@ -217,10 +200,12 @@ FAMILY = Family(
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
     simulate=simulate,
-    truth=truth,
-    n_categories=n_categories,
+    truth=lambda prior, constants, size, rng: counted_tables.truth(
+        prior, estimated_tables(constants), size, rng
+    ),
+    n_categories=lambda spec: measure(spec).width,
     tables=tables,
-    labels=labels,
+    labels=lambda constants: counted_tables.labels_of(estimated_tables(constants)),
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(estimated_tables(parameters)),
     jax_likelihood=jax_likelihood,

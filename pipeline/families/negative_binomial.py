@@ -8,16 +8,110 @@ Sensitivity in `sensitivity.md`: partition-of-unity (x, C - x) or minimal-sum (x
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.families.shared.one_sum import SumLattice, SumSpec, one_sum_family
-from suffice.pipeline.families.shared.success_sums import failures_before, failures_before_successes
+import numpy as np
+
+from suffice.pipeline.families.bernoulli import (
+    PROBABILITY,
+    beta_distribution,
+    success_log_likelihood,
+    uniform_prior,
+)
+from suffice.pipeline.families.shared.clipped_record import clipped_failures, counting, failures_outside
+from suffice.pipeline.families.shared.one_sum import (
+    LARGEST_RATE,
+    OneSum,
+    SumLattice,
+    SumModel,
+    SumSpec,
+    bounds,
+    known,
+    known_exactly,
+    one_sum_family,
+)
+from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.terms.declaration.fields import Count, Positive
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
 
+    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.engines.jax.totals import Total
+    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
+
+
+def failures_before_successes(successes: float | str) -> SumModel:
+    r"""Return the model of a probability p of success where T is the failures before r successes.
+
+    .. math:: p(\text{total} \mid p) \propto p^{r n} (1 - p)^{\text{total}}, \quad
+              p \sim \mathrm{Beta}(a, b) \mapsto \mathrm{Beta}(a + r n, b + \text{total})
+
+    The default prior is uniform.
+
+    Parameters
+    ----------
+    successes : float or str
+        r, or the name of the constant that it is.
+    """
+
+    def update(prior: Beta, sums: OneSum, parameters: Constants) -> Distribution:
+        return beta_distribution(prior, known(successes, parameters) * sums.n, sums.total)
+
+    def marginal(prior: Beta, parameters: Constants) -> Marginal:
+        from suffice.pipeline.math.engines.one_sum.marginals import BetaNegativeBinomial  # consumers only
+
+        return BetaNegativeBinomial(
+            concentration1=prior.concentration1,
+            concentration0=prior.concentration0,
+            successes=known(successes, parameters),
+        )
+
+    def log_likelihood(probability: Floats, sums: OneSum, parameters: Constants) -> Floats:
+        return success_log_likelihood(probability, known(successes, parameters) * sums.n, sums.total)
+
+    def natural(
+        probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
+    ) -> tuple[Fraction, Fraction]:
+        return log(1 - probability), -known_exactly(successes, parameters) * log(probability)
+
+    def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
+        from suffice.pipeline.math.engines.jax import totals  # an extra
+
+        return totals.NegativeBinomial(n * known(successes, parameters), probability)
+
+    def limits(parameters: Constants) -> tuple[float, float]:
+        """The mean of T is r (1 - p) / p."""
+        number = known(successes, parameters)
+        return number / (number + bounds(parameters)[1]), 1.0
+
+    return SumModel(
+        parameter=PROBABILITY,
+        prior=Beta,
+        default_prior=uniform_prior,
+        update=update,
+        marginal=marginal,
+        log_likelihood=log_likelihood,
+        natural=natural,
+        in_jax=in_jax,
+        outside=lambda probability, parameters: failures_outside(
+            probability, bounds(parameters)[1], known(successes, parameters)
+        ),
+        clipped_record=counting(
+            lambda probability, parameters: clipped_failures(
+                probability, int(bounds(parameters)[1]), known(successes, parameters)
+            )
+        ),
+        limits=limits,
+    )
+
+
+def failures_before(successes: float, probability: Floats, rng: np.random.Generator) -> Floats:
+    """Return how many trials fail before that many succeed, for every probability of success."""
+    mean = rng.standard_gamma(successes, probability.shape) * (1.0 - probability)
+    return rng.poisson(np.minimum(mean, LARGEST_RATE * probability) / probability).astype(np.float64)
 
 
 class NegativeBinomialSpec(SumSpec):
@@ -27,24 +121,14 @@ class NegativeBinomialSpec(SumSpec):
     upper: Count
 
 
-def lattice(spec: NegativeBinomialSpec) -> SumLattice:
-    """Return the integers from 0 to the bound."""
-    return SumLattice.counting(spec.upper)
-
-
-def draw(spec: NegativeBinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:
-    """Return one number of failures for every probability."""
-    return failures_before(float(spec.successes), probability, rng)
-
-
 FAMILY = one_sum_family(
     name="negative_binomial",
     spec=NegativeBinomialSpec,
-    lattice=lattice,
+    lattice=lambda spec: SumLattice.counting(spec.upper),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     constants=lambda spec: {"successes": spec.successes},
     model=failures_before_successes("successes"),
-    draw=draw,
+    draw=lambda spec, probability, rng: failures_before(float(spec.successes), probability, rng),
     example={"successes": "2.5", "upper": "12"},
     generative_case={"successes": "2.5", "upper": "100"},
     generative_prior="Beta(8, 4)",

@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import UNIT_MEANS, Family, MeanAndVariance, UnitMoments
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
+from suffice.pipeline.families.shared.clipped_record import normal_outside
+from suffice.pipeline.families.shared.contract import (
+    UNIT_MEANS,
+    ColumnType,
+    Example,
+    Family,
+    GenerativeCase,
+    MeanAndVariance,
+    UnitMoments,
+)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
@@ -31,8 +39,6 @@ from suffice.pipeline.terms.declaration.fields import (
     NullsField,
 )
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
 from suffice.pipeline.terms.statistics.moment_columns import (
@@ -41,7 +47,15 @@ from suffice.pipeline.terms.statistics.moment_columns import (
     first_moment,
     n_moments,
 )
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, moments_between_ends
+from suffice.pipeline.terms.statistics.sensitivity import (
+    Block,
+    Constants,
+    Design,
+    Quantity,
+    combination,
+    minimal_moments,
+    moments_between_ends,
+)
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
@@ -49,14 +63,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.families.shared.clipped_record import Outside
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
+    from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
-    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Floats
 
 
@@ -148,12 +162,12 @@ def totals(spec: NormalSpec, design: Design, sums: NDArray[Any]) -> NDArray[Any]
     return np.stack([ends - cross, 2 * (n * steps**2 - squares), ends + cross], axis=1)
 
 
-def parameters(spec: NormalSpec) -> Parameters:
+def parameters(spec: NormalSpec) -> Constants:
     """Return the clipping bounds and the lattice."""
-    return Parameters(lower=spec.lower, upper=spec.upper, lattice_bits=spec.lattice_bits)
+    return Constants(lower=spec.lower, upper=spec.upper, lattice_bits=spec.lattice_bits)
 
 
-def default_prior(parameters: Parameters) -> ScaleMixture:
+def default_prior(parameters: Constants) -> ScaleMixture:
     """Return a prior centred in the interval, of any standard deviation up to about its half range."""
     from suffice.pipeline.math.priors.mixtures import ScaleMixture  # consumers only
 
@@ -287,13 +301,13 @@ def mean_and_variance(mean: str, variance: str) -> tuple[ParameterSpace, Paramet
     return ParameterSpace(name=mean), ParameterSpace(name=variance, support=Support.POSITIVE)
 
 
-def interval(parameters: Parameters) -> tuple[float, float]:
+def interval(parameters: Constants) -> tuple[float, float]:
     """Centre and half range, in the column's unit."""
     lower, upper = parameters.lower or Fraction(0), parameters.upper or Fraction(0)
     return float((lower + upper) / 2), float((upper - lower) / 2)
 
 
-def log_likelihood(mean: Floats, variance: Floats, sums: NormalSums, _parameters: Parameters) -> Floats:
+def log_likelihood(mean: Floats, variance: Floats, sums: NormalSums, _parameters: Constants) -> Floats:
     r"""Return :math:`-(n \log v + (q - 2 m t + n m^2) / v) / 2`, worked out in half ranges."""
     m, v = (mean - sums.centre) / sums.half_range, variance / sums.half_range**2
     about_mean = sums.total_of_squares - 2 * m * sums.total + sums.n * m**2
@@ -308,7 +322,7 @@ def simulate(
     return power_sums(measure(spec), sizes, lambda record: rng.normal(mean[record], sd[record]))
 
 
-def outside(mean: Floats, variance: Floats, parameters: Parameters) -> Outside:
+def outside(mean: Floats, variance: Floats, parameters: Constants) -> Outside:
     """Return values outside of either bound."""
     return normal_outside(mean, variance, float(parameters.lower or 0), float(parameters.upper or 0))
 

@@ -8,19 +8,15 @@ lattice steps from 0 to the bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.gamma_sums import scale_of_gamma_sums
+from suffice.pipeline.families.gamma import scale_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
-from suffice.pipeline.terms.statistics.lattice import require_interval
-from suffice.pipeline.terms.statistics.transforms import Shape, Transform
-
-if TYPE_CHECKING:
-    from suffice.typing import Floats
+from suffice.pipeline.terms.statistics.lattice import Shape, Transform, require_interval
 
 
 class NormalKnownMeanSpec(LatticeSumSpec):
@@ -44,17 +40,12 @@ def lattice(spec: NormalKnownMeanSpec) -> SumLattice:
     )
 
 
-def draw(spec: NormalKnownMeanSpec, variance: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every variance."""
-    return rng.normal(float(spec.mean), np.sqrt(variance))
-
-
 FAMILY = one_sum_family(
     name="normal_known_mean",
     spec=NormalKnownMeanSpec,
     lattice=lattice,
     model=scale_of_gamma_sums("variance", share=0.5),
-    draw=draw,
+    draw=lambda spec, variance, rng: rng.normal(float(spec.mean), np.sqrt(variance)),
     example={"mean": "0.1", "half_range": "60"},
     generative_case={"mean": "1", "half_range": "15"},
     generative_prior="InverseGamma(8, 7)",

@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
+from suffice.pipeline.families.shared.clipped_record import Outside, normal_outside
+from suffice.pipeline.families.shared.one_sum import (
+    LatticeSumSpec,
+    OneSum,
+    SumLattice,
+    SumModel,
+    bounds,
+    one_sum_family,
+)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.normal import Normal, NormalDistribution
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
-from suffice.pipeline.terms.statistics.beyond_bounds import Outside, normal_outside
 from suffice.pipeline.terms.statistics.lattice import Quantiser, require_interval
 
 if TYPE_CHECKING:
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -56,13 +62,13 @@ def lattice(spec: NormalKnownVarianceSpec) -> SumLattice:
     )
 
 
-def default_prior(parameters: Parameters) -> Normal:
+def default_prior(parameters: Constants) -> Normal:
     """Return a prior centred in the interval, with a quarter of its length as standard deviation."""
     lower, upper = bounds(parameters)
     return Normal((lower + upper) / 2, (upper - lower) / 4)
 
 
-def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Distribution:
+def update(prior: Normal, sums: OneSum, parameters: Constants) -> Distribution:
     r"""Return the normal distribution of the mean.
 
     .. math::
@@ -77,7 +83,7 @@ def update(prior: Normal, sums: OneSum, parameters: Parameters) -> Distribution:
     )
 
 
-def marginal(prior: Normal, parameters: Parameters) -> Marginal:
+def marginal(prior: Normal, parameters: Constants) -> Marginal:
     """Return the normal distribution of the total."""
     from suffice.pipeline.math.engines.one_sum.marginals import NormalNormal  # consumers only
 
@@ -85,20 +91,20 @@ def marginal(prior: Normal, parameters: Parameters) -> Marginal:
     return NormalNormal(loc=prior.loc, scale=prior.scale, variance=variance)
 
 
-def log_likelihood(mean: Floats, sums: OneSum, parameters: Parameters) -> Floats:
+def log_likelihood(mean: Floats, sums: OneSum, parameters: Constants) -> Floats:
     r"""Return :math:`(\mu \, \text{total} - n \mu^2 / 2) / v`."""
     return (mean * sums.total - sums.n * mean**2 / 2) / float(parameters.constants["variance"])
 
 
 def natural(
-    mean: Fraction, _log: Callable[[Fraction], Fraction], parameters: Parameters
+    mean: Fraction, _log: Callable[[Fraction], Fraction], parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     r"""Return :math:`\mu / v` and :math:`\mu^2 / 2 v`."""
     variance = parameters.constants["variance"]
     return mean / variance, mean**2 / (2 * variance)
 
 
-def in_jax(mean: Any, n: Any, parameters: Parameters) -> Total:
+def in_jax(mean: Any, n: Any, parameters: Constants) -> Total:
     """Return the normal distribution of the total."""
     from suffice.pipeline.math.engines.jax import totals  # an extra
 
@@ -106,12 +112,7 @@ def in_jax(mean: Any, n: Any, parameters: Parameters) -> Total:
     return totals.Normal(n * (mean - lower), n * float(parameters.constants["variance"]))
 
 
-def draw(spec: NormalKnownVarianceSpec, mean: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every mean."""
-    return rng.normal(mean, math.sqrt(spec.variance))
-
-
-def outside(mean: Floats, parameters: Parameters) -> Outside:
+def outside(mean: Floats, parameters: Constants) -> Outside:
     """Return values outside of either bound; the variance is known, so the mean alone moves."""
     variance = np.full(mean.shape, float(parameters.constants["variance"]))
     outside = normal_outside(mean, variance, *bounds(parameters))
@@ -136,7 +137,7 @@ FAMILY = one_sum_family(
         outside=outside,
         limits=bounds,
     ),
-    draw=draw,
+    draw=lambda spec, mean, rng: rng.normal(mean, math.sqrt(spec.variance)),
     example={"variance": "3", "lower": "-3", "upper": "100"},
     generative_case={"variance": "1", "lower": "-9", "upper": "9"},
     generative_prior="Normal(0, 1)",

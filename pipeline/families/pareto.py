@@ -8,19 +8,15 @@ lattice steps from 0 to ``log(upper / minimum)``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
+from suffice.pipeline.families.gamma import rate_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Positive
-from suffice.pipeline.terms.statistics.lattice import Quantiser
-from suffice.pipeline.terms.statistics.transforms import NARROWEST_LOGS, Shape, Transform, log_bound
-
-if TYPE_CHECKING:
-    from suffice.typing import Floats
+from suffice.pipeline.terms.statistics.lattice import NARROWEST_LOGS, Quantiser, Shape, Transform, log_bound
 
 
 class ParetoSpec(LatticeSumSpec):
@@ -62,18 +58,13 @@ def lattice(spec: ParetoSpec) -> SumLattice:
     )
 
 
-def draw(spec: ParetoSpec, shape: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every shape."""
-    return float(spec.minimum) * np.exp(rng.standard_exponential(shape.shape) / shape)
-
-
 FAMILY = one_sum_family(
     name="pareto",
     spec=ParetoSpec,
     lattice=lattice,
     clipping_bounds=lambda spec: (spec.minimum, spec.upper),
     model=rate_of_gamma_sums("shape"),
-    draw=draw,
+    draw=lambda spec, shape, rng: float(spec.minimum) * np.exp(rng.standard_exponential(shape.shape) / shape),
     example={"minimum": "0.7", "upper": "90"},
     generative_case={"minimum": "2", "upper": "2e26"},
     generative_prior="Gamma(8, 8)",

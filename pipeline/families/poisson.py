@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.families.shared.clipped_record import counting
+from suffice.pipeline.families.shared.clipped_record import clipped_poisson, counting, poisson_outside
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT
-from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, SumSpec, one_sum_family
+from suffice.pipeline.families.shared.one_sum import (
+    LARGEST_RATE,
+    OneSum,
+    SumLattice,
+    SumModel,
+    SumSpec,
+    bounds,
+    one_sum_family,
+)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
-from suffice.pipeline.terms.statistics.beyond_bounds import clipped_poisson, poisson_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +34,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -39,29 +44,24 @@ class PoissonSpec(SumSpec):
     upper: Count
 
 
-def lattice(spec: PoissonSpec) -> SumLattice:
-    """Return the integers from 0 to the bound."""
-    return SumLattice.counting(spec.upper)
-
-
-def default_prior(parameters: Parameters) -> Gamma:
+def default_prior(parameters: Constants) -> Gamma:
     """Return ``Gamma(1, 2 / upper)``: a mean of half the bound."""
     return Gamma(1, 2 / bounds(parameters)[1])
 
 
-def update(prior: Gamma, sums: OneSum, _parameters: Parameters) -> Distribution:
+def update(prior: Gamma, sums: OneSum, _parameters: Constants) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + \text{total}, b + n)`."""
     return GammaDistribution(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
 
 
-def marginal(prior: Gamma, _parameters: Parameters) -> Marginal:
+def marginal(prior: Gamma, _parameters: Constants) -> Marginal:
     """Return the negative binomial distribution of the total."""
     from suffice.pipeline.math.engines.one_sum.marginals import GammaPoisson  # consumers only
 
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
 
 
-def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Floats:
+def log_likelihood(rate: Floats, sums: OneSum, _parameters: Constants) -> Floats:
     r"""Return :math:`\text{total} \log r - r n`."""
     from scipy.special import xlogy
 
@@ -70,30 +70,20 @@ def log_likelihood(rate: Floats, sums: OneSum, _parameters: Parameters) -> Float
 
 
 def natural(
-    rate: Fraction, log: Callable[[Fraction], Fraction], _parameters: Parameters
+    rate: Fraction, log: Callable[[Fraction], Fraction], _parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     """Return the logarithm of the rate, and the rate."""
     return log(rate), rate
 
 
-def in_jax(rate: Any, n: Any, _parameters: Parameters) -> Total:
+def in_jax(rate: Any, n: Any, _parameters: Constants) -> Total:
     """Return the Poisson distribution of the total."""
     from suffice.pipeline.math.engines.jax import totals  # an extra
 
     return totals.Poisson(n * rate)
 
 
-def draw(_spec: PoissonSpec, rate: Floats, rng: np.random.Generator) -> Floats:
-    """Return one count for every rate."""
-    return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
-
-
-def outside(rate: Floats, parameters: Parameters) -> Outside:
-    """Return counts above the bound."""
-    return poisson_outside(rate, bounds(parameters)[1])
-
-
-def clipped_record(rate: Floats, parameters: Parameters) -> Floats:
+def clipped_record(rate: Floats, parameters: Constants) -> Floats:
     """Return the chances of a clipped count, (rate, count)."""
     return clipped_poisson(rate, int(bounds(parameters)[1]))
 
@@ -101,7 +91,7 @@ def clipped_record(rate: Floats, parameters: Parameters) -> Floats:
 FAMILY = one_sum_family(
     name="poisson",
     spec=PoissonSpec,
-    lattice=lattice,
+    lattice=lambda spec: SumLattice.counting(spec.upper),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     model=SumModel(
         parameter=ParameterSpace(name="rate", support=Support.POSITIVE),
@@ -112,12 +102,12 @@ FAMILY = one_sum_family(
         log_likelihood=log_likelihood,
         natural=natural,
         in_jax=in_jax,
-        outside=outside,
+        outside=lambda rate, parameters: poisson_outside(rate, bounds(parameters)[1]),
         clipped_record=counting(clipped_record),
         limits=lambda parameters: (0.0, bounds(parameters)[1]),
         interval=HIGHEST_DENSITY,
     ),
-    draw=draw,
+    draw=lambda _spec, rate, rng: rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64),
     example={"upper": "1000"},
     generative_case={"upper": "40"},
     generative_prior="Gamma(4, 1)",

@@ -15,15 +15,13 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.families import categorical
-from suffice.pipeline.families.shared.contract import Absent, Family
-from suffice.pipeline.families.shared.example import Example, GenerativeCase
+from suffice.pipeline.families.shared.contract import Absent, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.terms.declaration.fields import Boolean, Count, StatisticSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.measure import RowCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
 from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums, code_counts
 
 if TYPE_CHECKING:
@@ -91,10 +89,10 @@ def block(spec: RowsPerUnitSpec, _n_is_public: bool) -> Block:
     )
 
 
-def parameters(spec: RowsPerUnitSpec) -> Parameters:
+def parameters(spec: RowsPerUnitSpec) -> Constants:
     """Return the categories, and both bounds."""
     constants = {_UPPER: Fraction(spec.upper), _MAX_ROWS: Fraction(spec.max_rows)}
-    return Parameters(categories=categories(spec), constants=constants)
+    return Constants(categories=categories(spec), constants=constants)
 
 
 def sentence(spec: RowsPerUnitSpec) -> str:
@@ -107,12 +105,12 @@ def sentence(spec: RowsPerUnitSpec) -> str:
     )
 
 
-def is_histogram(parameters: Parameters) -> bool:
+def is_histogram(parameters: Constants) -> bool:
     """Whether units with each number of rows are counted."""
     return parameters.categories != (KEPT, LEFT_OUT)
 
 
-def default_prior(parameters: Parameters) -> Dirichlet:
+def default_prior(parameters: Constants) -> Dirichlet:
     """Return the uniform prior of the share left out; for a histogram one that counts for a unit in all."""
     return Dirichlet(1 / len(parameters.categories)) if is_histogram(parameters) else Dirichlet(1)
 
@@ -155,7 +153,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     )
 
 
-def truth(prior: Dirichlet, parameters: Parameters, size: int, rng: np.random.Generator) -> Floats:
+def truth(prior: Dirichlet, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw shares of every category; of rows left out only such as there can be."""
     drawn = prior.sample(size, rng, len(parameters.categories))
     if is_histogram(parameters):

@@ -11,19 +11,14 @@ The rate r is the scale to the power of -k.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.gamma_sums import rate_of_gamma_sums
+from suffice.pipeline.families.gamma import rate_of_gamma_sums
 from suffice.pipeline.families.shared.one_sum import LatticeSumSpec, SumLattice, one_sum_family
 from suffice.pipeline.terms.declaration.fields import Positive
-from suffice.pipeline.terms.statistics.transforms import Shape, Transform, power_bound
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from suffice.typing import Floats
+from suffice.pipeline.terms.statistics.lattice import Shape, Transform, power_bound
 
 
 class WeibullSpec(LatticeSumSpec):
@@ -51,18 +46,13 @@ def lattice(spec: WeibullSpec) -> SumLattice:
     )
 
 
-def draw(spec: WeibullSpec, rate: Floats, rng: np.random.Generator) -> Floats:
-    """Return one value for every rate."""
-    return (rng.standard_exponential(rate.shape) / rate) ** (1.0 / float(spec.shape))
-
-
 FAMILY = one_sum_family(
     name="weibull",
     spec=WeibullSpec,
     lattice=lattice,
     clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     model=rate_of_gamma_sums(),
-    draw=draw,
+    draw=lambda spec, rate, rng: (rng.standard_exponential(rate.shape) / rate) ** (1.0 / float(spec.shape)),
     example={"shape": "1.7", "upper": "60"},
     generative_case={"shape": "1.7", "upper": "11"},
     generative_prior="Gamma(8, 8)",

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import SchemaError
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
-from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
-from suffice.pipeline.terms.declaration.derived_column import Input
-from suffice.pipeline.terms.declaration.domains import DomainKind
-from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
-from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.terms.declaration.type_family import (
+from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
     NUMBERS,
     ColumnFamily,
     TypeFamily,
 )
+from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
+from suffice.pipeline.terms.declaration.derived_conditions import Input
+from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
 
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.column_types import HiveColumn
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.hive_columns import HiveColumn
 
 _BY_DOMAIN = {
     DomainKind.LIST: ANY_FAMILY,
@@ -72,13 +71,13 @@ LOOSE_KINDS = frozenset({ParquetSpec.kind, CsvSpec.kind})
 """Kinds of sources whose files alone say what they hold: no catalogue does."""
 
 FAMILIES_OF_TEXTS = {
-    ColumnType.TEXT: ColumnFamily.TEXT,
-    ColumnType.NUMBER: ColumnFamily.FLOATING,
-    ColumnType.INTEGER: ColumnFamily.INTEGER,
-    ColumnType.BOOLEAN: ColumnFamily.BOOLEAN,
-    ColumnType.DATE: ColumnFamily.DATE,
-    ColumnType.TIMESTAMP: ColumnFamily.TIMESTAMP,
-    ColumnType.TIMESTAMP_WITH_OFFSET: ColumnFamily.TIMESTAMP_WITH_ZONE,
+    CsvType.TEXT: ColumnFamily.TEXT,
+    CsvType.NUMBER: ColumnFamily.FLOATING,
+    CsvType.INTEGER: ColumnFamily.INTEGER,
+    CsvType.BOOLEAN: ColumnFamily.BOOLEAN,
+    CsvType.DATE: ColumnFamily.DATE,
+    CsvType.TIMESTAMP: ColumnFamily.TIMESTAMP,
+    CsvType.TIMESTAMP_WITH_OFFSET: ColumnFamily.TIMESTAMP_WITH_ZONE,
 }
 """What columns of delimited text hold, by what their texts are read as."""
 
@@ -225,7 +224,7 @@ def _check_delimited(spec: Spec, source: CsvSpec, contract: DataContract) -> Non
         raise SchemaError(message)
     used = {of.column for _, of in column_uses(spec)} - spec.derived.keys()
     for column in sorted(used & contract.columns.keys()):
-        kind = source.columns.get(column, ColumnType.TEXT)
+        kind = source.columns.get(column, CsvType.TEXT)
         if FAMILIES_OF_TEXTS[kind] is not contract.columns[column]:
             message = (
                 f"source.columns.{shortened_name(column)}: by the account's contract it is read as "

@@ -19,11 +19,10 @@ from suffice.pipeline.spec.plan import Plan, compile_plan, measures
 from suffice.pipeline.terms.declaration.derived_columns import read_derived
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.expectation import ROW_FITS, SUFFIX
+from suffice.pipeline.terms.declaration.fields import ROW_FITS, SUFFIX
 from suffice.pipeline.terms.statistics.measure import columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from fractions import Fraction
 
     from suffice.pipeline.spec.spec import Spec
@@ -56,7 +55,10 @@ def expect_spec(spec: Spec) -> Spec:
                     "unit": unit.model_copy(update={"max_rows": 1}) if unit else spec.privacy.unit,
                 }
             ),
-            "source": _read_row_by_row(spec),
+            # Push-down computes no derived columns.
+            "source": spec.source.model_copy(update={"push_down": False})
+            if spec.pushes_down
+            else spec.source,
             "derived": {**spec.derived, ROW_FITS: read_derived(ROW_FITS, _fits(spec), None)},
             "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
             "statistics": {STATISTIC: statistic.under(1 if unit else None)},
@@ -65,17 +67,12 @@ def expect_spec(spec: Spec) -> Spec:
     )
 
 
-def _read_row_by_row(spec: Spec) -> Any:
-    """Return the source without its push-down, which computes no derived columns."""
-    return spec.source.model_copy(update={"push_down": False}) if spec.pushes_down else spec.source
-
-
 def _fits(spec: Spec) -> dict[str, Any]:
     """Return the condition of rows that count, as a spec writes it."""
     expect = spec.expect
     read = expect.columns if expect is not None else None
     if read is None:
-        read = tuple(dict.fromkeys(_read_columns(spec)))
+        read = tuple(dict.fromkeys(name for each in measures(spec).values() for name in columns_of(each)))
     conditions = [_is_in(column, domain) for column, domain in spec.groups.items()]
     conditions += [{"column": column, "present": TRUE} for column in read if column not in spec.groups]
     if not conditions:  # statistics of the rows of units read no column but the unit's
@@ -83,11 +80,6 @@ def _fits(spec: Spec) -> dict[str, Any]:
         assert unit is not None  # noqa: S101 - every other statistic reads a column
         conditions = [{"column": unit.column, "present": TRUE}]
     return _all_of(conditions)
-
-
-def _read_columns(spec: Spec) -> Iterable[str]:
-    for measure in measures(spec).values():
-        yield from columns_of(measure)
 
 
 def _is_in(column: str, domain: Domain) -> dict[str, Any]:

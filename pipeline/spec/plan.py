@@ -12,58 +12,63 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.counted_clipping import measure_counting
-from suffice.pipeline.families.shared.within_unit import block_within, measure_within
-from suffice.pipeline.spec.declared_order import DeclaredOrder
-from suffice.pipeline.spec.sampled import compile_sample
-from suffice.pipeline.spec.spec import require_spec
+from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
+from suffice.pipeline.spec.spec import require_spec, sampled_parameter
+from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.exact_numbers import (
     LARGEST_SCALE,
     format_epsilon,
     format_number,
     scale_rounded_up,
 )
-from suffice.pipeline.terms.declaration.fields import RowsOf
+from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
-from suffice.pipeline.terms.released.text_table import text_table
-from suffice.pipeline.terms.statistics.counted_clipping import beside_sums
+from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.statistics.beside_sums import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
-from suffice.pipeline.terms.statistics.sample_plan import SCORE_BITS
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
-from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, NOISE_REACH, StatisticPlan
+from suffice.pipeline.terms.statistics.statistic_plan import (
+    DECIMAL,
+    INT64,
+    LARGEST_RANGE,
+    LARGEST_SAMPLE_SCALE,
+    NOISE_REACH,
+    SamplePlan,
+    StatisticPlan,
+    grid_points,
+    quantity_rows,
+    sample_line,
+    smallest_scale,
+    statistic_dict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.spec.terms import Terms
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit, SampleEntry, StatisticSpec
     from suffice.pipeline.terms.declaration.scalars import Duration
-    from suffice.pipeline.terms.statistics.block import Block
-    from suffice.pipeline.terms.statistics.count_table import Label
+    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.terms.statistics.within_unit import WithinUnit
+    from suffice.pipeline.terms.statistics.sensitivity import Block
+    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
-MANY_CANDIDATES = 10**8
-"""From here on drawing takes minutes, and the plan says about how long."""
-_SECONDS_A_CANDIDATE = 5e-6
-"""Of one core: 9e-7 to 7e-6 were measured, most where a posterior is sharp (`benchmarks/noise_rate.py`)."""
 _COLUMNS = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
 
 
 def plan_text(plan: Plan) -> str:
     """Return the text of a plan: its heading, a table of noisy quantities, and sentences."""
     noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
-    rows = [row for statistic in noisy for row in _rows(statistic)]
+    rows = [row for statistic in noisy for row in quantity_rows(statistic)]
     parts = [_heading(plan)]
     if rows:
         parts.append(text_table(_COLUMNS, rows))
     lines = [
         *(
-            _sample_line(statistic, statistic.sample, plan.n_cells)
+            sample_line(statistic, statistic.sample, plan.n_cells)
             for statistic in plan.statistics
             if statistic.sample is not None
         ),
@@ -95,56 +100,6 @@ def _heading(plan: Plan) -> str:
     )
 
 
-def _rows(statistic: StatisticPlan) -> list[list[str]]:
-    """Return a row for every quantity; the first says what all share."""
-    head = [
-        statistic.name,
-        statistic.family,
-        format_epsilon(statistic.epsilon),
-        str(statistic.l1_sensitivity),
-        f"{statistic.scale:.6g}",
-    ]
-    rows = []
-    for quantity in statistic.quantities:
-        parts = (quantity.name, quantity.category, quantity.component, _written(quantity.labels))
-        label = " ".join(filter(None, parts))
-        rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
-        head = [""] * len(head)
-    return rows
-
-
-def _sample_line(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> str:
-    """Say what is drawn, how much the likelihood counts, what of epsilon is unused, and what takes long."""
-    lower, upper = map(format_number, sample.within)
-    draws = "1 draw" if sample.draws == 1 else f"{sample.draws} draws"
-    line = (
-        f"{statistic.name}: {statistic.family}, epsilon {format_epsilon(statistic.epsilon)}: a sample of "
-        f"{draws} of {sample.parameter} on {sample.grid} points of {lower}..{upper}, prior {sample.prior}; "
-        f"range sensitivity {sample.range_sensitivity / 2**SCORE_BITS:.6g} nats, temperature "
-        f"{float(sample.temperature):.7g}"
-    )
-    if not sample.is_tempered:
-        unused = statistic.epsilon - sample.privacy_loss
-        line += (
-            f"; {float(unused):.6g} of its epsilon are unused, as a posterior is not drawn below "
-            "temperature 1, and are charged all the same"
-        )
-    candidates = sample.candidates(n_cells)
-    if candidates >= MANY_CANDIDATES:
-        line += (
-            f"; it is drawn from {candidates:,} candidates (cells x grid x draws): about "
-            f"{_duration(candidates * _SECONDS_A_CANDIDATE)} of one core, and a run that dies meanwhile has "
-            "spent its charge: fewer points, draws or cells take less"
-        )
-    return line
-
-
-def _duration(seconds: float) -> str:
-    """Return a rough duration in words."""
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
-
-
 def _sentences(plan: Plan) -> list[str]:
     """Say what statistics' parameters are of, under a column unit."""
     of: dict[str, list[str]] = {}
@@ -152,65 +107,6 @@ def _sentences(plan: Plan) -> list[str]:
         if statistic.rows_of is not None:
             of.setdefault(statistic.rows_of, []).append(statistic.name)
     return [f"{', '.join(names)}: {sentence}" for sentence, names in of.items()]
-
-
-def _written(labels: Label) -> str:
-    return " ".join(f"{name}={value}" for name, value in labels)
-
-
-def statistic_dict(statistic: StatisticPlan, n_cells: int) -> dict[str, Any]:
-    """Return a statistic's entry in what ``suffice plan --json`` prints."""
-    if statistic.sample is not None:
-        return _sampled_dict(statistic, statistic.sample, n_cells)
-    return {
-        "name": statistic.name,
-        "family": statistic.family,
-        "columns": list(statistic.columns),
-        "rows_of": statistic.rows_of,
-        "design": str(statistic.design),
-        "epsilon": format_epsilon(statistic.epsilon),
-        "l1_sensitivity": statistic.l1_sensitivity,
-        "scale": format_number(Fraction(statistic.scale)),
-        **(
-            {"moment_weight": format_number(statistic.moment_weight)}
-            if statistic.moment_weight is not None
-            else {}
-        ),
-        "components": [{"name": component} for component in statistic.components],
-        "derived": [
-            {
-                "quantity": quantity.name,
-                **({"category": quantity.category} if quantity.category is not None else {}),
-                **({"component": quantity.component} if quantity.component is not None else {}),
-                **dict(quantity.labels),
-                "noise_sd": statistic.quantity_noise_sd(quantity),
-            }
-            for quantity in statistic.quantities
-        ],
-    }
-
-
-def _sampled_dict(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> dict[str, Any]:
-    return {
-        "name": statistic.name,
-        "family": statistic.family,
-        "columns": list(statistic.columns),
-        "rows_of": statistic.rows_of,
-        "design": str(statistic.design),
-        "epsilon": format_epsilon(statistic.epsilon),
-        "sample": {
-            "parameter": sample.parameter,
-            "draws": sample.draws,
-            "grid": sample.grid,
-            "within": [format_number(end) for end in sample.within],
-            "prior": sample.prior,
-            "range_sensitivity": sample.range_sensitivity,
-            "scale": sample.scale,
-            "temperature": format_number(sample.temperature),
-            "epsilon_unused": format_number(statistic.epsilon - sample.privacy_loss),
-            "candidates": sample.candidates(n_cells),
-        },
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -432,6 +328,69 @@ def rows_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: boo
     return f"of rows kept: at most {max_rows} of each unit"
 
 
+def score_tables(statistic: StatisticSpec, entry: SampleEntry) -> ScoreTables:
+    """Return the tables that a sampled statistic's scores are made with."""
+    family = FAMILIES[statistic.family]
+    if family.sampled is None:
+        message = f"{family.name} is not sampled"
+        raise ValueError(message)
+    width = family.block(statistic, False).record_l1  # noqa: FBT003 - whether N is public
+    points = grid_points(entry.within, entry.grid)
+    return family.sampled.tables(points, family.parameters(statistic), width or 1)
+
+
+def compile_sample(
+    name: str,
+    statistic: StatisticSpec,
+    epsilon: Fraction,
+    neighboring: NeighboringRelation,
+    *,
+    records: int,
+    n_cells: int,
+    n_is_public: bool,
+) -> SamplePlan | None:
+    """Return the plan of a statistic's sample, None where it has none.
+
+    Parameters
+    ----------
+    name, statistic, epsilon, neighboring
+        The statistic, and what it may cost.
+    records : int
+        How many records a unit adds at most.
+    n_cells : int
+    n_is_public : bool
+        Whether the number of records is public for it.
+
+    Raises
+    ------
+    SpecError
+        Where the data would hardly count any more, or a unit moves scores beyond 64 bits.
+    """
+    entry = sample_entry(statistic)
+    if entry is None:
+        return None
+    sensitivity = score_tables(statistic, entry).range_sensitivity(
+        neighboring, records=records, n_cells=n_cells, n_is_public=n_is_public
+    )
+    place = f"statistics.{name}.sample"
+    if sensitivity > LARGEST_RANGE:
+        rule = "one unit could move the log likelihood by more than 2^42 nats"
+        raise SpecError(place, rule, "narrow within, or lower the bounds of the column")
+    scale = smallest_scale(sensitivity, entry.draws, epsilon)
+    if scale > LARGEST_SAMPLE_SCALE:
+        rule = f"its temperature {format_number(scale >> 20)} is above 2^26: the data would hardly count"
+        raise SpecError(place, rule, "narrow within, draw less often, or give it more epsilon")
+    return SamplePlan(
+        parameter=sampled_parameter(statistic).name,
+        draws=entry.draws,
+        grid=entry.grid,
+        within=entry.within,
+        prior=str(entry.prior),
+        range_sensitivity=sensitivity,
+        scale=scale,
+    )
+
+
 def _compile_statistic(
     terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
 ) -> StatisticPlan:
@@ -444,7 +403,7 @@ def _compile_statistic(
         epsilon,
         terms.privacy.neighboring,
         records=1 if block.unit_l1 is not None else max_rows or 1,
-        n_cells=math.prod(len(domain) for domain in terms.groups.values()),
+        n_cells=terms.n_cells,
         n_is_public=block.design is Design.MINIMAL,
     )
     if sample is not None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec.checking import (
+from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
+from suffice.pipeline.spec.spec import (
     LARGEST_PLAN,
     MOST_COMPONENTS,
     check_statistic,
@@ -25,9 +26,8 @@ from suffice.pipeline.spec.checking import (
     read_statistic,
     spec_error,
     statistic_entries,
+    with_prior,
 )
-from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
-from suffice.pipeline.spec.sampled import with_prior
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
 from suffice.pipeline.terms.declaration.document import Document, read_mapping
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
@@ -38,7 +38,7 @@ from suffice.pipeline.terms.declaration.fields import LARGEST_SHARE, SMALLEST_SH
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.spec.declared_order import DeclaredOrder
+    from suffice.pipeline.spec.terms import DeclaredOrder
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 

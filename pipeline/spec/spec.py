@@ -1,41 +1,363 @@
-"""The declarative spec of a release: its terms, and where the rows are. No code, no query text."""
+"""The declarative spec of a release: its terms, and where the rows are; no code, no query text.
+
+How it is read and checked: statistics, the limits on them, samples, and how complaints read.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import PlainValidator, ValidationError
 
-from suffice.errors import SpecError, UsageError
-from suffice.pipeline.spec.checking import (
-    LARGEST_PLAN,
-    MOST_COMPONENTS,
-    check_push_down,
-    check_statistic,
-    check_terms,
-    n_sums,
-    read_derived_columns,
-    read_statistic,
-    spec_error,
-    statistic_entries,
-)
-from suffice.pipeline.spec.sampled import with_prior
+from suffice.errors import PriorError, SpecError, UsageError
+from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.families.shared.beside_sums import measure_within, most_rows
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
+from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.spec.terms import Terms
+from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 from suffice.pipeline.terms.declaration.document import Document, read_file, read_mapping
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
-from suffice.pipeline.terms.declaration.domains import MOST_PERIODS, too_many_periods
-from suffice.pipeline.terms.declaration.expectation import ROW_FITS, SUFFIX, Expectation
-from suffice.pipeline.terms.declaration.fields import LONGEST_NAME
-from suffice.pipeline.terms.declaration.source_spec import SourceSpec
-from suffice.pipeline.terms.declaration.source_specs import parse_source
+from suffice.pipeline.terms.declaration.domains import (
+    MOST_CELLS,
+    MOST_PERIODS,
+    too_many_cells,
+    too_many_periods,
+)
+from suffice.pipeline.terms.declaration.fields import (
+    LONGEST_NAME,
+    ROW_FITS,
+    SUFFIX,
+    Expectation,
+    RowsOf,
+    SpecModel,
+    sample_entry,
+    statistic_name,
+)
+from suffice.pipeline.terms.declaration.source_specs import SourceSpec, parse_source, source_model
+from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
+from suffice.pipeline.terms.statistics.measure import N_SIDES, LatticeColumn
+from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
+
+_MOST_TOTAL_ROWS = 10**15
+
+
+_MOST_STATISTICS = 1000
+
+
+MOST_COMPONENTS = 2**16
+"""Of all statistics in a cell: each is named in the manifest, which anyone has to be able to read."""
+
+
+LARGEST_PLAN = 4 * 2**20
+"""In bytes."""
+
+
+def statistic_entries(document: Document, content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the statistics' entries, their names and number checked, not yet what they say."""
+    entries = content.get("statistics")
+    if not isinstance(entries, dict) or not entries:
+        raise SpecError(document.location(("statistics",)), "a spec declares at least one statistic")
+    if len(entries) > _MOST_STATISTICS:
+        rule = f"{len(entries)} statistics are declared, at most {_MOST_STATISTICS} are released together"
+        raise SpecError(document.location(("statistics",)), rule, "split the release")
+    families = f"families: {', '.join(FAMILIES)}"
+    known: set[str] = set()
+    for name, entry in entries.items():
+        path = ("statistics", name)
+        try:
+            statistic_name(name)
+        except ValueError as error:
+            raise SpecError(document.location(path), str(error)) from None
+        if name.lower() in known:
+            raise SpecError(document.location(path), "another statistic has this name in other letter case")
+        known.add(name.lower())
+        if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
+            raise SpecError(document.location(path), "a statistic is a mapping with a family", families)
+        family = entry["family"]
+        if family not in FAMILIES:
+            rule = f"no family {family!r}"
+            if family in NO_SUMS:
+                rule = f"{family} is no exponential family: {NO_SUMS[family]}"
+            raise SpecError(document.location((*path, "family")), rule, families)
+    return entries
+
+
+def read_statistic(
+    document: Document, name: str, entry: dict[str, Any], directory: Path | None
+) -> StatisticSpec:
+    """Return one statistic, validated by its family; without a directory no domain is read from a file."""
+    family = FAMILIES[entry["family"]]
+    if family.sampled is None and "sample" in entry:
+        rule = (
+            f"{family.name} has several parameters, and a sample is of one, on a grid: {_taking('sampled')}"
+        )
+        way_out = "leave it out: from the noisy statistics anyone draws any number of posterior samples"
+        raise SpecError(document.location(("statistics", name, "sample")), rule, way_out)
+    try:
+        return family.spec.model_validate(entry, context={"directory": directory})
+    except ValidationError as error:
+        raise spec_error(document, ("statistics", name), error, family.spec) from None
+
+
+def _taking(part: str) -> str:
+    """Name the families that have a part, for messages."""
+    return ", ".join(name for name, family in FAMILIES.items() if getattr(family, part) is not None)
+
+
+def read_derived_columns(
+    document: Document, content: dict[str, Any], directory: Path | None
+) -> dict[str, DerivedColumn]:
+    """Return the derived columns, validated; without a directory no map or list is read from a file."""
+    entries, path = content.get("derived", {}), ("derived",)
+    if not isinstance(entries, dict):
+        raise SpecError(document.location(path), "it maps names of new columns to what they are")
+    if len(entries) > MOST_DERIVED:
+        rule = f"{len(entries)} columns are derived, at most {MOST_DERIVED} may be"
+        raise SpecError(document.location(path), rule, "split the release")
+    derived = {}
+    for name, entry in entries.items():
+        try:
+            derived[name] = read_derived(name, entry, directory)
+        except ValidationError as error:
+            raise spec_error(document, ("derived", name), error, DerivedColumn) from None
+        except ValueError as error:
+            raise SpecError(document.location(("derived", name)), str(error)) from None
+    try:
+        in_order(derived)
+    except ValueError as error:
+        raise SpecError(document.location(path), str(error)) from None
+    return derived
+
+
+def spec_error(
+    document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[SpecModel]
+) -> SpecError:
+    """Turn pydantic's first complaint into ours: place, rule, value, way out."""
+    first = first_complaint(error.errors(include_url=False))
+    path = (*prefix, *first["loc"])
+    if first["type"] == UNKNOWN_KEY:
+        holder = _model_at(document, model, first["loc"])
+        known = ", ".join(name for name in holder.model_fields if name != "directory")
+        return SpecError(document.location(path), "unknown key", f"known keys: {known}")
+    if first["type"] == MISSING_KEY:
+        hint = f'write it as `{path[-1]}: ...`; the documentation\'s page "The spec" says what it means'
+        return SpecError(document.location(path[:-1]), f"the key {path[-1]!r} is missing", hint)
+    return SpecError(document.location(path), rule_of(first))
+
+
+def _model_at(document: Document, model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
+    """Return the model that holds the last key of a place: fields are models, or mappings to models."""
+    if "source" in model.model_fields and len(loc) > 1 and loc[0] == "source":
+        model, loc = source_model(document.content["source"]), loc[1:]
+    for key in loc[:-1]:
+        if key in model.model_fields:
+            annotation = model.model_fields[str(key)].annotation
+            kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+            model = next((kind for kind in kinds if issubclass(kind, SpecModel)), model)
+    return model
+
+
+def check_terms(document: Document, terms: Terms) -> None:
+    """Check what all statistics share: the bound on rows, and the number of cells."""
+    if not 1 <= terms.max_total_rows <= _MOST_TOTAL_ROWS:
+        raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
+    window, unit = terms.window, terms.privacy.column_unit
+    if window is not None:
+        _refuse_derived(document.location(("window", "column")), terms, window.column)
+    if unit is not None:
+        _refuse_derived(document.location(("privacy", "unit", "column")), terms, unit.column)
+    _check_cells(document.location(("groups",)), terms.n_cells)
+    periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
+    if periods > MOST_PERIODS:
+        raise SpecError(document.location(("groups",)), too_many_periods(periods), "group by longer periods")
+
+
+def _refuse_derived(location: str, terms: Terms, column: str) -> None:
+    """Refuse a derived column where a guarantee rests on the source's own."""
+    if column in terms.derived:
+        rule = f"{column!r} is a derived column; window, unit and order are columns of the source"
+        raise SpecError(location, rule, "name one, or let the source hold this one")
+
+
+def check_statistic(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+    """Check a statistic against the terms that it stands among."""
+    family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+    check_unit(document, terms, name, statistic)
+    _check_cells(location, terms.n_cells * family.n_categories(statistic))
+    _check_sample(document, name, statistic, terms.n_cells)
+    variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
+    unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
+    if order is not None:
+        _refuse_derived(document.location(("statistics", name, "order")), terms, order)
+    if unit is not None and order == unit.column:
+        raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
+    for variable in terms.groups.keys() & variables:
+        rule = f"the variable {variable!r} is a group too"
+        raise SpecError(location, rule, "call it otherwise, and state its column")
+
+
+def check_unit(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+    """Check what a statistic says of units against the unit that it stands under."""
+    family, path = FAMILIES[statistic.family], ("statistics", name)
+    state_one = "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}"
+    if family.needs_unit and terms.privacy.column_unit is None:
+        rule = f"{statistic.family} follows the rows of a unit; unit: row does not say which those are"
+        raise SpecError(document.location(path), rule, state_one)
+    if statistic.rows_of is RowsOf.UNITS:
+        location = document.location((*path, "rows_of"))
+        if family.of_units is None:
+            rule = f"{statistic.family} is of rows; rows_of: units is for {_taking('of_units')}"
+            raise SpecError(location, rule, "leave it out, or choose one of those families")
+        if terms.privacy.column_unit is None:
+            raise SpecError(location, "each row is a unit where the unit is a row", state_one)
+    if statistic.within_unit is not None:
+        _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
+    if statistic.count_clipped is not None:
+        _check_count_clipped(document.location((*path, "count_clipped")), statistic)
+    broken = family.refused_under(statistic)
+    if broken is not None:
+        raise SpecError(document.location(path), broken)
+
+
+def check_push_down(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+    """Check that a database can sum a statistic's rows, each for itself, with the bits of the kernels."""
+    location, way_out = document.location(("source", "push_down")), "leave push_down out: then rows are read"
+    if terms.privacy.column_unit is not None:
+        raise SpecError(location, "rows are bounded by unit before they are summed", way_out)
+    if terms.derived:
+        raise SpecError(location, "derived columns are computed from rows that are read", way_out)
+    if statistic.count_clipped is not None:
+        rule = "what clipping moved is counted in rows that are read"
+        raise SpecError(document.location(("statistics", name, "count_clipped")), rule, way_out)
+    reads = FAMILIES[statistic.family].measure(statistic).reads
+    transforms = [of.transform for of in reads if isinstance(of, LatticeColumn)]
+    if any(by is not None and by.takes_logarithm for by in transforms):
+        rule = f"{statistic.family} takes a logarithm of each value, which databases round in their own ways"
+        raise SpecError(document.location(("statistics", name, "family")), rule, way_out)
+
+
+def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:
+    """Check that there is something to release of units beside their rows."""
+    family = FAMILIES[statistic.family]
+    if family.unit_moments is None:
+        rule = f"{family.name} does not tell how rows of one unit depend on each other"
+        raise SpecError(location, rule, f"leave it out, or use one of: {_taking('unit_moments')}")
+    if unit is None:
+        rule = "it is about rows of one unit, and with unit: row every row is one"
+        raise SpecError(location, rule, "leave it out, or state unit: {column: customer_id, max_rows: 20}")
+    if statistic.rows_of is RowsOf.UNITS:
+        raise SpecError(location, "with rows_of: units each unit counts once", "leave one of the two out")
+    if unit.max_rows == 1:
+        way_out = "leave it out, or raise max_rows"
+        raise SpecError(location, "units keep one row each: nothing is within a unit", way_out)
+    most = most_rows(measure_within(family.measure(statistic)))
+    if unit.max_rows > most:
+        rule = f"max_rows is {unit.max_rows}: squares of a unit's sums are exact up to max_rows {most} only"
+        raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
+
+
+def _check_count_clipped(location: str, statistic: StatisticSpec) -> None:
+    """Check that a statistic has sums of rows beside which those that clipping moved can be counted."""
+    family = FAMILIES[statistic.family]
+    if family.clipping_bounds is None:
+        rule = f"{family.name} does not count what clipping moved"
+        raise SpecError(location, rule, f"leave it out, or use one of: {_taking('clipping_bounds')}")
+    if statistic.rows_of is RowsOf.UNITS:
+        rule = "it counts rows that clipping moved, and with rows_of: units each unit counts once"
+        raise SpecError(location, rule, "leave one of the two out")
+    beside = {"within_unit": statistic.within_unit, "sample": sample_entry(statistic)}
+    for key in (key for key, stated in beside.items() if stated is not None):
+        rule = f"counts stand beside sums alone, and {key} is stated too"
+        raise SpecError(location, rule, "leave one of the two out")
+
+
+def n_sums(statistic: StatisticSpec) -> int:
+    """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded.
+
+    Of a sample the points of its grid count.
+    """
+    sample = sample_entry(statistic)
+    if sample is not None:
+        return sample.grid
+    rows = FAMILIES[statistic.family].measure(statistic)
+    if statistic.count_clipped is not None:
+        return rows.width + N_SIDES
+    return (rows if statistic.within_unit is None else measure_within(rows)).width
+
+
+def _check_cells(location: str, cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise SpecError(location, too_many_cells(cells), "coarsen a domain")
+
+
+def with_prior(document: Document, name: str, statistic: StatisticSpec) -> StatisticSpec:
+    """Return a statistic whose sample states its prior: the family's default where none is given."""
+    entry = sample_entry(statistic)
+    if entry is None:
+        return statistic
+    family = FAMILIES[statistic.family]
+    prior = entry.prior
+    if prior is None:
+        prior = str(family.default_prior(family.parameters(statistic)))
+    try:
+        stated = canonical_prior(prior)
+    except PriorError as error:
+        raise SpecError(document.location(("statistics", name, "sample", "prior")), str(error)) from None
+    return statistic.model_copy(update={"sample": entry.model_copy(update={"prior": stated})})
+
+
+def _check_sample(document: Document, name: str, statistic: StatisticSpec, n_cells: int) -> None:
+    """Check a sample against its family and the statistic that it stands in."""
+    entry = sample_entry(statistic)
+    if entry is None:
+        return
+    path = ("statistics", name, "sample")
+    if statistic.within_unit is not None:
+        location, rule = (
+            document.location((*path[:-1], "within_unit")),
+            "a sample has nothing of units beside it",
+        )
+        raise SpecError(location, rule, "leave one of the two out")
+    if n_cells * entry.draws > MOST_CELLS:
+        rule = f"{n_cells * entry.draws} draws are declared in all cells, at most {MOST_CELLS} are released"
+        raise SpecError(document.location((*path, "draws")), rule, "draw fewer, or coarsen a domain")
+    space = sampled_parameter(statistic)
+    lower, upper = entry.within
+    least, most = space.support.ends
+    if lower <= least or upper >= most:
+        inside = "above 0 and below 1" if space.support is Support.PROBABILITY else "above 0"
+        rule = (
+            f"both ends of a {space.name} are {inside}: elsewhere one record could move the log likelihood "
+            "without bound"
+        )
+        raise SpecError(document.location((*path, "within")), rule, "as [0.005, 0.5]")
+    values = grid_values(entry.within, entry.grid)
+    distinct = set(values.tolist())
+    if len(distinct) < entry.grid or (space.support is Support.PROBABILITY and 1.0 in distinct):
+        rule = "its points are not distinct in float64, in which they are read, or the last one is 1 there"
+        raise SpecError(document.location((*path, "within")), rule, "widen it, or take fewer points")
+    try:
+        log_prior_on_points(str(entry.prior), values)
+    except PriorError as error:
+        way_out = "choose within and a prior that leave every point a chance"
+        raise SpecError(document.location((*path, "prior")), str(error), way_out) from None
+
+
+def sampled_parameter(statistic: StatisticSpec) -> ParameterSpace:
+    """Return the one parameter of a sampled statistic."""
+    family = FAMILIES[statistic.family]
+    (space,) = family.parameter_spaces(family.parameters(statistic))
+    return space
 
 
 class Spec(Terms):
@@ -90,13 +412,7 @@ def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
 
 
 def require_spec(spec: object) -> None:
-    """Refuse what is no spec, as the path of one.
-
-    Raises
-    ------
-    UsageError
-        Naming :func:`load_spec`.
-    """
+    """Refuse what is no spec, as the path of one; the UsageError names :func:`load_spec`."""
     if not isinstance(spec, Spec):
         message = f"a {type(spec).__name__} is no spec: read it first, with suffice.load_spec(...)"
         raise UsageError(message)
@@ -105,15 +421,17 @@ def require_spec(spec: object) -> None:
 def _validate(document: Document, directory: Path) -> Spec:
     content = document.content
     if not isinstance(content, dict):
-        raise SpecError(
-            document.origin, "a spec is a mapping of keys", 'see the documentation\'s page "The spec"'
-        )
+        way_out = 'see the documentation\'s page "The spec"'
+        raise SpecError(document.origin, "a spec is a mapping of keys", way_out)
     if "directory" in content:
         raise SpecError(document.location(("directory",)), "unknown key")
     _check_periods(document, content)
     read = {
         "derived": read_derived_columns(document, content, directory),
-        "statistics": _statistics(document, content, directory),
+        "statistics": {
+            name: read_statistic(document, name, entry, directory)
+            for name, entry in statistic_entries(document, content).items()
+        },
         "directory": directory,
     }
     try:
@@ -147,9 +465,8 @@ def _check_expect(document: Document, spec: Spec) -> None:
         return
     location = document.location(("expect",))
     if len(spec.name) > LONGEST_NAME - len(SUFFIX):
-        rule = (
-            f"its count is released as {spec.name}{SUFFIX}, and names have at most {LONGEST_NAME} characters"
-        )
+        count = spec.name + SUFFIX
+        rule = f"its count is released as {count}, and names have at most {LONGEST_NAME} characters"
         raise SpecError(location, rule, "shorten the name")
     counts = "rows" if spec.privacy.column_unit is None else "units"
     if spec.expect.counts != counts:
@@ -175,10 +492,3 @@ def _check_periods(document: Document, content: dict[str, Any]) -> None:
             left += entry
     if count > MOST_PERIODS:
         raise SpecError(document.origin, too_many_periods(count), "coarsen a range: every: month, say")
-
-
-def _statistics(document: Document, content: dict[str, Any], directory: Path) -> dict[str, StatisticSpec]:
-    statistics: dict[str, StatisticSpec] = {}
-    for name, entry in statistic_entries(document, content).items():
-        statistics[name] = read_statistic(document, name, entry, directory)
-    return statistics

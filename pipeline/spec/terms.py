@@ -1,163 +1,51 @@
 """The terms of a release: what is charged, which is all that a spec declares but its source.
 
-A window has a first edition, and amendments that replace it.
+A canonical plan sorts groups, statistics and their variables; the order in which they are declared is kept
+beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
+import math
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, PlainValidator, ValidationInfo, model_validator
+from pydantic import Field, PlainValidator, ValidationInfo
 
-from suffice.errors import SpecError
-from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+from suffice.pipeline.spec.windows_and_amendments import Window
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
-from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, period_start, too_many_cells
+from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, too_many_cells
 from suffice.pipeline.terms.declaration.fields import (
-    Column,
     ColumnUnit,
     Epsilon,
-    EveryField,
     Integer,
     Name,
     ReleaseName,
     SpecModel,
     StatisticSpec,
-    Text,
     canonical,
     label_name,
 )
-from suffice.pipeline.terms.declaration.scalars import Duration, DurationField, read_choice, read_duration
-from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone, window_grid
+from suffice.pipeline.terms.declaration.scalars import read_choice
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
-MOST_AMENDMENTS = 99
-"""Of one window."""
-
-_EDITION = re.compile(r"([A-Za-z0-9-]{1,32})(?:\.(0|[1-9]\d?))?", re.ASCII)
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmendedRelease:
-    """The release that an amendment replaces.
-
-    Attributes
-    ----------
-    release_id : str
-        16 hex digits.
-    manifest_sha256 : str
-        Of its manifest's bytes, in hex.
-    """
-
-    release_id: str
-    manifest_sha256: str
-
-
-def edition(window: str, amendment: int) -> str:
-    """Name an edition: the window alone for its first release, ``2013-01.2`` for its second amendment.
-
-    Examples
-    --------
-    >>> edition("2013-01", 0), edition("2013-01", 2)
-    ('2013-01', '2013-01.2')
-    """
-    return f"{window}.{amendment}" if amendment else window
-
-
-def amended_of(release_id: str | None, manifest_sha256: str | None) -> AmendedRelease | None:
-    """Return what two columns of a charge name; None where it amends nothing."""
-    if release_id is None or manifest_sha256 is None:
-        return None
-    return AmendedRelease(release_id=release_id, manifest_sha256=manifest_sha256)
-
-
-def read_edition(text: str) -> tuple[str, int | None] | None:
-    """Read a window and the number of an amendment; None where no edition has that name.
-
-    Returns
-    -------
-    tuple of (str, int or None), or None
-        The number is None where none is written, and 0 for ``2013-01.0``, the first release.
-
-    Examples
-    --------
-    >>> read_edition("2013-01"), read_edition("2013-01.0"), read_edition("2013-01.2")
-    (('2013-01', None), ('2013-01', 0), ('2013-01', 2))
-    """
-    match = _EDITION.fullmatch(text)
-    if match is None:
-        return None
-    return match[1], None if match[2] is None else int(match[2])
-
-
-ALL = "all"
-"""The window label of a spec without windows."""
 ROW = "row"
 """The privacy unit where it is no column's value."""
 
+
 DEFAULT_MAX_TOTAL_ROWS = 10**12
+
+
 PLAN_VERSION = "1"
-
-
-def _amendments(value: object) -> tuple[Duration, ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= MOST_AMENDMENTS:
-        message = f"amendments are a list of 1 to {MOST_AMENDMENTS} lengths of time, as [7 days, 30 days]"
-        raise ValueError(message)
-    durations = tuple(map(read_duration, value))
-    if any(duration.hours or not duration.days for duration in durations):
-        message = "an amendment falls due whole days or weeks after its window is complete, and at least one"
-        raise ValueError(message)
-    if any(later.days <= earlier.days for earlier, later in pairwise(durations)):
-        message = "the lengths of time of amendments increase"
-        raise ValueError(message)
-    return durations
-
-
-class Window(SpecModel):
-    """Releases per period of a date column: ``--window 2013-01`` selects those rows.
-
-    `lag`, `first` and `amend` say when releases are expected, and not what is in them: they are no terms.
-
-    Attributes
-    ----------
-    column : str
-    every : Every
-    time_zone : str
-        Whose midnights divide windows: the column's instants are converted, and its dates and timestamps
-        without a zone are taken as they are.
-    lag : Duration
-        How long after its end a window counts as complete.
-    first : str or None
-        The label of the first window that is expected; none before it is released.
-    amend : tuple of Duration
-        How long after a window is complete its amendments fall due, each a release of the whole window anew
-        and a charge of its own; increasing.
-    """
-
-    column: Column
-    every: EveryField
-    time_zone: TimeZone = UTC
-    lag: DurationField = Field(default=Duration(), exclude=True)
-    first: Text | None = Field(default=None, exclude=True)
-    amend: Annotated[tuple[Duration, ...], PlainValidator(_amendments)] = Field(default=(), exclude=True)
-
-    @model_validator(mode="after")
-    def _first_is_a_label(self) -> Self:
-        if self.first is not None:
-            period_start(self.first, self.every)
-        return self
-
-    @property
-    def grid(self) -> str:
-        """The window grid, ``column:every:time_zone``."""
-        return window_grid(self.column, self.every, self.time_zone)
 
 
 def _unit(value: object) -> str | ColumnUnit:
@@ -232,6 +120,11 @@ class Terms(SpecModel):
     statistics: dict[str, StatisticSpec]
     max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
 
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: the product of the groups' sizes."""
+        return math.prod(len(domain) for domain in self.groups.values())
+
     def canonical_plan(self) -> str:
         """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""
         content = {name: canonical(getattr(self, name)) for name in Terms.model_fields}
@@ -248,22 +141,101 @@ class Terms(SpecModel):
         return self.window.grid if self.window else None
 
 
-def check_window(spec: Terms, window: str, place: str = "--window") -> str:
-    """Check a window label against the spec, and return it; a message names `place`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredOrder:
+    """The order of groups, of statistics, and of the variables within statistics.
 
-    Raises
-    ------
-    SpecError
-        Where the spec has windows and none is named, or the reverse, or the label is not canonical.
+    It is no part of what is charged; a release keeps it, as cells and components follow it.
+
+    Attributes
+    ----------
+    groups, statistics : tuple of str
+        Names in order.
+    variables : tuple of (str, str, tuple of str)
+        Statistic, key of its entry, names in order: of every mapping by variables or columns.
     """
-    if spec.window is None:
-        if window != ALL:
-            raise SpecError(place, f"{window!r} is given, but the spec has no window key", "leave it out")
-        return ALL
-    if window == ALL:
-        raise SpecError(place, "the spec releases by window, and none is named", f"as {place} 2013-01")
-    try:
-        period_start(window, spec.window.every)
-    except ValueError as error:
-        raise SpecError(place, str(error)) from None
-    return window
+
+    groups: tuple[str, ...]
+    statistics: tuple[str, ...]
+    variables: tuple[tuple[str, str, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(cls, terms: Terms) -> Self:
+        """Return the order of a spec, or of other terms."""
+        return cls(
+            groups=tuple(terms.groups),
+            statistics=tuple(terms.statistics),
+            variables=tuple(
+                (name, key, tuple(entry))
+                for name, statistic in terms.statistics.items()
+                for key, entry in statistic
+                if isinstance(entry, dict)
+            ),
+        )
+
+    @classmethod
+    def read(cls, document: object) -> Self:
+        """Read what :meth:`document` wrote.
+
+        Raises
+        ------
+        ValueError
+            Where it is anything else.
+        """
+        match document:
+            case {"groups": groups, "statistics": statistics, "variables": list(variables), **rest} if (
+                not rest
+            ):
+                return cls(
+                    groups=_names(groups),
+                    statistics=_names(statistics),
+                    variables=tuple(_variables(entry) for entry in variables),
+                )
+        raise _unreadable()
+
+    def document(self) -> dict[str, Any]:
+        """Return the order as JSON states it. No name is a key there, so that no name can look like one."""
+        return {
+            "groups": list(self.groups),
+            "statistics": list(self.statistics),
+            "variables": [[name, key, list(names)] for name, key, names in self.variables],
+        }
+
+    def restore(self, plan: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a canonical plan in this order.
+
+        Raises
+        ------
+        ValueError
+            Where the names are not those of the plan.
+        """
+        statistics = _ordered(plan.get("statistics"), self.statistics)
+        for name, key, names in self.variables:
+            entry = statistics.get(name)
+            if not isinstance(entry, dict):
+                raise _unreadable()
+            statistics[name] = {**entry, key: _ordered(entry.get(key), names)}
+        return {**plan, "groups": _ordered(plan.get("groups"), self.groups), "statistics": statistics}
+
+
+def _ordered(mapping: object, names: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(mapping, dict) or len(names) != len(mapping) or set(names) != mapping.keys():
+        raise _unreadable()
+    return {name: mapping[name] for name in names}
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise _unreadable()
+    return tuple(value)
+
+
+def _variables(value: object) -> tuple[str, str, tuple[str, ...]]:
+    match value:
+        case [str(name), str(key), names]:
+            return name, key, _names(names)
+    raise _unreadable()
+
+
+def _unreadable() -> ValueError:
+    return ValueError("the order is not one of the plan's names")

@@ -33,7 +33,8 @@ from scripts.schemas.shapes import (
 )
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.spec.terms import Privacy, Window
+from suffice.pipeline.spec.terms import Privacy
+from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.manifest_model import PublicationManifest

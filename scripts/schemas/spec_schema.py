@@ -108,7 +108,7 @@ SCALARS: dict[str, Schema] = {
     "_unit": {"oneOf": [{"const": "row"}, {"$ref": "#/$defs/unit"}]},
     "_names": {"type": "array", "items": TEXT},
     "_boundaries": LIST,
-    "_column_type": {
+    "_csv_type": {
         "enum": ["text", "number", "integer", "boolean", "date", "timestamp", "timestamp_with_offset"]
     },
     "_sign": {"type": "string"},
@@ -120,7 +120,7 @@ SCALARS: dict[str, Schema] = {
     "_constant": SCALAR,
     "_range": {"type": "array", "items": SCALAR, "minItems": 2, "maxItems": 2},
     "_members": DOMAIN,
-    "_member": SCALAR,
+    "read_safe_text": SCALAR,
     "_conditions": {"type": "array", "items": CONDITION, "minItems": 2, "maxItems": 100},
     "_entries": {"anyOf": [FILE, {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}]},
     "_target": SCALAR,

@@ -17,7 +17,7 @@ from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import SpreadGamma
-from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
 if TYPE_CHECKING:
     from scripts.vectors.specs import Asked

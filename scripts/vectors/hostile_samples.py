@@ -22,7 +22,11 @@ from scripts.vectors.damage import (
     with_manifest,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.statistics.sample_plan import LARGEST_RANGE, LARGEST_SAMPLE_SCALE, smallest_scale
+from suffice.pipeline.terms.statistics.statistic_plan import (
+    LARGEST_RANGE,
+    LARGEST_SAMPLE_SCALE,
+    smallest_scale,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

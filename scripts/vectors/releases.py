@@ -19,14 +19,14 @@ from scripts.vectors.samples import drawn_points, records_and_totals
 from scripts.vectors.specs import VALID, VectorSpec
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.spec.terms import AmendedRelease
+from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
 from suffice.storage.releases.manifest import DataFile, compose_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.signatures.signing import Signer, load_signer

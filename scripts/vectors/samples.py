@@ -10,8 +10,8 @@ import numpy as np
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
-from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.spec.plan import score_tables
+from suffice.pipeline.terms.declaration.fields import sample_entry
 
 if TYPE_CHECKING:
     import random
@@ -42,7 +42,7 @@ def drawn_points(
     if stated is None or sample is None:
         message = f"{plan.name} is not sampled"
         raise ValueError(message)
-    tables = tables_of(entry, stated)
+    tables = score_tables(entry, stated)
     prior = log_prior_on_points(sample.prior, sample.values()).tolist()
     drawn = []
     for n, total in totals.tolist():

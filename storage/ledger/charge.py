@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.spec.terms import MOST_AMENDMENTS, AmendedRelease, edition
+from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, AmendedRelease, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, micro_epsilon
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from suffice.errors import (
     SpecChangedError,
     WrongStoreError,
 )
-from suffice.pipeline.spec.terms import AmendedRelease
+from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.ledger import LEASE

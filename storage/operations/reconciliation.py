@@ -23,7 +23,7 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
-from suffice.pipeline.spec.terms import MOST_AMENDMENTS, edition
+from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, edition
 from suffice.pipeline.terms.declaration.domains import Every, is_period
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.chain import canonical_json

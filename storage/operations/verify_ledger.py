@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.spec.terms import amended_of, edition
+from suffice.pipeline.spec.windows_and_amendments import amended_of, edition
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import NameTakenError, ReleaseCorruptError, SignatureError
-from suffice.pipeline.spec.terms import edition
+from suffice.pipeline.spec.windows_and_amendments import edition
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.releases.descriptions import DESCRIPTIONS, describe

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.spec.terms import AmendedRelease
+    from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
     from suffice.storage.signatures.signing import Signer
 
 LARGEST_TOMBSTONE = 4096

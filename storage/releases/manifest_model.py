@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from suffice.pipeline.spec.terms import MOST_AMENDMENTS, amended_of, edition
+from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, amended_of, edition
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.storage.signatures.signing import is_signature_value
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.spec.terms import AmendedRelease
-    from suffice.pipeline.terms.statistics.block import ColumnBounds, Parameters, Quantity
+    from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
     from suffice.pipeline.terms.statistics.count_table import CountTable
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds, Constants, Quantity
+    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
 
 
 def declared_fields(plan: Plan) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, A
     }
 
 
-def _parameters(parameters: Parameters) -> dict[str, Any]:
+def _parameters(parameters: Constants) -> dict[str, Any]:
     return {
         "categories": list(parameters.categories),
         "lower": _optional(parameters.lower),

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import ReleaseCorruptError, SpecError
-from suffice.pipeline.spec.checking import LARGEST_PLAN
-from suffice.pipeline.spec.declared_order import DeclaredOrder
 from suffice.pipeline.spec.recompile import read_canonical_plan
-from suffice.pipeline.spec.terms import check_window
+from suffice.pipeline.spec.spec import LARGEST_PLAN
+from suffice.pipeline.spec.terms import DeclaredOrder
+from suffice.pipeline.spec.windows_and_amendments import check_window
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.wording import shown
 from suffice.storage.releases.manifest_model import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreError, UsageError
 from suffice.pipeline.ask.pooling.release import Release
-from suffice.pipeline.spec.terms import edition, read_edition
+from suffice.pipeline.spec.windows_and_amendments import edition, read_edition
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location, is_path

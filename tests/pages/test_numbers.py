@@ -15,7 +15,7 @@ from suffice.pages.pictures import number
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
-from suffice.pipeline.terms.statistics.block import Quantity
+from suffice.pipeline.terms.statistics.sensitivity import Quantity
 from support.making import mapping
 
 FINITE = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False)

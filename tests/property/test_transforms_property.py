@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.pipeline.rows.chunk import row_readers
-from suffice.pipeline.terms.statistics.lattice import Quantiser
-from suffice.pipeline.terms.statistics.transforms import Shape, Transform
+from suffice.pipeline.terms.statistics.lattice import Quantiser, Shape, Transform
 
 UNITS = st.floats(1e-150, 1e150)
 TRANSFORMS = st.one_of(

@@ -17,7 +17,7 @@ from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from support.making import Workspace, make_workspace
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.rows.reduce import tree
-from suffice.pipeline.spec.calendar import first_window
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import first_window
 from suffice.pipeline.terms.declaration.domains import Every, period_labels
 from suffice.releasing import backfill as backfilling
 from suffice.releasing import release as releasing

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.example import ColumnType
+from suffice.pipeline.families.shared.contract import ColumnType
 from support.entries import fields_of
 
 NUMBERS = ["tiny", "integer", "unsigned", "float", "single", "price", "precise", "measure", "whole"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, Every, period_start
+from suffice.pipeline.terms.statistics.lattice import Shape
 from suffice.pipeline.terms.statistics.measure import (
     CodeColumn,
     CodeCounts,
@@ -20,13 +21,12 @@ from suffice.pipeline.terms.statistics.measure import (
     PowerSums,
     ReadColumn,
     RowCounts,
+    SideColumn,
     TableCounts,
     TransitionCounts,
     UnitMean,
     UnitProducts,
 )
-from suffice.pipeline.terms.statistics.side_column import SideColumn
-from suffice.pipeline.terms.statistics.transforms import Shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.terms.statistics.transforms import Transform
+    from suffice.pipeline.terms.statistics.lattice import Transform
 
 
 def duckdb_sums(spec: Spec, files: list[Path], window: str | None = None) -> dict[str, NDArray[Any]]:

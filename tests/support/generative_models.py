@@ -14,8 +14,8 @@ from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.fields import canonical
-from suffice.pipeline.terms.statistics.block import Parameters
 from suffice.pipeline.terms.statistics.measure import MomentSums
+from suffice.pipeline.terms.statistics.sensitivity import Constants
 from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
 from support.entries import counting_nulls, entry_of, privacy_of
 from support.noisy import noisy_statistic
@@ -115,5 +115,5 @@ def noise_aware_families(*, by_mcmc: bool = False) -> list[str]:
     return [
         name
         for name, family in FAMILIES.items()
-        if family.noise_aware and family.simulate and family.by_mcmc(Parameters()) == by_mcmc
+        if family.noise_aware and family.simulate and family.by_mcmc(Constants()) == by_mcmc
     ]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import suffice
 from suffice import flows, pipeline, storage
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.sampled import tables_of
+from suffice.pipeline.spec.plan import compile_plan, score_tables
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.terms.declaration.fields import sample_entry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan, ScoreTables
+    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, ScoreTables
     from suffice.typing import Floats
 
 WITHIN = {"probability": ["0.2", "0.8"], "mean": ["-1", "4"]}
@@ -63,7 +62,7 @@ def bernoulli_sample(
     statistic = spec.statistics["flag"]
     stated = sample_entry(statistic)
     assert stated is not None
-    return sample_of(compile_plan(spec)), tables_of(statistic, stated)
+    return sample_of(compile_plan(spec)), score_tables(statistic, stated)
 
 
 def log_law(scores: Floats, scale: float, log_prior: Floats | float = 0.0) -> Floats:

@@ -17,7 +17,7 @@ from obstore import delete, get, put
 from obstore import list as list_objects
 
 from suffice.buckets import connect
-from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER
+from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER
 from support.buckets import BUCKET, SECRET, variables
 from support.postgres_tables import change_postgresql, lose_postgresql, write_postgresql
 from support.table_makers import (

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.spec.plan import compile_plan

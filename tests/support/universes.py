@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.example import ColumnType
+from suffice.pipeline.families.shared.contract import ColumnType
 from support.entries import counting_nulls, fields_of
 
 if TYPE_CHECKING:

@@ -31,7 +31,13 @@ from suffice.pipeline.ask.calibration.simulated_release import (
 from suffice.pipeline.ask.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.ask.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
 from suffice.pipeline.ask.calibration.world_coverage import world_coverages
-from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, NOISE_AWARE, PLUG_IN, PosteriorTerms
+from suffice.pipeline.ask.inference.posterior_terms import (
+    BY_EVIDENCE,
+    IGNORED,
+    NOISE_AWARE,
+    PLUG_IN,
+    PosteriorTerms,
+)
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.terms.statistics.lattice import Shape
 from suffice.pipeline.terms.statistics.measure import (
     CodeColumn,
     CodeCounts,
@@ -24,7 +25,6 @@ from suffice.pipeline.terms.statistics.measure import (
     TableCounts,
     TransitionCounts,
 )
-from suffice.pipeline.terms.statistics.transforms import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.block import Block
+    from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.typing import Counts, Floats
 
 SIMULATIONS, SLOW_SIMULATIONS = 400, 60

@@ -20,7 +20,7 @@ from suffice.pipeline.ask.calibration.verdict import (
 )
 from suffice.pipeline.ask.calibration.world_coverage import worlds_table
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.released.text_table import text_table
+from suffice.pipeline.terms.declaration.wording import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

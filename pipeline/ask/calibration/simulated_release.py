@@ -20,8 +20,7 @@ from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import AnyDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
-from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
 from suffice.pipeline.terms.statistics.sensitivity import Design

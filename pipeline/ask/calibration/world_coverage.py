@@ -27,7 +27,7 @@ from suffice.pipeline.ask.calibration.record_worlds import (
 from suffice.pipeline.ask.calibration.verdict import TOLERANCE, level_of
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.terms.released.text_table import text_table
+from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -173,20 +173,20 @@ def any_prior_posterior(
     raise PriorError(message)
 
 
-def density_posterior(density: Density, family: Family, parameters: Parameters) -> GriddedDistribution:
+def density_posterior(density: Density, family: Family, parameters: Constants) -> GriddedDistribution:
     """Return the distribution of a prior itself."""
     prior = on_line(density, family, parameters)
     edges = prior.edges
     return GriddedDistribution.of("parameter", prior.line, [(edges[:-1], edges[1:], prior.log_density)])
 
 
-def conjugate_alike(density: Density, family: Family, parameters: Parameters) -> Prior:
+def conjugate_alike(density: Density, family: Family, parameters: Constants) -> Prior:
     """Return the family's conjugate prior about where a density is and as wide."""
     prior = on_line(density, family, parameters)
     return alike(family.prior, prior.centre, max(prior.width, NARROWEST))
 
 
-def on_line(density: Density, family: Family, parameters: Parameters) -> DensityOnLine:
+def on_line(density: Density, family: Family, parameters: Constants) -> DensityOnLine:
     """The density on the line of the family's parameter, looked for about the default prior."""
     default: Any = conjugate_default(family, parameters)
     match default:
@@ -201,7 +201,7 @@ def on_line(density: Density, family: Family, parameters: Parameters) -> Density
     return DensityOnLine.of(density, LINES[family.prior], typical)
 
 
-def conjugate_default(family: Family, parameters: Parameters) -> Prior:
+def conjugate_default(family: Family, parameters: Constants) -> Prior:
     """Return a family's default prior; of one that is spread over scales, its component of the largest."""
     default = family.default_prior(parameters)
     prior: Prior = default.components[-1] if isinstance(default, Mixture) else default

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats, Mask
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
 NEGLIGIBLE_OF_MOMENTS = 0.05
@@ -216,7 +216,7 @@ def _matters(statistic: NoisyStatistic, distribution: LatentSumPosterior | Gridd
     return matters
 
 
-def _at_bound(family: Family, constants: Parameters) -> float:
+def _at_bound(family: Family, constants: Constants) -> float:
     """The position of the parameter at which the mean of T is the bound."""
     assert family.limits is not None  # noqa: S101 - every family with a clipped record has them
     low, high = family.limits(constants)

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.distributions.quadrature import integral_rule
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
-from suffice.pipeline.terms.statistics.block import Quantity
+from suffice.pipeline.terms.statistics.sensitivity import Quantity
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.mixtures import AnyDensity
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
 def draw(
     prior: Prior | Mixture | AnyDensity,
     family: Family,
-    parameters: Parameters,
+    parameters: Constants,
     size: int,
     rng: np.random.Generator,
 ) -> Floats:
@@ -55,7 +55,7 @@ def draw(
 
 
 def conjugate_like(
-    prior: Prior | Mixture | AnyDensity, family: Family, parameters: Parameters
+    prior: Prior | Mixture | AnyDensity, family: Family, parameters: Constants
 ) -> Prior | Mixture:
     """Return a conjugate prior about where a density is and as wide; the prior itself if it is conjugate."""
     if isinstance(prior, Density):
@@ -71,7 +71,7 @@ def conjugate_like(
     return prior
 
 
-def _interval(family: Family, parameters: Parameters) -> tuple[float, float]:
+def _interval(family: Family, parameters: Constants) -> tuple[float, float]:
     if family.mean_and_variance is None:
         raise TypeError(family.name)
     return family.mean_and_variance.interval(parameters)

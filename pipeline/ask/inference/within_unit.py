@@ -44,8 +44,7 @@ from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.released.within_unit import NoisyProducts
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyProducts, NoisyStatistic
     from suffice.typing import Floats
 
 LEVELS = 5

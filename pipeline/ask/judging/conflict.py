@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.judged import Judged
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.typing import Cells, Floats, Mask
 
 MOST_RECORDS = 64

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.judging.judged import Judged
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
 
@@ -79,7 +79,7 @@ def prior_distribution_of(posterior: Judged) -> Distribution | None:
     return _conjugate(prior, posterior, constants)
 
 
-def _conjugate(prior: object, posterior: Judged, constants: Parameters) -> Distribution | None:
+def _conjugate(prior: object, posterior: Judged, constants: Constants) -> Distribution | None:
     match prior:
         case Beta() | Gamma() | InverseGamma() | Normal() | NormalInverseGamma():
             return prior.distribution()

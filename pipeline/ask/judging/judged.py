@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
 
@@ -128,7 +128,7 @@ class Judged(Protocol):
     def before_clipping(self) -> bool: ...  # noqa: D102
 
     @property
-    def constants(self) -> Parameters | None: ...  # noqa: D102
+    def constants(self) -> Constants | None: ...  # noqa: D102
 
     @property
     def design_effect(self) -> Floats | None: ...  # noqa: D102

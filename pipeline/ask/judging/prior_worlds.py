@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.math.priors.mixtures import AnyDensity
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Parameters, Quantity
     from suffice.pipeline.terms.statistics.count_table import Label
+    from suffice.pipeline.terms.statistics.sensitivity import Constants, Quantity
     from suffice.typing import Floats
 
 
@@ -248,7 +248,7 @@ def _rows_of_tables(
     }
 
 
-def _naive_bayes(constants: Parameters, prior: Dirichlet) -> Mapping[Label, tuple[tuple[Floats, int], ...]]:
+def _naive_bayes(constants: Constants, prior: Dirichlet) -> Mapping[Label, tuple[tuple[Floats, int], ...]]:
     from suffice.pipeline.families.naive_bayes import estimated_tables  # of this family only
     from suffice.pipeline.families.shared.counted_tables import concentrations
 
@@ -258,7 +258,7 @@ def _naive_bayes(constants: Parameters, prior: Dirichlet) -> Mapping[Label, tupl
     return {**classes, **_rows_of_tables([of_class[0]], tables, rows)}
 
 
-def _markov_chain(constants: Parameters, prior: Dirichlet) -> Mapping[Label, tuple[tuple[Floats, int], ...]]:
+def _markov_chain(constants: Constants, prior: Dirichlet) -> Mapping[Label, tuple[tuple[Floats, int], ...]]:
     from suffice.pipeline.families.shared.counted_tables import concentrations
 
     # As in the posterior: how often each state is left has a flat prior over the states.
@@ -266,13 +266,13 @@ def _markov_chain(constants: Parameters, prior: Dirichlet) -> Mapping[Label, tup
     return _rows_of_tables([left], constants.tables, concentrations(prior, constants.tables))
 
 
-_LAYOUTS: dict[str, Callable[[Parameters, Dirichlet], Mapping[Label, tuple[tuple[Floats, int], ...]]]] = {
+_LAYOUTS: dict[str, Callable[[Constants, Dirichlet], Mapping[Label, tuple[tuple[Floats, int], ...]]]] = {
     "naive_bayes": _naive_bayes,
     "markov_chain": _markov_chain,
 }
 
 
-def _of_one_column(constants: Parameters, prior: NormalInverseWishart, quantity: Quantity) -> Worlds | None:
+def _of_one_column(constants: Constants, prior: NormalInverseWishart, quantity: Quantity) -> Worlds | None:
     """A column's own mean and variance, which are normal inverse gamma; None of products of two."""
     names = [column.name for column in constants.columns]
     if quantity.name not in {"total", "total_of_squares"}:

@@ -15,7 +15,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_label, period_start
-from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 

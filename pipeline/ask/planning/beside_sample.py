@@ -34,14 +34,12 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
-from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.fields import canonical
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.spec.plan import compile_plan, score_tables
+from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-from suffice.pipeline.terms.statistics.sample_plan import TABLE_BITS
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.statistic_plan import TABLE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,7 +88,7 @@ class SampleLaw:
         if stated is None or sample is None:
             message = f"{plan.name} states no sample"
             raise ValueError(message)
-        tables = tables_of(entry, stated)
+        tables = score_tables(entry, stated)
         unit = float(1 << TABLE_BITS)
         values = sample.values()
         return cls(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
-from suffice.pipeline.terms.released.text_table import text_table
+from suffice.pipeline.terms.declaration.wording import text_table
 
 if TYPE_CHECKING:
     from fractions import Fraction

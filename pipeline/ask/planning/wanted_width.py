@@ -16,8 +16,8 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_epsilon
 from suffice.pipeline.terms.declaration.fields import DEFAULT_COUNT_WEIGHT, CountClipped, RowsOf
-from suffice.pipeline.terms.released.text_table import text_table
-from suffice.pipeline.terms.statistics.counted_clipping import N_ABOVE
+from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.statistics.beside_sums import N_ABOVE
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec

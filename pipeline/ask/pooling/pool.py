@@ -42,10 +42,10 @@ from suffice.pipeline.math.engines.pooled.importance_sampling import factors_of,
 from suffice.pipeline.math.parameters.contrasts import matched_cells
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_start
-from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import SharedTerms, lists_terms
-from suffice.pipeline.terms.released.text_table import text_table
+from suffice.pipeline.terms.declaration.wording import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
-from suffice.pipeline.spec.terms import edition
+from suffice.pipeline.spec.windows_and_amendments import edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.terms.released.cells import Cells
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
@@ -117,7 +116,7 @@ class Release:
         UsageError
             Where the release has no such statistic, column or key.
         """
-        from suffice.pipeline.terms.released.cells import (  # numpy is slow to import
+        from suffice.pipeline.terms.released.noisy_statistic import (  # numpy is slow to import
             HeldCells,
             StatisticsBySlices,
         )
@@ -191,7 +190,7 @@ class Release:
         UsageError
             Where the release has none of that name.
         """
-        from suffice.pipeline.spec.declared_order import DeclaredOrder  # only where rows are drawn
+        from suffice.pipeline.spec.terms import DeclaredOrder  # only where rows are drawn
 
         if name not in self.sampled:
             self._require(name)
@@ -243,7 +242,7 @@ class Release:
         from suffice.pipeline.ask.inference.predictive import Model
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
         from suffice.pipeline.ask.posterior.infer import inferred  # scipy is slow to import
-        from suffice.pipeline.terms.released.within_unit import rows_alone  # numpy is slow to import
+        from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
 
         stated = PosteriorTerms(prior=prior, **terms)
         chosen = cells_of(self.statistic(statistic), stated.where)

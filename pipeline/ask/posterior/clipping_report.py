@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.families.shared.clipped_record import Outside
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -61,7 +61,7 @@ def clipping_of(
     outside: Callable[..., Outside],
     means: Sequence[Floats],
     sds: Sequence[Floats],
-    constants: Parameters,
+    constants: Constants,
     is_modelled: NDArray[np.bool_] | None = None,
     *,
     everywhere: bool = False,

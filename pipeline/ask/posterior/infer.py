@@ -41,7 +41,7 @@ from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, SpreadScale
-from suffice.pipeline.terms.released.within_unit import noisy_products, rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import noisy_products, rows_alone
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -72,7 +72,7 @@ class Posterior(ParameterPosterior):
         The parameters' joint distribution.
     components : dict of str to tuple of str
         What a parameter with a last axis of its own is of, in order: a column, or a pair as ``x, y``.
-    constants : Parameters or None
+    constants : Constants or None
         The public bounds and known parameters of the statistic.
     model : Model or None
         What new rows come from: for ``predictive``, of posteriors made by ``Release.posterior``.
@@ -97,7 +97,7 @@ class Posterior(ParameterPosterior):
     method: str
     prior: Prior | Mixture | AnyDensity
     n_prior: NPrior | None
-    constants: Parameters | None = field(default=None, repr=False)
+    constants: Constants | None = field(default=None, repr=False)
     model: Model | None = field(default=None, repr=False)
     models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
     before_clipping: bool = False

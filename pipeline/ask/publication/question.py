@@ -42,8 +42,7 @@ from suffice.pipeline.math.parameters.contrasts import require_interval
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS
 from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 from suffice.pipeline.math.priors.mixtures import AnyDensity
-from suffice.pipeline.terms.released.cells import HeldCells
-from suffice.pipeline.terms.released.within_unit import rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import HeldCells, rows_alone
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -52,8 +51,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, SharedTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.request import Kind, Relation
-    from suffice.pipeline.terms.released.cells import Cells
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
 
 _Part = TypeVar("_Part", bound=RequestPart)
 _MODEL_TERMS: TypeAdapter[Any] = TypeAdapter(ModelTerms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.shared.clipped_record import ClippedRecord
-    from suffice.pipeline.families.shared.example import Example, GenerativeCase
-    from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-    from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
+    from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
+    from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.distributions.regions import Region
@@ -27,15 +26,55 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.beyond_bounds import Outside
-    from suffice.pipeline.terms.statistics.block import Block, Parameters
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.moment_columns import NormalSums
-    from suffice.pipeline.terms.statistics.sensitivity import (
-        Design,
-    )
+    from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
+
+
+class ColumnType(StrEnum):
+    """What a column of an example holds."""
+
+    BOOLEAN = "boolean"
+    NUMBER = "number"
+    TEXT = "text"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A small statistic, as a spec states it.
+
+    Parameters
+    ----------
+    entry : dict
+        The entry without ``family``; numbers are text, as YAML gives them.
+    columns : dict of str to ColumnType
+        The columns that it reads, and what they hold.
+    """
+
+    entry: Mapping[str, Any]
+    columns: Mapping[str, ColumnType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerativeCase:
+    """A statistic and a prior under which fewer than one record in 10^5 is clipped.
+
+    Posteriors are calibrated in it: clipping decides nothing there. The predictors of a regression are the
+    exception; their prior is as wide as their bounds.
+
+    Parameters
+    ----------
+    entry : dict
+        The entry without ``family``, as in ``Example``.
+    prior : str or None
+        The prior that parameters are drawn from, as text; None for the default prior.
+    """
+
+    entry: Mapping[str, Any]
+    prior: str | None = None
 
 
 PredictorWorld: TypeAlias = (
@@ -65,7 +104,7 @@ class MeanAndVariance:
         The noisy statistic, a conjugate prior, the prior of N -> the noisy sums, as their engine takes them.
     """
 
-    interval: Callable[[Parameters], tuple[float, float]]
+    interval: Callable[[Constants], tuple[float, float]]
     project: Callable[[NoisyStatistic], NormalSums]
     noisy: Callable[[NoisyStatistic, Any, NPrior], NoisyMoments]
 
@@ -239,16 +278,16 @@ class Family:
     measure: Callable[[Any], Measure]
     block: Callable[[Any, bool], Block]
     totals: Callable[[Any, Design, NDArray[Any]], NDArray[Any]]
-    parameters: Callable[[Any], Parameters]
+    parameters: Callable[[Any], Constants]
     prior: type[Prior]
-    default_prior: Callable[[Parameters], Any]
+    default_prior: Callable[[Constants], Any]
     plug_in: Callable[[NoisyStatistic, Any], Distribution]
     log_likelihood: Callable[..., NDArray[np.float64]]
     noise_aware: Callable[[NoisyStatistic, Any, NPrior], Distribution] | None
     simulate: Callable[..., SimulatedSums] | None
-    parameter_spaces: Callable[[Parameters], tuple[ParameterSpace, ...]]
+    parameter_spaces: Callable[[Constants], tuple[ParameterSpace, ...]]
     jax_likelihood: Callable[..., Any] | Absent
-    n_latent: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
+    n_latent: Callable[[Constants], int] = field(default=lambda _parameters: 0)
     example: Example
     generative_case: GenerativeCase
     latent: (
@@ -258,13 +297,13 @@ class Family:
         ]
         | None
     ) = None
-    truth: Callable[[Any, Parameters, int, np.random.Generator], NDArray[np.float64]] = field(
+    truth: Callable[[Any, Constants, int, np.random.Generator], NDArray[np.float64]] = field(
         default=lambda prior, _parameters, size, rng: prior.sample(size, rng)
     )
-    least_rows: Callable[[Parameters], int] = field(default=lambda _parameters: 0)
-    by_mcmc: Callable[[Parameters], bool] = field(default=lambda _parameters: False)
+    least_rows: Callable[[Constants], int] = field(default=lambda _parameters: 0)
+    by_mcmc: Callable[[Constants], bool] = field(default=lambda _parameters: False)
     spread_prior: type[Prior] | None = None
-    default_predictor_prior: Callable[[Parameters], Prior] | None = None
+    default_predictor_prior: Callable[[Constants], Prior] | None = None
     normal_predictors: Callable[[Any, int, bool], PredictorWorld] | None = None
     takes_mixtures: bool = False
     predicts: bool = True
@@ -272,8 +311,8 @@ class Family:
     outside: Callable[..., Outside] | None = None
     clipping_bounds: Callable[[Any], tuple[Fraction, Fraction]] | None = None
     clipped_record: ClippedRecord | None = None
-    limits: Callable[[Parameters], tuple[float, float]] | None = None
-    region: Callable[[Parameters], Region] | None = None
+    limits: Callable[[Constants], tuple[float, float]] | None = None
+    region: Callable[[Constants], Region] | None = None
     mean_and_variance: MeanAndVariance | None = None
     unit_moments: UnitMoments | None = None
     of_units: OfUnits | None = None
@@ -284,7 +323,7 @@ class Family:
     interval: str = CENTRAL
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
-    labels: Callable[[Parameters], Mapping[str, tuple[str | None, ...]]] = field(
+    labels: Callable[[Constants], Mapping[str, tuple[str | None, ...]]] = field(
         default=lambda _parameters: {}
     )
 
@@ -298,6 +337,6 @@ class Family:
         """Whether noise-aware posteriors take records for clipped, wherever that matters."""
         return self.clipped_record is not None or self.mean_and_variance is not None
 
-    def parameter_names(self, parameters: Parameters) -> tuple[str, ...]:
+    def parameter_names(self, parameters: Constants) -> tuple[str, ...]:
         """Return the names of its parameters, in the order of its likelihood."""
         return tuple(space.name for space in self.parameter_spaces(parameters))

@@ -1,4 +1,4 @@
-"""What families of count tables share: declared variables, tables over them, and their block.
+"""What families of counts share: declared categories and variables, tables over them, and their block.
 
 A row enters all tables of a statistic or none of them: it has to have a category of every variable. So
 every entering row adds 1 to exactly one entry of each table, and V tables are a partition of unity with
@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
 
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from suffice.pipeline.families.shared.declared_categories import code_column, names, require_one_other
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
-from suffice.pipeline.terms.statistics.count_table import (
-    CountTable,
-    Variable,
-    label_columns,
-    released_tables,
-)
-from suffice.pipeline.terms.statistics.measure import TableCounts
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_tables
+from suffice.pipeline.terms.statistics.count_table import CountTable, Variable, label_columns, released_tables
+from suffice.pipeline.terms.statistics.measure import CodeColumn, TableCounts
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +29,44 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
+
+OTHER = "other"
+"""What null and unlisted values are called where a spec says ``other: true``."""
+
+
+class DeclaredCategories(Protocol):
+    """A column and its categories; null and unlisted values go to `other` if declared."""
+
+    @property
+    def column(self) -> str: ...  # noqa: D102
+    @property
+    def categories(self) -> Domain: ...  # noqa: D102
+    @property
+    def other(self) -> bool: ...  # noqa: D102
+
+
+def require_one_other(spec: DeclaredCategories) -> None:
+    """Refuse a category called like the one that null and unlisted values go to."""
+    if spec.other and OTHER in spec.categories:
+        message = "a category cannot be called 'other' where other: true is stated"
+        raise ValueError(message)
+
+
+def names(spec: DeclaredCategories) -> tuple[str, ...]:
+    """Return all released categories as text, ``other`` last."""
+    return (*map(str, spec.categories), *((OTHER,) if spec.other else ()))
+
+
+def code_column(spec: DeclaredCategories) -> CodeColumn:
+    """Return how the column is read: null and unlisted values as `other`, or as not entering."""
+    return CodeColumn(
+        column=spec.column,
+        domain=spec.categories,
+        fallback=len(spec.categories) if spec.other else None,
+    )
 
 
 ZERO_OR_OTHER: dict[str, Any] = {"categories": ["0"], "other": "true"}
@@ -135,7 +164,7 @@ def totals(_spec: object, _design: Design, sums: NDArray[Any]) -> NDArray[Any]:
     return sums
 
 
-def default_prior(_parameters: Parameters) -> Dirichlet:
+def default_prior(_parameters: Constants) -> Dirichlet:
     """Return the uniform prior of every distribution."""
     return Dirichlet(1)
 

@@ -1,4 +1,4 @@
-r"""What the families with one bounded sum share: their lattice, block, totals and projection.
+r"""What the families with one bounded sum share: how the total depends on the parameter; what is released.
 
 .. math:: p(x \mid \theta) = h(x) e^{\theta T(x) - A(\theta)}, \quad T(x) \in [l, u]
 
@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from suffice.pipeline.families.shared.contract import Family, OfUnits
-from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
-from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
-from suffice.pipeline.families.shared.sum_model import OneSum, bounds
+from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, OfUnits
+from suffice.pipeline.families.shared.parameter_space import SampledParameter
+from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
 from suffice.pipeline.math.priors.mixtures import SpreadScale
-from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField
-from suffice.pipeline.terms.declaration.sample_entry import SampledColumnSpec
+from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_sum
+from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_sum
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
 if TYPE_CHECKING:
@@ -33,21 +30,101 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.families.shared.sum_model import SumModel
+    from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
+    from suffice.pipeline.families.shared.parameter_space import Natural, ParameterSpace
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
-    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSum:
+    """Sums of a statistic with one sum.
+
+    Attributes
+    ----------
+    n, total : ndarray, float64
+        Rows, and the sum of T in T's unit.
+    """
+
+    n: Floats
+    total: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumModel:
+    """The total's distribution, and what is conjugate to it.
+
+    Parameters
+    ----------
+    parameter : ParameterSpace
+    prior : type
+        Its conjugate prior.
+    default_prior : callable
+        The constants -> a prior that rests on them alone.
+    update : callable
+        A prior, sums, the constants -> the posterior given exact sums.
+    marginal : callable
+        A prior, the constants -> the distribution of the total given N, the parameter integrated out.
+    log_likelihood : callable
+        The parameter, sums, the constants -> the log likelihood but for what does not depend on the
+        parameter; arrays broadcast.
+    natural : callable
+        The parameter, a logarithm, the constants -> its natural parameter and the log normaliser of a record,
+        in exact numbers.
+    in_jax : callable
+        The parameter, N and the constants -> the distribution of the total given them, traced by JAX. What
+        a record adds to the total is counted from T's lower bound.
+    outside, limits : callable or None
+    clipped_record : ClippedRecord or None
+        As in ``Family``.
+    interval : {"central", "highest-density"}
+        As in ``Family``.
+    """
+
+    parameter: ParameterSpace
+    prior: type[Prior]
+    default_prior: Callable[[Constants], Any]
+    update: Callable[[Any, OneSum, Constants], Distribution]
+    marginal: Callable[[Any, Constants], Marginal]
+    log_likelihood: Callable[[Any, OneSum, Constants], Floats]
+    natural: Natural
+    in_jax: Callable[[Any, Any, Constants], Total]
+    outside: Callable[[Floats, Constants], Outside] | None = None
+    clipped_record: ClippedRecord | None = None
+    limits: Callable[[Constants], tuple[float, float]] | None = None
+    interval: str = CENTRAL
+
+
+def bounds(parameters: Constants) -> tuple[float, float]:
+    """Return T's bounds on one record, in T's unit."""
+    return float(parameters.lower or 0), float(parameters.upper or 0)
+
+
+def exact_bounds(parameters: Constants) -> tuple[Fraction, Fraction]:
+    """Return T's bounds on one record, in T's unit, exactly."""
+    return parameters.lower or Fraction(0), parameters.upper or Fraction(0)
+
+
+def known_exactly(value: float | str, parameters: Constants) -> Fraction:
+    """Return a number that a model knows as `known` does, exactly."""
+    return parameters.constants[value] if isinstance(value, str) else Fraction(value)
+
+
+def known(value: float | str, parameters: Constants) -> float:
+    """Return a number that a model knows: stated itself, or by the name of the constant that it is."""
+    return float(parameters.constants[value]) if isinstance(value, str) else value
 
 
 LARGEST_RATE = 1e18
 """NumPy draws no Poisson count of a larger mean."""
-
 SpecType = TypeVar("SpecType", bound="SumSpec")
 
 
@@ -134,9 +211,9 @@ def one_sum_family(
         )
         return PowerSums(of=column, degree=1)
 
-    def parameters(entry: SpecType) -> Parameters:
+    def parameters(entry: SpecType) -> Constants:
         entry_lattice = lattice(entry)
-        return Parameters(
+        return Constants(
             lower=entry_lattice.lower,
             upper=entry_lattice.upper,
             lattice_bits=entry_lattice.bits,

@@ -15,7 +15,6 @@ from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.terms.declaration.fields import Column
-from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Parameters, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, MomentSums
 from suffice.pipeline.terms.statistics.moment_columns import (
@@ -26,7 +25,16 @@ from suffice.pipeline.terms.statistics.moment_columns import (
     moment_map,
     pair_name,
 )
-from suffice.pipeline.terms.statistics.sensitivity import Design, minimal_moments, minimal_products
+from suffice.pipeline.terms.statistics.sensitivity import (
+    Block,
+    ColumnBounds,
+    Constants,
+    Design,
+    Quantity,
+    combination,
+    minimal_moments,
+    minimal_products,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,9 +155,9 @@ def totals(box: Box, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
     return components
 
 
-def parameters(box: Box, **constants: Fraction) -> Parameters:
+def parameters(box: Box, **constants: Fraction) -> Constants:
     """Return the columns' bounds and the lattice."""
-    return Parameters(
+    return Constants(
         lattice_bits=box.bits,
         constants=constants,
         columns=tuple(

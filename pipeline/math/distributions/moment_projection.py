@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.terms.statistics.block import Quantity, combination
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, pair_name
+from suffice.pipeline.terms.statistics.sensitivity import Quantity, combination
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -44,7 +44,7 @@ class Scaling:
     outcome: float
 
     @classmethod
-    def of(cls, parameters: Parameters) -> Self:
+    def of(cls, parameters: Constants) -> Self:
         """Return the map of a statistic."""
         linear = is_linear(parameters)
         lattices = [lattice_of(column, linear=linear) for column in parameters.columns]
@@ -86,7 +86,7 @@ class RegressionSums:
     n: Floats
 
 
-def design_of(sums: Moments, parameters: Parameters) -> RegressionSums:
+def design_of(sums: Moments, parameters: Constants) -> RegressionSums:
     """Return a regression's sums: the predictors', and those of a column of ones for the intercept."""
     products = sums.products
     if is_linear(parameters):

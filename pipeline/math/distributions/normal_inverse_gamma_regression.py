@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.math.distributions.moment_projection import Moments
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
@@ -106,7 +106,7 @@ class RegressionDistribution(OfCells):
     intercept: bool
 
     @classmethod
-    def updated(cls, prior: NormalInverseGammaRegression, sums: Moments, parameters: Parameters) -> Self:
+    def updated(cls, prior: NormalInverseGammaRegression, sums: Moments, parameters: Constants) -> Self:
         r"""Conjugate update, worked out in half ranges about the centres.
 
         .. math::
@@ -128,7 +128,7 @@ class RegressionDistribution(OfCells):
         concentration: float,
         scale: Floats,
         sums: Moments,
-        parameters: Parameters,
+        parameters: Constants,
     ) -> Self:
         """Update a prior in half ranges, (k,), (n_cells or 1, k, k), a number and (n_cells or 1,)."""
         scaling = Scaling.of(parameters)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats, Mask
 
     Drawn = Mapping[str, Floats]
@@ -74,7 +74,7 @@ class RegionOfColumns:
     half_range: Floats
 
     @classmethod
-    def of(cls, parameters: Parameters) -> Self:
+    def of(cls, parameters: Constants) -> Self:
         """Return that of a statistic's columns."""
         lattices = [lattice_of(column, linear=True) for column in parameters.columns]
         centre, half_range = np.array(lattices, dtype=np.float64).T
@@ -161,7 +161,7 @@ class RegionOfRegression:
     linear: bool
 
     @classmethod
-    def of(cls, parameters: Parameters) -> Self:
+    def of(cls, parameters: Constants) -> Self:
         """Return that of a statistic's columns."""
         return cls(scaling=Scaling.of(parameters), linear=is_linear(parameters))
 

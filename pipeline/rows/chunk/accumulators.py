@@ -14,7 +14,7 @@ import numpy as np
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.exact_sums import LIMB_BITS, Table, normalise, zero_table
 from suffice.pipeline.rows.chunk.row_readers import NO_POSITION
-from suffice.pipeline.terms.statistics.side_column import N_SIDES
+from suffice.pipeline.terms.statistics.measure import N_SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

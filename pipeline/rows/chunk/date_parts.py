@@ -14,7 +14,7 @@ from suffice.arrays import masked_array
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.sources.arrow_arrays import fixed_width, validity
-from suffice.pipeline.terms.declaration.derived_values import Part
+from suffice.pipeline.terms.declaration.derived_columns import Part
 from suffice.pipeline.terms.declaration.domain_lookup import units_per_day
 
 if TYPE_CHECKING:

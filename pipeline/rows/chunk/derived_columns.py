@@ -20,20 +20,20 @@ import pyarrow.compute as pc
 from suffice.pipeline.rows.chunk.date_parts import date_part, dates
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.rows.sources.arrow_arrays import as_float64, comparable
-from suffice.pipeline.terms.declaration.derived_columns import needed
-from suffice.pipeline.terms.declaration.derived_conditions import (
-    Combination,
-    Comparison,
-    Membership,
-    Presence,
-)
-from suffice.pipeline.terms.declaration.derived_values import (
+from suffice.pipeline.terms.declaration.derived_columns import (
     Arithmetic,
     Case,
     DatePart,
     MapTo,
     PublicMap,
     UniformText,
+    needed,
+)
+from suffice.pipeline.terms.declaration.derived_conditions import (
+    ColumnComparison,
+    Combination,
+    Membership,
+    Presence,
 )
 from suffice.pipeline.terms.declaration.domain_lookup import nearest
 from suffice.pipeline.terms.declaration.time_zones import UTC_OFFSETS
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
-def compared(column: pa.Array, of: Comparison, zone: ZoneOffsets) -> pa.Array:
+def compared(column: pa.Array, of: ColumnComparison, zone: ZoneOffsets) -> pa.Array:
     """Compare numbers, or dates, with public constants.
 
     Integers, decimals and dates are compared exactly. For a floating-point column a constant is the nearest
@@ -68,7 +68,7 @@ def compared(column: pa.Array, of: Comparison, zone: ZoneOffsets) -> pa.Array:
     return _integers(column, of)
 
 
-def _floats(column: pa.Array, of: Comparison) -> pa.Array:
+def _floats(column: pa.Array, of: ColumnComparison) -> pa.Array:
     kind = np.dtype(column.type.to_pandas_dtype())
     column = pc.cast(column, pa.float64())
     within = None
@@ -89,7 +89,7 @@ def _float(end: Fraction | str, kind: np.dtype[Any]) -> pa.Scalar:
     return pa.scalar(float(number) if near is None else near, pa.float64())
 
 
-def _integers(column: pa.Array, of: Comparison) -> pa.Array:
+def _integers(column: pa.Array, of: ColumnComparison) -> pa.Array:
     """Compare integers, or decimals as integers of their scale."""
     kind = column.type
     is_decimal = pa.types.is_decimal(kind)
@@ -179,7 +179,7 @@ def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
     """Return the function of a derived column; it lives for one task."""
     zone = zones[of.time_zones[0]] if of.time_zones else UTC_OFFSETS
     functions: dict[type[DerivedColumn], Callable[..., Callable[[Columns], pa.Array]]] = {
-        Comparison: lambda of: _OfOne(of.column, partial(compared, of=of, zone=zone), pa.bool_()),
+        ColumnComparison: lambda of: _OfOne(of.column, partial(compared, of=of, zone=zone), pa.bool_()),
         Membership: lambda of: _OfOne(of.column, partial(is_member, domain=of.domain), pa.bool_()),
         DatePart: lambda of: _OfOne(of.column, partial(date_part, part=of.part, zone=zone), pa.int32()),
         UniformText: lambda of: _OfOne(of.column, partial(_uniform, of=of), pa.string()),

@@ -17,7 +17,7 @@ from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.exact_sums import cell_count
 from suffice.pipeline.rows.chunk.row_readers import CellReader, column_reader
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.fields import UnitNulls
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.fields import ColumnUnit
     from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
     from suffice.pipeline.terms.statistics.measure import Measure

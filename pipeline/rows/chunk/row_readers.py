@@ -22,9 +22,7 @@ from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.sources.arrow_arrays import as_float64, fixed_width, null_mask, validity
-from suffice.pipeline.terms.statistics.measure import CodeColumn
-from suffice.pipeline.terms.statistics.side_column import ABOVE, BELOW, NOT_MOVED, SideColumn
-from suffice.pipeline.terms.statistics.transforms import (
+from suffice.pipeline.terms.statistics.lattice import (
     EXP,
     LN2_HIGH,
     LN2_LOW,
@@ -34,6 +32,7 @@ from suffice.pipeline.terms.statistics.transforms import (
     SMALLEST_EXPONENT,
     Shape,
 )
+from suffice.pipeline.terms.statistics.measure import ABOVE, BELOW, NOT_MOVED, CodeColumn, SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.measure import LatticeColumn, ReadColumn
-    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Codes
 
 _ABSOLUTE, _SQUARE, _LOG = int(Shape.ABSOLUTE), int(Shape.SQUARE), int(Shape.LOG)

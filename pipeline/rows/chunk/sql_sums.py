@@ -30,16 +30,15 @@ from suffice.pipeline.terms.declaration.domain_lookup import (
     lookup,
 )
 from suffice.pipeline.terms.declaration.table_names import quoted
-from suffice.pipeline.terms.statistics.lattice import Quantiser
+from suffice.pipeline.terms.statistics.lattice import Quantiser, Shape
 from suffice.pipeline.terms.statistics.measure import (
     CodeColumn,
     CodeCounts,
     MomentSums,
     PowerSums,
+    SideColumn,
     TableCounts,
 )
-from suffice.pipeline.terms.statistics.side_column import SideColumn
-from suffice.pipeline.terms.statistics.transforms import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.measure import LatticeColumn, ReadColumn
-    from suffice.pipeline.terms.statistics.transforms import Transform
 
 MOST_DIGITS = 15
 """Of decimals: float64 holds all integers of as many digits."""

@@ -24,8 +24,7 @@ from suffice.pipeline.rows.chunk.row_readers import (
 from suffice.pipeline.rows.contribution import bit_packing, siphash
 from suffice.pipeline.rows.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
 from suffice.pipeline.rows.sources.exact_data import exact_data
-from suffice.pipeline.terms.statistics.measure import CodeColumn
-from suffice.pipeline.terms.statistics.side_column import ABOVE, BELOW, NOT_MOVED, SideColumn
+from suffice.pipeline.terms.statistics.measure import ABOVE, BELOW, NOT_MOVED, CodeColumn, SideColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk.exact_sums import Table, to_python, wipe, wipe_sums
 from suffice.pipeline.rows.mechanism.held_noise import HeldNoise, blocks_of_cells
 from suffice.pipeline.terms.statistics.statistic_plan import INT64

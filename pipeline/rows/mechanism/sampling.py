@@ -11,8 +11,8 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.rows.mechanism.selection import Selector, exponential_mechanism
-from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.spec.plan import score_tables
+from suffice.pipeline.terms.declaration.fields import sample_entry
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables, StatisticPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ class CellSampler:
                 range_sensitivity=sample.range_sensitivity,
                 epsilon=statistic.epsilon / sample.draws,
             ),
-            tables=tables_of(entry, stated),
+            tables=score_tables(entry, stated),
             log_prior=np.rint(sample.scale * shares).astype(np.int64),
             draws=sample.draws,
             entry=entry,

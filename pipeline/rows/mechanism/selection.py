@@ -18,7 +18,7 @@ import opendp.measures
 import opendp.metrics
 import opendp.mod
 
-from suffice.pipeline.terms.statistics.sample_plan import LARGEST_SAMPLE_SCALE
+from suffice.pipeline.terms.statistics.statistic_plan import LARGEST_SAMPLE_SCALE
 
 if TYPE_CHECKING:
     from opendp.mod import Measurement

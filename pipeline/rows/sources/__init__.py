@@ -20,7 +20,7 @@ from suffice.pipeline.rows.sources import (
     postgresql,
     snowflake,
 )
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

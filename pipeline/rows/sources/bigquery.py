@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from suffice.pipeline.rows.sources.timed_tables import TimedTables
-from suffice.pipeline.terms.declaration.bigquery_spec import BigquerySpec
+from suffice.pipeline.terms.declaration.source_specs import BigquerySpec
 
 
 def _connect(api: Any, table: str) -> Any:

@@ -13,7 +13,7 @@ from suffice.errors import InputNotVerifiedError, UsageError
 from suffice.pipeline.rows.sources.file_access import opened, status
 from suffice.pipeline.rows.sources.file_listing import reaches
 from suffice.pipeline.terms.declaration.document import read_small_file
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.terms.declaration.source_specs import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

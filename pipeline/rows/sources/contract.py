@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from suffice.pipeline.rows.sources.exact_data import exact_data
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.statistics.measure import columns_of
 

@@ -27,7 +27,7 @@ from suffice.pipeline.rows.sources.family_values import (
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened
 from suffice.pipeline.rows.sources.file_columns import AS_STORED, FileColumns
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily
+from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 from suffice.pipeline.terms.statistics.measure import orders_of
 
 if TYPE_CHECKING:

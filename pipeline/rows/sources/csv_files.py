@@ -28,9 +28,8 @@ from suffice.pipeline.rows.sources.exact_data import exact_data
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
 from suffice.pipeline.rows.sources.file_listing import list_files, list_objects, reaches
 from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
-from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +63,7 @@ class CsvFile:
     names : tuple of (str or None)
         Its columns, in order. Names that the spec does not hold are not kept: where a file lacks the line of
         names, they are values.
-    types : tuple of (str, ColumnType)
+    types : tuple of (str, CsvType)
         What texts of some columns are read as.
     delimiter, quote : str
         The signs that divide its lines.
@@ -76,7 +75,7 @@ class CsvFile:
 
     file: PinnedFile
     names: tuple[str | None, ...]
-    types: tuple[tuple[str, ColumnType], ...]
+    types: tuple[tuple[str, CsvType], ...]
     delimiter: str
     quote: str
     start: int
@@ -322,11 +321,7 @@ def _head(content: BinaryIO) -> bytes:
 def _columns(csv: CsvFile) -> pa.Schema:
     types = dict(csv.types)
     return pa.schema(
-        [
-            pa.field(name, ARROW_TYPES[types.get(name, ColumnType.TEXT)])
-            for name in csv.names
-            if name is not None
-        ]
+        [pa.field(name, ARROW_TYPES[types.get(name, CsvType.TEXT)]) for name in csv.names if name is not None]
     )
 
 
@@ -376,7 +371,7 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
     held = [name for name in columns if csv.names.count(name) == 1]
     positions = [csv.names.index(name) for name in held] or [0]
     types = dict(csv.types)
-    kinds = {name: types.get(name, ColumnType.TEXT) for name in columns}
+    kinds = {name: types.get(name, CsvType.TEXT) for name in columns}
     n_rows = 0
     try:
         with opened(csv.file) as content:

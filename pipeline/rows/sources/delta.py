@@ -24,8 +24,8 @@ from suffice.pipeline.rows.sources.table_files import (
     verify_table,
     window_days,
 )
-from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.delta_spec import DeltaSpec
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.source_specs import DeltaSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

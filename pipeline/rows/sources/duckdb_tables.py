@@ -19,8 +19,8 @@ from suffice.pipeline.rows.sources.checksums import fits, mismatch
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
 from suffice.pipeline.rows.sources.exact_data import exact_data
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
-from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.duckdb_spec import DuckdbSpec
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.source_specs import DuckdbSpec
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from suffice.arrays import masked_array
 from suffice.pipeline.rows.sources.arrow_arrays import as_float64, comparable, fixed_width, null_mask
 from suffice.pipeline.rows.sources.text_values import read_texts
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType
+from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 from suffice.pipeline.terms.declaration.domain_lookup import units_per_day
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily
+from suffice.pipeline.terms.declaration.source_specs import CsvType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +44,13 @@ ARROW_TYPES: dict[ColumnFamily, pa.DataType] = {
 """The Arrow type that stands for a family."""
 
 _TEXTS = {
-    ColumnFamily.INTEGER: ColumnType.INTEGER,
-    ColumnFamily.FLOATING: ColumnType.NUMBER,
-    ColumnFamily.DECIMAL: ColumnType.NUMBER,
-    ColumnFamily.BOOLEAN: ColumnType.BOOLEAN,
-    ColumnFamily.DATE: ColumnType.DATE,
-    ColumnFamily.TIMESTAMP: ColumnType.TIMESTAMP,
-    ColumnFamily.TIMESTAMP_WITH_ZONE: ColumnType.TIMESTAMP_WITH_OFFSET,
+    ColumnFamily.INTEGER: CsvType.INTEGER,
+    ColumnFamily.FLOATING: CsvType.NUMBER,
+    ColumnFamily.DECIMAL: CsvType.NUMBER,
+    ColumnFamily.BOOLEAN: CsvType.BOOLEAN,
+    ColumnFamily.DATE: CsvType.DATE,
+    ColumnFamily.TIMESTAMP: CsvType.TIMESTAMP,
+    ColumnFamily.TIMESTAMP_WITH_ZONE: CsvType.TIMESTAMP_WITH_OFFSET,
 }
 _MICROSECONDS_PER_DAY = 86_400 * 10**6
 _MOST_DAYS = (2**63 - 1) // _MICROSECONDS_PER_DAY

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from suffice.buckets import VARIABLES, connect
 from suffice.pipeline.rows.sources.exact_data import exact_data
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.terms.declaration.source_specs import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

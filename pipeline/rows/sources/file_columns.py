@@ -15,7 +15,7 @@ from suffice.pipeline.rows.sources.family_values import as_family, as_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from suffice.pipeline.terms.declaration.type_family import ColumnFamily
+    from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 
 
 @exact_data(travels=True)

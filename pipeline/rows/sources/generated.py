@@ -14,11 +14,10 @@ import pyarrow as pa
 from suffice.pipeline.rows.sources.contract import Split, spec_columns
 from suffice.pipeline.rows.sources.schema_check import type_family
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.terms.declaration.type_family import TypeFamily
-from suffice.pipeline.terms.statistics.measure import CodeColumn
-from suffice.pipeline.terms.statistics.side_column import SideColumn
+from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -20,11 +20,11 @@ from suffice.pipeline.rows.sources.file_access import PinnedFile, objects_below,
 from suffice.pipeline.rows.sources.file_columns import FileColumns
 from suffice.pipeline.rows.sources.file_listing import is_data_file
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, HiveColumn, HiveType
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, next_period, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
-from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER, HiveColumn, HiveType
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.terms.declaration.source_specs import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -25,9 +25,8 @@ from suffice.pipeline.rows.sources.table_files import (
     verify_table,
     window_days,
 )
-from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.iceberg_spec import IcebergSpec
-from suffice.pipeline.terms.declaration.source_spec import source_path
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.source_specs import IcebergSpec, source_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

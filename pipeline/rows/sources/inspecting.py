@@ -24,10 +24,9 @@ from suffice.pipeline.rows.sources.file_access import opened
 from suffice.pipeline.rows.sources.table_files import PinnedTable
 from suffice.pipeline.rows.sources.text_values import read_texts
 from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, column_uses, delimited_form
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
+from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
-from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -178,7 +177,7 @@ def _of_catalogue(spec: Spec) -> dict[str, ColumnFamily]:
 def columns_of_texts(spec: Spec, source: CsvSpec) -> dict[str, ColumnFamily]:
     """Return what columns of delimited text hold: a spec says what each is read as."""
     names = {*spec_columns(spec), *source.columns, *(source.header or ())}
-    return {name: FAMILIES_OF_TEXTS[source.columns.get(name, ColumnType.TEXT)] for name in sorted(names)}
+    return {name: FAMILIES_OF_TEXTS[source.columns.get(name, CsvType.TEXT)] for name in sorted(names)}
 
 
 def _of_files(spec: Spec, notes: _Notes) -> dict[str, ColumnFamily]:
@@ -270,7 +269,7 @@ def _csv_fits(spec: Spec, source: CsvSpec, contract: DataContract, notes: _Notes
         for batch in csv_files.read(split, names, _BLOCK_ROWS):
             for name in names:
                 texts = batch.column(name)
-                read = read_texts(texts, source.columns.get(name, ColumnType.TEXT))
+                read = read_texts(texts, source.columns.get(name, CsvType.TEXT))
                 fits[name].values += pc.count(texts).as_py()
                 fits[name].fit += pc.count(read).as_py()
     return fits

@@ -34,17 +34,16 @@ from suffice.pipeline.rows.sources.parquet_files import (
     pin_files,
     read_files,
 )
-from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.terms.declaration.source_spec import is_url
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.source_specs import ParquetSpec, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.column_types import HiveColumn
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.pipeline.terms.declaration.hive_columns import HiveColumn
 
 KIND = ParquetSpec.kind
 

@@ -30,8 +30,8 @@ from suffice.pipeline.rows.sources.postgresql_session import (
     reason,
     take_over,
 )
-from suffice.pipeline.spec.terms import ALL
-from suffice.pipeline.terms.declaration.postgresql_spec import PostgresqlSpec, RowPolicies
+from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.source_specs import PostgresqlSpec, RowPolicies
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
 
 if TYPE_CHECKING:

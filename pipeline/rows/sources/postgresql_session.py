@@ -12,7 +12,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.rows.sources import postgresql_catalog as catalog
 from suffice.pipeline.rows.sources.adbc import credentials, driver, driver_errors, not_read
 from suffice.pipeline.rows.sources.exact_data import exact_data
-from suffice.pipeline.terms.declaration.postgresql_spec import PostgresqlSpec, RowPolicies
+from suffice.pipeline.terms.declaration.source_specs import PostgresqlSpec, RowPolicies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

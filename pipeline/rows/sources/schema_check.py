@@ -12,8 +12,8 @@ from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.rows.sources.family_values import NUMERIC, stored_family
 from suffice.pipeline.spec.contract_fit import LOOSE_KINDS, column_uses
 from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.fields import UnitNulls, UnitType
-from suffice.pipeline.terms.declaration.type_family import TypeFamily
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import orders_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.sources.contract import PartSchema
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.pipeline.terms.declaration.derived_column import Input
+    from suffice.pipeline.terms.declaration.derived_conditions import Input
 
 _MOST_NAMES = 20
 

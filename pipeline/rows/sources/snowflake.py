@@ -9,7 +9,7 @@ from typing import Any
 
 from suffice.pipeline.rows.sources.adbc import credentials
 from suffice.pipeline.rows.sources.timed_tables import TimedTables
-from suffice.pipeline.terms.declaration.snowflake_spec import SnowflakeSpec
+from suffice.pipeline.terms.declaration.source_specs import SnowflakeSpec
 
 VARIABLE = "SUFFICE_SNOWFLAKE"
 

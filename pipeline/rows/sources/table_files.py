@@ -28,7 +28,7 @@ from suffice.pipeline.rows.sources.parquet_files import (
     surveyed,
 )
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.domains import period_end, period_start
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
 from suffice.pipeline.rows.sources.file_listing import list_files, list_objects
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.document import read_yaml
-from suffice.pipeline.terms.declaration.source_spec import is_url, source_path
+from suffice.pipeline.terms.declaration.source_specs import is_url, source_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

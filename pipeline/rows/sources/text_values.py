@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from suffice.arrays import masked_array, null_scalar, text_scalar
 from suffice.pipeline.rows.sources.arrow_arrays import fixed_width
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType
+from suffice.pipeline.terms.declaration.source_specs import CsvType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,26 +36,26 @@ _TIME = (
 _OFFSET = r"(?:z|(?P<sign>[+-])(?P<ahead_hour>[0-9]{2})(?::?(?P<ahead_minute>[0-9]{2}))?)"
 _MICROSECONDS_PER_SECOND = 10**6
 
-ARROW_TYPES: dict[ColumnType, pa.DataType] = {
-    ColumnType.TEXT: pa.string(),
-    ColumnType.NUMBER: pa.float64(),
-    ColumnType.INTEGER: pa.int64(),
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.DATE: pa.date32(),
-    ColumnType.TIMESTAMP: pa.timestamp("us"),
-    ColumnType.TIMESTAMP_WITH_OFFSET: pa.timestamp("us", "UTC"),
+ARROW_TYPES: dict[CsvType, pa.DataType] = {
+    CsvType.TEXT: pa.string(),
+    CsvType.NUMBER: pa.float64(),
+    CsvType.INTEGER: pa.int64(),
+    CsvType.BOOLEAN: pa.bool_(),
+    CsvType.DATE: pa.date32(),
+    CsvType.TIMESTAMP: pa.timestamp("us"),
+    CsvType.TIMESTAMP_WITH_OFFSET: pa.timestamp("us", "UTC"),
 }
 """The Arrow type that holds what texts are read as."""
 
 
-def read_texts(texts: pa.Array, kind: ColumnType) -> pa.Array:
+def read_texts(texts: pa.Array, kind: CsvType) -> pa.Array:
     """Return texts as values of a type.
 
     Parameters
     ----------
     texts : pyarrow.StringArray
         The texts.
-    kind : ColumnType
+    kind : CsvType
         ``number``: decimal text, ``nan`` or ``inf``, as the nearest float64; beyond its range infinity.
         ``integer``: a sign and digits, within 64 bits; zeros after a point too, as writers add to all
         integers of a column that has one null. ``boolean``: ``true``, ``false``, ``1`` or ``0``.
@@ -68,7 +68,7 @@ def read_texts(texts: pa.Array, kind: ColumnType) -> pa.Array:
     pyarrow.Array
         Of the type that `ARROW_TYPES` names.
     """
-    if kind is ColumnType.TEXT:
+    if kind is CsvType.TEXT:
         return texts
     return _READERS[kind](pc.ascii_lower(pc.ascii_trim(texts, " \t")))
 
@@ -159,11 +159,11 @@ def _instants(parts: pa.Array, seconds: Numbers, is_time: Flags) -> pa.Array:
     return masked_array(seconds * _MICROSECONDS_PER_SECOND + fractions, ~is_time)
 
 
-_READERS: dict[ColumnType, Callable[[pa.Array], pa.Array]] = {
-    ColumnType.NUMBER: _numbers,
-    ColumnType.INTEGER: _integers,
-    ColumnType.BOOLEAN: _booleans,
-    ColumnType.DATE: _dates,
-    ColumnType.TIMESTAMP: _timestamps,
-    ColumnType.TIMESTAMP_WITH_OFFSET: _timestamps_with_offset,
+_READERS: dict[CsvType, Callable[[pa.Array], pa.Array]] = {
+    CsvType.NUMBER: _numbers,
+    CsvType.INTEGER: _integers,
+    CsvType.BOOLEAN: _booleans,
+    CsvType.DATE: _dates,
+    CsvType.TIMESTAMP: _timestamps,
+    CsvType.TIMESTAMP_WITH_OFFSET: _timestamps_with_offset,
 }

@@ -11,7 +11,7 @@ from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
 from suffice.pipeline.rows.sources.adbc import blocks, connected, driver, driver_errors, keys_fit, not_read
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split
 from suffice.pipeline.rows.sources.exact_data import exact_data
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
 
 if TYPE_CHECKING:

@@ -15,11 +15,13 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.column_types import (
+    ColumnFamily,  # noqa: TC001 - as above
+    HiveColumn,  # noqa: TC001 - pydantic reads it
+)
 from suffice.pipeline.terms.declaration.document import read_small_file
 from suffice.pipeline.terms.declaration.fields import read_column
-from suffice.pipeline.terms.declaration.hive_columns import HiveColumn  # noqa: TC001 - pydantic reads it
 from suffice.pipeline.terms.declaration.time_zones import known_time_zone
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily  # noqa: TC001 - as above
 from suffice.pipeline.terms.declaration.wording import shown
 
 MOST_COLUMNS = 10_000

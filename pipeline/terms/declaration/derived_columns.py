@@ -1,18 +1,246 @@
-"""Columns that a spec derives from others of the same row: every kind, and the order of computing them."""
+"""Columns that a spec derives from others of the same row: every kind, and the order of computing them.
+
+Numbers and texts are here: parts of dates, texts in one form, public maps, arithmetic.
+"""
 
 from __future__ import annotations
 
+from enum import StrEnum
+from fractions import Fraction
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from suffice.pipeline.terms.declaration.derived_column import DerivedColumn, read_as
-from suffice.pipeline.terms.declaration.derived_conditions import CONDITIONS
-from suffice.pipeline.terms.declaration.derived_values import Arithmetic, DatePart, PublicMap, UniformText
-from suffice.pipeline.terms.declaration.fields import label_name, read_column
+from pydantic import PlainValidator, ValidationInfo, model_validator
+
+from suffice.pipeline.terms.declaration.column_types import (
+    ANY_FAMILY,
+    DATES,
+    NUMBERS,
+    TEXTS,
+    TIMESTAMPS,
+    TypeFamily,
+)
+from suffice.pipeline.terms.declaration.derived_conditions import (
+    CONDITIONS,
+    DerivedColumn,
+    Input,
+    listed,
+    one_of,
+    read_as,
+    read_safe_text,
+    written,
+)
+from suffice.pipeline.terms.declaration.domain_entries import read_pairs
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, duplicate
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.fields import (
+    Bound,
+    Column,
+    IfTrue,
+    label_name,
+    read_bound,
+    read_column,
+)
+from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
+from suffice.pipeline.terms.declaration.time_zones import TimeZone
+from suffice.pipeline.terms.declaration.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+_ARITHMETIC = ("sum", "difference", "product", "ratio")
+
+
+class Part(StrEnum):
+    """A part of a date or time: all are integers, a week and its day as ISO 8601 counts them."""
+
+    YEAR = "year"
+    QUARTER = "quarter"
+    MONTH = "month"
+    WEEK = "week"
+    DAY = "day"
+    WEEKDAY = "weekday"
+    HOUR = "hour"
+
+
+class DatePart(DerivedColumn):
+    """A part of a date or time, in a time zone where one is stated."""
+
+    column: Column
+    part: Annotated[Part, PlainValidator(partial(read_choice, kind=Part))]
+    time_zone: TimeZone | None = None
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column of dates or times."""
+        needed = TIMESTAMPS if self.part is Part.HOUR else DATES
+        return (Input(column=self.column, families=needed, needs_zone=self.time_zone is not None),)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Numeric."""
+        return TypeFamily.NUMERIC
+
+    @property
+    def time_zones(self) -> tuple[str, ...]:
+        """The zone, where it is stated."""
+        return (self.time_zone,) if self.time_zone else ()
+
+    def __str__(self) -> str:
+        return f"{self.part} of {self.column}" + (f" in {self.time_zone}" if self.time_zone else "")
+
+
+class Case(StrEnum):
+    """The case that letters are put in."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+class UniformText(DerivedColumn):
+    """A text without spaces around it, or with all letters in one case, or both."""
+
+    column: Column
+    trim: IfTrue | None = None
+    case: Annotated[Case | None, PlainValidator(partial(read_choice, kind=Case))] = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        if self.trim is None and self.case is None:
+            message = "needs trim: true, case: lower or upper, or both"
+            raise ValueError(message)
+        return self
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column of texts."""
+        return (Input(column=self.column, families=TEXTS),)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Text."""
+        return TypeFamily.TEXT
+
+    def __str__(self) -> str:
+        how = [*(["trimmed"] if self.trim else []), *([f"in {self.case} case"] if self.case else [])]
+        return f"{self.column} {', '.join(how)}"
+
+
+class MapTo(StrEnum):
+    """What a public map leads to."""
+
+    TEXT = "text"
+    NUMBER = "number"
+
+
+def _target(value: object, info: ValidationInfo) -> str | Fraction:
+    if info.data.get("type") is MapTo.NUMBER:
+        return read_bound(value)
+    return read_safe_text(value)
+
+
+def _entries(value: object, info: ValidationInfo) -> dict[str, str | Fraction]:
+    directory = (info.context or {}).get("directory")
+    if directory is not None and isinstance(value, dict) and set(value) == {"file"}:
+        value = read_pairs(read_text(value["file"]), directory, str(info.data.get("column", "")))
+    if not isinstance(value, dict) or not value:
+        message = "a map is written as {from: to, ...} with at least one entry, or {file: name.csv}"
+        raise ValueError(message)
+    keys = [read_safe_text(key) for key in value]
+    pair = duplicate(keys)
+    if pair is not None:
+        first, second = (keys[position] for position in pair)
+        message = f"the entries '{shown(first)}' and '{shown(second)}' are duplicates, as text or as numbers"
+        raise ValueError(message)
+    return {key: _target(target, info) for key, target in value.items()}
+
+
+class PublicMap(DerivedColumn):
+    """What a public map leads to from a value, which is compared with its keys as groups' keys are."""
+
+    column: Column
+    type: Annotated[MapTo, PlainValidator(partial(read_choice, kind=MapTo))] = MapTo.TEXT
+    map: Annotated[dict[str, str | Fraction], PlainValidator(_entries)]
+    otherwise: Annotated[str | Fraction | None, PlainValidator(_target)] = None
+
+    @property
+    def domain(self) -> Domain:
+        """The map's keys."""
+        return Domain(kind=DomainKind.LIST, keys=tuple(self.map))
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column looked up."""
+        return (Input(column=self.column, families=ANY_FAMILY),)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Text or numeric."""
+        return TypeFamily.NUMERIC if self.type is MapTo.NUMBER else TypeFamily.TEXT
+
+    def __str__(self) -> str:
+        targets = listed(tuple(dict.fromkeys(written(target) for target in self.map.values())))
+        otherwise = "" if self.otherwise is None else f", otherwise {written(self.otherwise)}"
+        return f"{self.column} mapped to {targets}{otherwise}"
+
+
+def _operands(value: object) -> tuple[str, str]:
+    if not isinstance(value, list) or len(value) != 2:
+        message = "needs a list of two columns"
+        raise ValueError(message)
+    first, second = map(read_column, value)
+    return first, second
+
+
+Operands = Annotated[tuple[str, str] | None, PlainValidator(_operands)]
+
+
+class Arithmetic(DerivedColumn):
+    """A number computed from two others, moved to the nearest of two public bounds where it lies beyond."""
+
+    sum: Operands = None
+    difference: Operands = None
+    product: Operands = None
+    ratio: Operands = None
+    lower: Bound
+    upper: Bound
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        one_of(self, _ARITHMETIC, ", ".join(_ARITHMETIC))
+        if not self.lower < self.upper:
+            message = f"lower {format_number(self.lower)} is not below upper {format_number(self.upper)}"
+            raise ValueError(message)
+        return self
+
+    @property
+    def operation(self) -> str:
+        """What is computed: ``sum``, ``difference``, ``product`` or ``ratio``."""
+        return one_of(self, _ARITHMETIC, "")
+
+    @property
+    def operands(self) -> tuple[str, str]:
+        """The two columns, in order."""
+        operands: tuple[str, str] = getattr(self, self.operation)
+        return operands
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The two columns."""
+        return tuple(Input(column=column, families=NUMBERS) for column in self.operands)
+
+    @property
+    def family(self) -> TypeFamily:
+        """Numeric."""
+        return TypeFamily.NUMERIC
+
+    def __str__(self) -> str:
+        first, second = self.operands
+        bounds = f"{format_number(self.lower)}..{format_number(self.upper)}"
+        return f"{self.operation} of {first} and {second}, clipped to {bounds}"
+
 
 KINDS: tuple[type[DerivedColumn], ...] = (*CONDITIONS, DatePart, UniformText, PublicMap, Arithmetic)
 """Every kind of derived column, each known by keys of its own."""

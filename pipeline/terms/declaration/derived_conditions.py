@@ -1,23 +1,132 @@
-"""Derived columns that are true, false or null: comparisons, membership, presence, and combinations."""
+"""Derived columns: what each declares, and those that are true, false or null.
+
+These are comparisons, membership, presence, and combinations of them.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
-from suffice.pipeline.terms.declaration.derived_column import DerivedColumn, Input, one_of, read_as
+from suffice.pipeline.terms.declaration.column_types import ANY_FAMILY, BOOLEANS, DATES, NUMBERS, TypeFamily
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.fields import Boolean, Column, read_bound, read_column
+from suffice.pipeline.terms.declaration.fields import Boolean, Column, SpecModel, read_bound, read_column
 from suffice.pipeline.terms.declaration.scalars import read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
-from suffice.pipeline.terms.declaration.type_family import ANY_FAMILY, BOOLEANS, DATES, NUMBERS, TypeFamily
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Derived = TypeVar("Derived", bound="DerivedColumn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A column that another is computed from.
+
+    Attributes
+    ----------
+    column : str
+        Of the source, or derived.
+    families : frozenset of TypeFamily
+        What it may be.
+    needs_zone : bool
+        Whether its times need a time zone of their own.
+    """
+
+    column: str
+    families: frozenset[TypeFamily]
+    needs_zone: bool = False
+
+
+class DerivedColumn(SpecModel, ABC):
+    """A column computed from others of the same row, by a public and total function."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[Input, ...]:
+        """The columns that it is computed from, in order."""
+
+    @property
+    @abstractmethod
+    def family(self) -> TypeFamily:
+        """What it is: boolean, numeric or text."""
+
+    @property
+    def time_zones(self) -> tuple[str, ...]:
+        """The names of the time zones that it needs."""
+        return ()
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Say what it is, in a line."""
+
+
+def read_as(
+    kinds: Sequence[type[Derived]], entry: object, context: dict[str, Any] | None, forms: str
+) -> Derived:
+    """Read an entry as the kind that its keys belong to.
+
+    Raises
+    ------
+    pydantic.ValidationError, ValueError
+        Where it is none of them.
+    """
+    if not isinstance(entry, dict):
+        message = f"needs a mapping: {forms}"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    keys = {kind: keys_of(kind) for kind in kinds}
+    # The kind with most of the keys; each has keys of its own.
+    kind = max(kinds, key=lambda kind: len(keys[kind] & entry.keys()))
+    unknown = next((key for key in entry if key not in keys[kind]), None)
+    if unknown is not None:
+        known = (
+            ""
+            if len(keys[kind] & entry.keys()) == 0
+            else f"; beside the others: {', '.join(sorted(keys[kind]))}"
+        )
+        message = f"unknown key '{shown(str(unknown))}'{known}; {forms}"
+        raise ValueError(message)
+    return kind.model_validate(entry, context=context)
+
+
+def keys_of(kind: type[SpecModel]) -> set[str]:
+    """Return a model's keys as a spec writes them."""
+    return {field.alias or name for name, field in kind.model_fields.items()}
+
+
+def one_of(model: SpecModel, names: Sequence[str], what: str) -> str:
+    """Return which of several keys is stated.
+
+    Raises
+    ------
+    ValueError
+        Where it is none, or more than one.
+    """
+    stated = [name for name in names if getattr(model, name) is not None]
+    if len(stated) != 1:
+        message = f"needs exactly one of {what}"
+        raise ValueError(message)
+    return stated[0]
+
+
+class _Condition(DerivedColumn):
+    """A column that is true, false or null."""
+
+    @property
+    def family(self) -> TypeFamily:
+        """Boolean."""
+        return TypeFamily.BOOLEAN
+
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOST_CONDITIONS = 100
@@ -45,7 +154,7 @@ def _range(value: object) -> tuple[Fraction | str, Fraction | str]:
         message = "both ends of a range are numbers, or both are dates"
         raise ValueError(message)
     if highest < lowest:  # type: ignore[operator] # both are numbers, or both are texts
-        message = f"the range ends at {_shown(highest)}, before it begins at {_shown(lowest)}"
+        message = f"the range ends at {written(highest)}, before it begins at {written(lowest)}"
         raise ValueError(message)
     return lowest, highest
 
@@ -53,7 +162,7 @@ def _range(value: object) -> tuple[Fraction | str, Fraction | str]:
 Constant = Annotated[Fraction | str | None, PlainValidator(_constant)]
 
 
-class Comparison(DerivedColumn):
+class ColumnComparison(_Condition):
     """A column compared with a public constant, or with both ends of a range, which belong to it."""
 
     column: Column
@@ -99,11 +208,6 @@ class Comparison(DerivedColumn):
         return (Input(column=self.column, families=needed, needs_zone=self.time_zone is not None),)
 
     @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
-
-    @property
     def time_zones(self) -> tuple[str, ...]:
         """The zone in which times have their dates, where it is stated."""
         return (self.time_zone,) if self.time_zone else ()
@@ -111,7 +215,7 @@ class Comparison(DerivedColumn):
     def __str__(self) -> str:
         key = one_of(self, _COMPARISONS, "")
         value = getattr(self, key)
-        ends = " and ".join(map(_shown, value)) if isinstance(value, tuple) else _shown(value)
+        ends = " and ".join(map(written, value)) if isinstance(value, tuple) else written(value)
         zone = f" in {self.time_zone}" if self.time_zone else ""
         return f"{self.column} {key.replace('_', ' ')} {ends}{zone}"
 
@@ -127,7 +231,8 @@ def _end(
     return None if including is None else (including, True)
 
 
-def _shown(constant: Fraction | str) -> str:
+def written(constant: Fraction | str) -> str:
+    """Write a constant, or what a map leads to."""
     return constant if isinstance(constant, str) else format_number(constant)
 
 
@@ -139,7 +244,8 @@ def _members(value: object, info: ValidationInfo) -> Domain:
     return parse_domain(value, directory=directory, column=str(info.data.get("column", "")))
 
 
-def _member(value: object) -> str:
+def read_safe_text(value: object) -> str:
+    """Return a text that shows as it is."""
     text = read_text(value)
     if not is_safe(text):
         message = f"'{shown(text)}' has a character that cannot be seen, or turns text around"
@@ -147,12 +253,12 @@ def _member(value: object) -> str:
     return text
 
 
-class Membership(DerivedColumn):
+class Membership(_Condition):
     """Whether a column's value is among public ones, which are compared with it as keys of groups are."""
 
     column: Column
     is_in: Annotated[Domain | None, PlainValidator(_members)] = Field(default=None, alias="in")
-    equals: Annotated[str | None, PlainValidator(_member)] = None
+    equals: Annotated[str | None, PlainValidator(read_safe_text)] = None
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
@@ -171,11 +277,6 @@ class Membership(DerivedColumn):
         """The column looked up."""
         return (Input(column=self.column, families=ANY_FAMILY),)
 
-    @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
-
     def __str__(self) -> str:
         if self.is_in is None:
             return f"{self.column} equals {shown(self.equals or '')}"
@@ -185,7 +286,7 @@ class Membership(DerivedColumn):
         return f"{self.column} in {listed(keys)}"
 
 
-class Presence(DerivedColumn):
+class Presence(_Condition):
     """Whether a column has a value: nulls and NaN are none. It is never null itself."""
 
     column: Column
@@ -195,11 +296,6 @@ class Presence(DerivedColumn):
     def inputs(self) -> tuple[Input, ...]:
         """The column looked at."""
         return (Input(column=self.column, families=ANY_FAMILY),)
-
-    @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
 
     def __str__(self) -> str:
         return f"{self.column} has {'a' if self.present else 'no'} value"
@@ -227,7 +323,7 @@ def _condition(entry: object, info: ValidationInfo) -> str | DerivedColumn:
 Conditions = Annotated[tuple[str | DerivedColumn, ...] | None, PlainValidator(_conditions)]
 
 
-class Combination(DerivedColumn):
+class Combination(_Condition):
     """Whether any, or all, of several conditions are true: boolean columns by name, or conditions."""
 
     any_of: Conditions = None
@@ -253,11 +349,6 @@ class Combination(DerivedColumn):
         )
 
     @property
-    def family(self) -> TypeFamily:
-        """Boolean."""
-        return TypeFamily.BOOLEAN
-
-    @property
     def time_zones(self) -> tuple[str, ...]:
         """The zones of all conditions."""
         return tuple(zone for of in self.conditions if not isinstance(of, str) for zone in of.time_zones)
@@ -267,7 +358,7 @@ class Combination(DerivedColumn):
         return f" {'or' if self.any_of else 'and'} ".join(parts)
 
 
-CONDITIONS: tuple[type[DerivedColumn], ...] = (Comparison, Membership, Presence, Combination)
+CONDITIONS: tuple[type[DerivedColumn], ...] = (ColumnComparison, Membership, Presence, Combination)
 """Every kind of condition that is written as a mapping."""
 _FORMS = (
     "a condition is the name of a boolean column, or as {column: x, above: 15}, {column: x, in: [a, b]}, "

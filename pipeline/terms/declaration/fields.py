@@ -1,4 +1,4 @@
-"""Field types of the spec: every scalar arrives as text and is converted here, by field."""
+"""What a spec's entries hold: fields, each converted from text here, and the models that are made of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, PrivateAttr, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PlainValidator,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
 
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, Every
@@ -239,18 +247,16 @@ def _positive(value: Fraction) -> Fraction:
     return value
 
 
-def _count(value: int) -> int:
-    if not 1 <= value <= LARGEST_COUNT:
-        message = f"lies in 1..{LARGEST_COUNT}, not {value}"
-        raise ValueError(message)
-    return value
+def _lies_in(least: int, most: int, name: str = "", more: str = "") -> AfterValidator:
+    """Return what refuses an integer outside of a range, in a sentence about `name`."""
 
+    def check(value: int) -> int:
+        if not least <= value <= most:
+            message = f"{name}lies in {least}..{most}{more}, not {value}"
+            raise ValueError(message)
+        return value
 
-def _lattice_bits(value: int) -> int:
-    if not FEWEST_BITS <= value <= MOST_BITS:
-        message = f"lattice_bits lies in {FEWEST_BITS}..{MOST_BITS}, not {value}"
-        raise ValueError(message)
-    return value
+    return AfterValidator(check)
 
 
 def _count_weight(value: object) -> Fraction:
@@ -287,8 +293,8 @@ ReleaseName = Annotated[str, PlainValidator(_release_name)]
 Integer = Annotated[int, PlainValidator(read_integer), AfterValidator(_below_2_53)]
 Bound = Annotated[Fraction, PlainValidator(read_bound)]
 Positive = Annotated[Fraction, PlainValidator(read_bound), AfterValidator(_positive)]
-Count = Annotated[int, PlainValidator(read_integer), AfterValidator(_count)]
-LatticeBits = Annotated[int, PlainValidator(read_integer), AfterValidator(_lattice_bits)]
+Count = Annotated[int, PlainValidator(read_integer), _lies_in(1, LARGEST_COUNT)]
+LatticeBits = Annotated[int, PlainValidator(read_integer), _lies_in(FEWEST_BITS, MOST_BITS, "lattice_bits ")]
 MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 CountWeight = Annotated[Fraction, PlainValidator(_count_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
@@ -326,6 +332,119 @@ class ColumnUnit(SpecModel):
     def __str__(self) -> str:
         without = "enter nothing" if self.nulls is UnitNulls.DROP else "are a unit each"
         return f"at most {self.max_rows} rows of each; rows without one {without}"
+
+
+SUFFIX = ".expect"
+"""The count is released under the spec's name and this."""
+ROW_FITS = "row_fits"
+"""The derived column that says which rows are counted."""
+
+
+def _columns(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        message = "needs a list of columns that a row has values of, as [origin, arr_delay]"
+        raise ValueError(message)
+    columns = tuple(map(read_column, value))
+    if len(set(columns)) < len(columns):
+        message = "a column is named twice"
+        raise ValueError(message)
+    return columns
+
+
+class Expectation(SpecModel):
+    """The least that a window is expected to hold; it is no term of what is released.
+
+    Attributes
+    ----------
+    rows, units : int or None
+        The floor, of rows where the unit is a row, else of units.
+    epsilon : Fraction
+        What the count is charged.
+    columns : tuple of str or None
+        The columns of which a row that counts has values; None: every column that the statistics read.
+    """
+
+    rows: Count | None = None
+    units: Count | None = None
+    epsilon: Epsilon
+    columns: Annotated[tuple[Column, ...] | None, PlainValidator(_columns)] = None
+
+    @model_validator(mode="after")
+    def _has_one_floor(self) -> Self:
+        if (self.rows is None) == (self.units is None):
+            message = "needs rows: N, or units: N where the unit is a column's value"
+            raise ValueError(message)
+        return self
+
+    @property
+    def floor(self) -> int:
+        """The least count for which the rest is charged."""
+        return self.rows or self.units or 0
+
+    @property
+    def counts(self) -> str:
+        """What is counted: ``rows`` or ``units``."""
+        return "rows" if self.units is None else "units"
+
+
+MOST_DRAWS = 1000
+FEWEST_POINTS, MOST_POINTS = 3, 4097
+LONGEST_PRIOR = 1000
+
+
+def _prior(value: object) -> str:
+    text = read_text(value)
+    if len(text) > LONGEST_PRIOR:
+        message = f"the prior of a sample is a text of at most {LONGEST_PRIOR} characters, not {len(text)}"
+        raise ValueError(message)
+    return text
+
+
+def _interval(value: object) -> tuple[Fraction, Fraction]:
+    if not isinstance(value, list) or len(value) != 2:
+        message = "within is the two ends of an interval of the parameter, as [0.005, 0.5]"
+        raise ValueError(message)
+    lower, upper = map(read_bound, value)
+    if lower >= upper:
+        message = "the first end of within must be below the second"
+        raise ValueError(message)
+    return lower, upper
+
+
+class SampleEntry(SpecModel):
+    """Draws of the parameter's posterior on a public grid, each by the exponential mechanism.
+
+    Attributes
+    ----------
+    draws : int
+        In each cell, independent given the data.
+    within : tuple of Fraction
+        The least and the greatest value of the parameter.
+    grid : int
+        Number of equally spaced points of it, both ends among them.
+    prior : str or None
+        As text; None for the family's default.
+    """
+
+    draws: Annotated[int, PlainValidator(read_integer), _lies_in(1, MOST_DRAWS, "draws ")]
+    within: Annotated[tuple[Fraction, Fraction], PlainValidator(_interval)]
+    grid: Annotated[
+        int,
+        PlainValidator(read_integer),
+        _lies_in(FEWEST_POINTS, MOST_POINTS, "grid ", ": it is a number of points"),
+    ]
+    prior: Annotated[str | None, PlainValidator(_prior)] = None
+
+
+class SampledColumnSpec(ColumnSpec):
+    """A statistic of one column and one parameter, of which draws may be released."""
+
+    sample: SampleEntry | None = None
+
+
+def sample_entry(statistic: StatisticSpec) -> SampleEntry | None:
+    """Return what a statistic says of draws; None where noisy sums are released."""
+    return statistic.sample if isinstance(statistic, SampledColumnSpec) else None
 
 
 CountClipped.model_rebuild()

@@ -25,7 +25,6 @@ from suffice.pipeline.terms.declaration.wording import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_SECONDS_PER_DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
@@ -44,7 +43,7 @@ def day_start(ordinal: int, time_zone: str) -> int:
     int
         Seconds since 1970-01-01T00:00Z.
     """
-    midnight = (ordinal - _EPOCH) * _SECONDS_PER_DAY
+    midnight = (ordinal - _EPOCH) * _DAY
     if time_zone == UTC:
         return midnight
     zone = ZoneInfo(time_zone)
@@ -57,7 +56,7 @@ def day_start(ordinal: int, time_zone: str) -> int:
     before, after = later, earlier  # the clocks jump over midnight between the two
     while after - before > 1:
         middle = (before + after) // 2
-        if middle + _seconds(dt.datetime.fromtimestamp(middle, zone).utcoffset()) >= midnight:
+        if middle + _offset(zone, middle) >= midnight:
             after = middle
         else:
             before = middle
@@ -177,8 +176,7 @@ def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _offset(zone: ZoneInfo, instant: int) -> int:
-    offset = dt.datetime.fromtimestamp(instant, zone).utcoffset()
-    return int((offset or dt.timedelta()).total_seconds())
+    return _seconds(dt.datetime.fromtimestamp(instant, zone).utcoffset())
 
 
 def zone_data_version() -> str:

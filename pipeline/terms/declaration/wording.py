@@ -1,4 +1,4 @@
-"""Words of messages: counts of things, pydantic's complaints, and text that a terminal shows as it is.
+"""Words of messages and terminals: counts, pydantic's complaints, tables, and text that is shown as it is.
 
 A character that cannot be seen, or that turns text around, is written as its code.
 """
@@ -9,7 +9,10 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic_core import ErrorDetails
+
 
 _FORMS = {
     "bool_type": "must be true or false",
@@ -24,7 +27,6 @@ _FORMS = {
     "tuple_type": "must be a list",
 }
 """Forms that a value must have, by pydantic's name of the complaint."""
-
 UNKNOWN_KEY = "extra_forbidden"
 MISSING_KEY = "missing"
 
@@ -58,7 +60,6 @@ _UNSAFE = re.compile(
     "|(?<![^\\x00-\\u02ff])[\\u200c\\u200d\\ufe00-\\ufe0f]"
 )
 _NOT_NEWLINE = re.compile(rf"(?!\n)(?:{_UNSAFE.pattern})")
-
 _LONGEST_SHOWN = 60
 
 
@@ -101,8 +102,8 @@ def counted(count: int, singular: str, many: str = "") -> str:
     Parameters
     ----------
     count : int
-    one : str
-        What is counted, in the singular.
+    singular : str
+        What is counted.
     many : str
         In the plural, where that is more than an `s`.
 
@@ -117,3 +118,21 @@ def counted(count: int, singular: str, many: str = "") -> str:
 def shortened_name(name: str) -> str:
     """Return a name, or the end of a long one."""
     return name if len(name) <= _LONGEST_NAME else f"...{name[-_LONGEST_NAME:]}"
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return aligned columns under a ruled heading.
+
+    Examples
+    --------
+    >>> print(text_table(["origin", "n"], [["EWR", "12"]]))
+    origin  n
+    ------  --
+    EWR     12
+    """
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = [columns, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

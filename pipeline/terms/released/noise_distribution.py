@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Cells, Floats, Rows
 

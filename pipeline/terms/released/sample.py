@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
     from suffice.typing import Floats
 
 

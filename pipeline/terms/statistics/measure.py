@@ -1,28 +1,25 @@
 """What a pass over the data computes for one statistic, and how it reads the columns that takes.
 
 A family states one measure; the engine knows nothing else about families. A column is read as one 32-bit
-integer a row: the code of a declared key, or a lattice value. Measures of rows take the rows that each unit
-keeps. Measures of units see every row of a unit that has a known cell, and bound by themselves what a unit
-adds.
+integer a row: the code of a declared key, a lattice value, or the side on which a value lies beyond its
+bounds. Measures of rows take the rows that each unit keeps. Measures of units see every row of a unit that
+has a known cell, and bound by themselves what a unit adds.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
-
-from suffice.pipeline.terms.statistics.side_column import N_SIDES, SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.statistics.lattice import Quantiser
-    from suffice.pipeline.terms.statistics.transforms import Transform
+    from suffice.pipeline.terms.statistics.lattice import Quantiser, Transform
 
 N_PRODUCTS = 3
 """Products of two numbers, each with itself and with the other."""
@@ -31,14 +28,8 @@ LARGEST_UNIT_SUM = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRow:
-    """Sum one row of each unit: of the rows that enter, the first by the run's keyed hash.
-
-    Parameters
-    ----------
-    of : CodeCounts or PowerSums
-        What is summed of that row.
-    """
+class _OfRows:
+    """A measure of units that is made of what rows add."""
 
     of: CodeCounts | PowerSums
 
@@ -52,6 +43,17 @@ class FirstRow:
         """Number of sums in a cell."""
         return self.of.width
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRow(_OfRows):
+    """Sum one row of each unit: of the rows that enter, the first by the run's keyed hash.
+
+    Parameters
+    ----------
+    of : CodeCounts or PowerSums
+        What is summed of that row.
+    """
+
     @property
     def is_wide(self) -> bool:
         """Whether sums may exceed int64."""
@@ -59,7 +61,7 @@ class FirstRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitMean:
+class UnitMean(_OfRows):
     r"""Sum powers of the mean of each unit's lattice values, rounded to the lattice, ties to even.
 
     .. math:: X_u = \mathrm{rint}\Big(\frac{1}{k} \sum_{i=1}^k X_i\Big)
@@ -72,22 +74,10 @@ class UnitMean:
         The powers summed.
     """
 
+    is_wide: ClassVar[bool] = True
+    """Whether sums may exceed int64: those of powers may."""
+
     of: PowerSums
-
-    @property
-    def reads(self) -> tuple[ReadColumn, ...]:
-        """The columns read, in order."""
-        return self.of.reads
-
-    @property
-    def width(self) -> int:
-        """Number of sums in a cell."""
-        return self.of.width
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: those of powers may."""
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +119,7 @@ class RowCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitProducts:
+class UnitProducts(_OfRows):
     """Sum what the rows kept add to each cell, and products of two of what each unit's rows add to it.
 
     With (a, b) what the kept rows of a unit add to two sums of a cell, the products are a^2, ab and b^2.
@@ -140,22 +130,13 @@ class UnitProducts:
         What rows add; a and b are the counts of its two codes, or its n and sum X.
     """
 
-    of: CodeCounts | PowerSums
-
-    @property
-    def reads(self) -> tuple[ReadColumn, ...]:
-        """The columns read, in order."""
-        return self.of.reads
+    is_wide: ClassVar[bool] = True
+    """Whether sums may exceed int64: those of products may."""
 
     @property
     def width(self) -> int:
         """Number of sums in a cell: those of rows, then three of products."""
         return self.of.width + N_PRODUCTS
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: those of products may."""
-        return True
 
 
 UnitMeasure = FirstRow | UnitMean | RowCounts | UnitProducts
@@ -224,6 +205,40 @@ class LatticeColumn:
         return cls(column=column, quantiser=quantiser, fallback=fallback, transform=transform)
 
 
+N_SIDES = 2
+BELOW, ABOVE, NOT_MOVED = 0, 1, -1
+"""Codes of a value: clipping moves it up to its lower bound, down to its upper bound, or not at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideColumn:
+    """A numeric column read as the side on which a value lies beyond its public bounds.
+
+    Parameters
+    ----------
+    column : str
+        The column read; numeric.
+    lower, upper : float
+        The bounds, in the column's unit: the nearest numbers in float64. A value at a bound is not beyond it.
+    fallback : int
+        The code of null and NaN.
+    """
+
+    column: str
+    lower: float
+    upper: float
+    fallback: int = NOT_MOVED
+
+    @classmethod
+    def of(cls, column: str, lower: Fraction, upper: Fraction, nulls: Fraction | None) -> SideColumn:
+        """Return the column where null and NaN count as the value `nulls`, or do not enter."""
+        ends = float(lower), float(upper)
+        fallback = NOT_MOVED
+        if nulls is not None and not ends[0] <= float(nulls) <= ends[1]:
+            fallback = BELOW if float(nulls) < ends[0] else ABOVE
+        return cls(column=column, lower=ends[0], upper=ends[1], fallback=fallback)
+
+
 ReadColumn: TypeAlias = CodeColumn | LatticeColumn | SideColumn
 
 
@@ -237,6 +252,9 @@ class CodeCounts:
         The column read.
     """
 
+    is_wide: ClassVar[bool] = False
+    """Whether sums may exceed int64: counts never do."""
+
     of: CodeColumn
 
     @property
@@ -248,11 +266,6 @@ class CodeCounts:
     def width(self) -> int:
         """Number of counts in a cell."""
         return self.of.n_codes
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: counts never do."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +280,9 @@ class PowerSums:
         1 or 2.
     """
 
+    is_wide: ClassVar[bool] = True
+    """Whether sums may exceed int64: those of powers may."""
+
     of: LatticeColumn
     degree: int
 
@@ -279,11 +295,6 @@ class PowerSums:
     def width(self) -> int:
         """Number of sums in a cell."""
         return self.degree + 1
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: those of powers may."""
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,6 +311,9 @@ class CountedPowers:
         The same column, read for its side.
     """
 
+    is_wide: ClassVar[bool] = True
+    """Whether sums may exceed int64: those of powers may."""
+
     of: PowerSums
     side: SideColumn
 
@@ -312,11 +326,6 @@ class CountedPowers:
     def width(self) -> int:
         """Number of sums in a cell: those of powers, then the two counts."""
         return self.of.width + N_SIDES
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: those of powers may."""
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +340,9 @@ class MomentSums:
         The columns read, at least one.
     """
 
+    is_wide: ClassVar[bool] = True
+    """Whether sums may exceed int64: those of products may."""
+
     of: tuple[LatticeColumn, ...]
 
     @property
@@ -342,11 +354,6 @@ class MomentSums:
     def width(self) -> int:
         """Number of sums in a cell: n, the sums, and the products by rows of the upper triangle."""
         return (len(self.of) + 1) * (len(self.of) + 2) // 2
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: those of products may."""
-        return True
 
     @property
     def largest_magnitude(self) -> int:
@@ -367,6 +374,9 @@ class TableCounts:
         The columns of each table, the last running fastest; the tables' counts stand side by side.
     """
 
+    is_wide: ClassVar[bool] = False
+    """Whether sums may exceed int64: counts never do."""
+
     tables: tuple[tuple[CodeColumn, ...], ...]
 
     @property
@@ -383,11 +393,6 @@ class TableCounts:
     def width(self) -> int:
         """Number of counts in a cell."""
         return sum(self.widths)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: counts never do."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,6 +412,9 @@ class TransitionCounts:
         Steps of a unit that are looked at.
     """
 
+    is_wide: ClassVar[bool] = False
+    """Whether sums may exceed int64: counts never do."""
+
     of: CodeColumn
     order: str
     most: int
@@ -420,11 +428,6 @@ class TransitionCounts:
     def width(self) -> int:
         """Number of counts in a cell."""
         return self.of.n_codes**2
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether sums may exceed int64: counts never do."""
-        return False
 
 
 Measure: TypeAlias = (

@@ -11,9 +11,15 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.terms.declaration.fields import Bound, Nulls, NullsField, SpecModel
-from suffice.pipeline.terms.statistics.block import ColumnBounds, Parameters, Quantity, combination
 from suffice.pipeline.terms.statistics.lattice import require_interval
-from suffice.pipeline.terms.statistics.sensitivity import rotated_moments, two_column_moments
+from suffice.pipeline.terms.statistics.sensitivity import (
+    ColumnBounds,
+    Constants,
+    Quantity,
+    combination,
+    rotated_moments,
+    two_column_moments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -245,17 +251,17 @@ def _quantity(coefficients: dict[int, Fraction]) -> Quantity:
     return Quantity(name="moment", coefficients=coefficients)
 
 
-def least_rows(parameters: Parameters) -> int:
+def least_rows(parameters: Constants) -> int:
     """Return the fewest rows whose moments have a density."""
     return len(parameters.columns) + 2
 
 
-def is_linear(parameters: Parameters) -> bool:
+def is_linear(parameters: Constants) -> bool:
     """Return whether a statistic has first moments: all but a regression without an intercept."""
     return bool(parameters.constants.get("intercept", True))
 
 
-def n_moments(parameters: Parameters) -> int:
+def n_moments(parameters: Constants) -> int:
     """Return how many first and second moments a statistic has."""
     size = max(1, len(parameters.columns))
     return (size if is_linear(parameters) else 0) + size * (size + 1) // 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.terms.statistics.transforms import Shape
+from suffice.pipeline.terms.statistics.lattice import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.pipeline.terms.statistics.lattice import Transform
     from suffice.pipeline.terms.statistics.measure import LatticeColumn, MomentSums, PowerSums
-    from suffice.pipeline.terms.statistics.transforms import Transform
     from suffice.typing import Counts, Floats
 
 

@@ -1,25 +1,40 @@
-"""The plan of one statistic: what is released, at which sensitivity, with how much noise."""
+r"""The plan of one statistic: what is released, at which sensitivity, with how much noise.
+
+Noisy components are released, or a sample: draws of a posterior on a public grid,
+
+.. math::
+    P(g) \propto \pi_g \, e^{s_g / t}, \qquad s_g = \bigl\lfloor (a_g S - c_g N) / 2^{40} \bigr\rfloor
+
+with :math:`\pi_g` the prior at the grid's g-th point and :math:`s_g` the log likelihood of the data there, in
+units of :math:`2^{-20}` nats, in Python integers. N counts the records of a cell and S sums T, counted
+from its lower bound, in lattice units; the public tables :math:`a_g`, :math:`c_g` are in units of
+:math:`2^{-60}` nats. Claims and proof in `sensitivity.md`: sample-range.
+"""
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
+
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
-    from suffice.pipeline.terms.statistics.block import CountedClipping, Parameters, Quantity
-    from suffice.pipeline.terms.statistics.sample_plan import SamplePlan
-    from suffice.pipeline.terms.statistics.sensitivity import Design
-    from suffice.pipeline.terms.statistics.within_unit import WithinUnit
+    from collections.abc import Iterable, Sequence
 
+    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
+    from suffice.pipeline.terms.statistics.sensitivity import Constants, CountedClipping, Design, Quantity
+    from suffice.typing import Floats
 
+MANY_CANDIDATES = 10**8
+"""From here on drawing takes minutes, and the plan says about how long."""
+_SECONDS_A_CANDIDATE = 5e-6
+"""Of one core: 9e-7 to 7e-6 were measured, most where a posterior is sharp (`benchmarks/noise_rate.py`)."""
 INT64 = "int64"
-
-
 DECIMAL = "decimal128(38, 0)"
-
-
 NOISE_REACH = 64
 """Noise beyond 64 scales has probability under e^-64 a draw; values saturate there."""
 
@@ -50,7 +65,7 @@ class StatisticPlan:
         Arrow type of the released values, ``int64`` or ``decimal128(38, 0)``.
     quantities : tuple of Quantity
         Exact maps from components to quantities.
-    parameters : Parameters
+    parameters : Constants
         Public constants of the posterior.
     moment_weight : Fraction or None
         The weight of second moments beside first ones, where the minimal design has one.
@@ -78,7 +93,7 @@ class StatisticPlan:
     partition_total: int | None
     value_type: str
     quantities: tuple[Quantity, ...]
-    parameters: Parameters
+    parameters: Constants
     moment_weight: Fraction | None = None
     within_unit: WithinUnit | None = None
     counted: CountedClipping | None = None
@@ -122,3 +137,311 @@ def discrete_laplace_sd(scale: float) -> float:
     """
     half_rate = 0.5 / scale
     return 1 / (math.sqrt(2) * math.sinh(half_rate)) if half_rate < 700 else 0.0
+
+
+TABLE_BITS = 60
+"""Tables are integers in units of 2**-60 nats: S may be 2**56, and 2**-61 nats of error a unit count."""
+LOWEST_SCORE = -(1 << 62)
+"""Scores below the highest by more are cut off: they leave room for the prior in 64 bits."""
+_DIGITS = decimal.Context(prec=60, rounding=decimal.ROUND_HALF_EVEN)
+
+
+def logarithm(number: Fraction) -> Fraction:
+    """Return the natural logarithm of a number above 0 to 60 digits: the same on every machine.
+
+    ``decimal`` rounds the quotient and its logarithm correctly, so that the result misses the truth by at
+    most ``1e-59 * (1 + abs(result))``.
+    """
+    return Fraction(_DIGITS.ln(_DIGITS.divide(*map(decimal.Decimal, number.as_integer_ratio()))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTables:
+    """What a record's T and a record add to the score of each grid point, in 2**-60 nats.
+
+    Parameters
+    ----------
+    slopes, offsets : tuple of int
+        ``a_g`` by a lattice unit of T, and ``c_g`` by a record, subtracted.
+    width : int
+        The range of one record's T, in lattice units.
+    """
+
+    slopes: tuple[int, ...]
+    offsets: tuple[int, ...]
+    width: int
+
+    @classmethod
+    def of(
+        cls, natural: Iterable[tuple[Fraction, Fraction]], lower: Fraction, upper: Fraction, width: int
+    ) -> Self:
+        """Round the tables of a grid.
+
+        Parameters
+        ----------
+        natural : iterable of (Fraction, Fraction)
+            The natural parameter and the log normaliser at each point.
+        lower, upper : Fraction
+            T's bounds on one record, in T's unit.
+        width : int
+            Lattice units between them.
+        """
+        step, unit = (upper - lower) / width, 1 << TABLE_BITS
+        slopes, offsets = [], []
+        for parameter, normaliser in natural:
+            slopes.append(round(parameter * step * unit))
+            offsets.append(round((normaliser - parameter * lower) * unit))
+        return cls(slopes=tuple(slopes), offsets=tuple(offsets), width=width)
+
+    def range_sensitivity(
+        self, neighboring: NeighboringRelation, *, records: int, n_cells: int, n_is_public: bool
+    ) -> int:
+        """Return the largest range of a change of all scores between neighbours, in 2**-20 nats.
+
+        Added up over cells, rounded up, with the floor of every cell that is touched, and even.
+
+        Parameters
+        ----------
+        neighboring : NeighboringRelation
+        records : int
+            How many records a unit adds at most.
+        n_cells : int
+        n_is_public : bool
+            Whether one record of a single cell is replaced, and none is added or removed.
+        """
+        # proof: sample-range
+        replaces = neighboring is NeighboringRelation.REPLACE_ONE
+        if n_is_public:
+            if not replaces or records != 1 or n_cells != 1:
+                message = "N is public for replace_one, single records and one cell only"
+                raise ValueError(message)
+            bound = _rounded_up(self.width * _range(self.slopes)) + 1
+        else:
+            largest = max(_range(self._of_record(0)), _range(self._of_record(self.width)))
+            bound = records * _rounded_up(largest) + min(records, n_cells)
+            bound *= 2 if replaces else 1
+        return bound + bound % 2
+
+    def scores(self, n: int, total: int) -> list[int]:
+        """Return the scores of a cell, in 2**-20 nats: the highest is 0, none is below -2**62.
+
+        Parameters
+        ----------
+        n, total : int
+            Records, and the sum of T from its lower bound, in lattice units.
+        """
+        # proof: sample-range
+        floors = [
+            (slope * total - offset * n) >> (TABLE_BITS - SCORE_BITS)
+            for slope, offset in zip(self.slopes, self.offsets, strict=True)
+        ]
+        highest = max(floors)
+        return [max(score - highest, LOWEST_SCORE) for score in floors]
+
+    def _of_record(self, value: int) -> list[int]:
+        return [slope * value - offset for slope, offset in zip(self.slopes, self.offsets, strict=True)]
+
+
+def _rounded_up(range_of_tables: int) -> int:
+    return -(-range_of_tables >> (TABLE_BITS - SCORE_BITS))
+
+
+def _range(numbers: Sequence[int]) -> int:
+    return max(numbers) - min(numbers)
+
+
+SCORE_BITS = 20
+"""Scores, their range and the scale are integers in units of 2**-20 nats."""
+LARGEST_SAMPLE_SCALE = 1 << 46
+"""Above, the data would hardly count."""
+MAP_MARGIN = Fraction(1, 1 << 48)
+"""Part of epsilon that is left for OpenDP's map, which float64 rounds up by less than `2**-49` of itself."""
+LARGEST_RANGE = 1 << 62
+"""OpenDP's map takes its double in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplePlan:
+    """Draws of one parameter's posterior, tempered as far as epsilon asks for.
+
+    Attributes
+    ----------
+    parameter : str
+        Its name.
+    draws : int
+        In each cell, independent given the data.
+    grid : int
+        Number of points, equally spaced.
+    within : tuple of Fraction
+        The first and the last point, in the parameter's unit.
+    prior : str
+        Canonical text; normalised on the grid.
+    range_sensitivity : int
+        The largest range over the grid of a change of the scores between neighbours, added up over cells, in
+        2**-20 nats.
+    scale : int
+        ``t``, in 2**-20 nats; at least 2**20.
+    """
+
+    parameter: str
+    draws: int
+    grid: int
+    within: tuple[Fraction, Fraction]
+    prior: str
+    range_sensitivity: int
+    scale: int
+
+    @property
+    def temperature(self) -> Fraction:
+        """``T``: the likelihood counts to the power of ``1 / T``; 1 is the posterior itself."""
+        return Fraction(self.scale, 1 << SCORE_BITS)
+
+    @property
+    def is_tempered(self) -> bool:
+        """Whether draws are of a flatter law than the data's own posterior."""
+        return self.temperature > 1
+
+    @property
+    def privacy_loss(self) -> Fraction:
+        """What all draws lose at most, in nats: less than epsilon, much less where the temperature is 1."""
+        return Fraction(self.draws * self.range_sensitivity, self.scale)
+
+    def candidates(self, n_cells: int) -> int:
+        """Return among how many points the draws of so many cells choose; drawing takes as long."""
+        return n_cells * self.grid * self.draws
+
+    def points(self) -> tuple[Fraction, ...]:
+        """Return the grid, ascending, exactly."""
+        return grid_points(self.within, self.grid)
+
+    def values(self) -> Floats:
+        """Return the grid, shape (grid,), each point rounded to float64 once."""
+        return grid_values(self.within, self.grid)
+
+
+def grid_points(within: tuple[Fraction, Fraction], grid: int) -> tuple[Fraction, ...]:
+    """Return so many equally spaced points between two ends, both among them, exactly."""
+    lower, upper = within
+    step = (upper - lower) / (grid - 1)
+    return tuple(lower + step * position for position in range(grid))
+
+
+def grid_values(within: tuple[Fraction, Fraction], grid: int) -> Floats:
+    """Return the points of a grid, shape (grid,), each rounded to float64 once."""
+    import numpy as np  # plans are made without it
+
+    return np.array([float(point) for point in grid_points(within, grid)])
+
+
+def smallest_scale(range_sensitivity: int, draws: int, epsilon: Fraction) -> int:
+    r"""Return the least scale, at least 2**20, at which all draws lose less than epsilon, in float64 too.
+
+    .. math:: \max\bigl(2^{20}, \lfloor q \Delta / (1 - 2^{-48}) \varepsilon \rfloor + 1\bigr)
+
+    Parameters
+    ----------
+    range_sensitivity : int
+        In 2**-20 nats.
+    draws : int
+        ``q``.
+    epsilon : Fraction, > 0
+        Of all draws together, in nats.
+    """
+    # proof: sample-range
+    return max(1 << SCORE_BITS, math.floor(draws * range_sensitivity / (epsilon * (1 - MAP_MARGIN))) + 1)
+
+
+def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
+    """Return a row for every quantity; the first says what all share."""
+    head = [
+        statistic.name,
+        statistic.family,
+        format_epsilon(statistic.epsilon),
+        str(statistic.l1_sensitivity),
+        f"{statistic.scale:.6g}",
+    ]
+    rows = []
+    for quantity in statistic.quantities:
+        labels = (f"{name}={value}" for name, value in quantity.labels)
+        label = " ".join(filter(None, (quantity.name, quantity.category, quantity.component, *labels)))
+        rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
+        head = [""] * len(head)
+    return rows
+
+
+def sample_line(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> str:
+    """Say what is drawn, how much the likelihood counts, what of epsilon is unused, and what takes long."""
+    lower, upper = map(format_number, sample.within)
+    draws = "1 draw" if sample.draws == 1 else f"{sample.draws} draws"
+    line = (
+        f"{statistic.name}: {statistic.family}, epsilon {format_epsilon(statistic.epsilon)}: a sample of "
+        f"{draws} of {sample.parameter} on {sample.grid} points of {lower}..{upper}, prior {sample.prior}; "
+        f"range sensitivity {sample.range_sensitivity / 2**SCORE_BITS:.6g} nats, temperature "
+        f"{float(sample.temperature):.7g}"
+    )
+    if not sample.is_tempered:
+        unused = statistic.epsilon - sample.privacy_loss
+        line += (
+            f"; {float(unused):.6g} of its epsilon are unused, as a posterior is not drawn below "
+            "temperature 1, and are charged all the same"
+        )
+    candidates = sample.candidates(n_cells)
+    if candidates >= MANY_CANDIDATES:
+        line += (
+            f"; it is drawn from {candidates:,} candidates (cells x grid x draws): about "
+            f"{_duration(candidates * _SECONDS_A_CANDIDATE)} of one core, and a run that dies meanwhile has "
+            "spent its charge: fewer points, draws or cells take less"
+        )
+    return line
+
+
+def _duration(seconds: float) -> str:
+    """Return a rough duration in words."""
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
+
+
+def statistic_dict(statistic: StatisticPlan, n_cells: int) -> dict[str, Any]:
+    """Return a statistic's entry in what ``suffice plan --json`` prints."""
+    heading = {
+        "name": statistic.name,
+        "family": statistic.family,
+        "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
+        "design": str(statistic.design),
+        "epsilon": format_epsilon(statistic.epsilon),
+    }
+    sample, weight = statistic.sample, statistic.moment_weight
+    if sample is not None:
+        return {
+            **heading,
+            "sample": {
+                "parameter": sample.parameter,
+                "draws": sample.draws,
+                "grid": sample.grid,
+                "within": [format_number(end) for end in sample.within],
+                "prior": sample.prior,
+                "range_sensitivity": sample.range_sensitivity,
+                "scale": sample.scale,
+                "temperature": format_number(sample.temperature),
+                "epsilon_unused": format_number(statistic.epsilon - sample.privacy_loss),
+                "candidates": sample.candidates(n_cells),
+            },
+        }
+    return {
+        **heading,
+        "l1_sensitivity": statistic.l1_sensitivity,
+        "scale": format_number(Fraction(statistic.scale)),
+        **({} if weight is None else {"moment_weight": format_number(weight)}),
+        "components": [{"name": component} for component in statistic.components],
+        "derived": [
+            {
+                "quantity": quantity.name,
+                **({} if quantity.category is None else {"category": quantity.category}),
+                **({} if quantity.component is None else {"component": quantity.component}),
+                **dict(quantity.labels),
+                "noise_sd": statistic.quantity_noise_sd(quantity),
+            }
+            for quantity in statistic.quantities
+        ],
+    }

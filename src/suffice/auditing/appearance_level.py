@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from suffice.auditing.hostile_rows import Maker
     from suffice.auditing.running import ObservedRun, Runner
-    from suffice.pipeline.terms.declaration.type_family import TypeFamily
+    from suffice.pipeline.terms.declaration.column_types import TypeFamily
 
     Pair = tuple[str, DataSet, DataSet]
 

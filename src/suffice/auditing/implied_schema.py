@@ -15,11 +15,7 @@ import numpy as np
 
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.spec.plan import measures
-from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
-from suffice.pipeline.terms.declaration.derived_values import PublicMap
-from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.terms.declaration.fields import UnitType
-from suffice.pipeline.terms.declaration.type_family import (
+from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
     NUMBERS,
@@ -27,15 +23,18 @@ from suffice.pipeline.terms.declaration.type_family import (
     ColumnFamily,
     TypeFamily,
 )
-from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
-from suffice.pipeline.terms.statistics.side_column import SideColumn
+from suffice.pipeline.terms.declaration.derived_columns import PublicMap
+from suffice.pipeline.terms.declaration.derived_conditions import ColumnComparison, Combination, Membership
+from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
+from suffice.pipeline.terms.declaration.fields import UnitType
+from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn, orders_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.measure import ReadColumn
 
@@ -178,7 +177,7 @@ def _derived(
         return
     if isinstance(derived, Membership | PublicMap):
         hint, stated = _hint(derived.domain), _keys(derived.domain)
-    elif isinstance(derived, Comparison):
+    elif isinstance(derived, ColumnComparison):
         ends = [end[0] for end in (derived.lowest, derived.highest) if end is not None]
         for end in ends:
             stated += (

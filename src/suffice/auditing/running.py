@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from suffice.auditing.scratch_sources import write_source
 from suffice.errors import ReleaseMissingError, SufficeError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job

@@ -21,11 +21,9 @@ import pyarrow.parquet as pq
 
 from suffice.auditing.hostile_rows import WrittenPart
 from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
-from suffice.pipeline.terms.declaration.csv_spec import CsvSpec
+from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import SourceForm
-from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER
-from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily, TypeFamily
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, ParquetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -186,7 +184,7 @@ def write_source(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> 
 
 
 def _parquet(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
-    from suffice.pipeline.terms.declaration.parquet_spec import ParquetSpec
+    from suffice.pipeline.terms.declaration.source_specs import ParquetSpec
 
     hive = getattr(spec.source, "hive", {})
     root = directory / "rows"

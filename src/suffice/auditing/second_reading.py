@@ -14,15 +14,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from suffice.pipeline.terms.declaration.derived_conditions import Combination, Comparison, Membership
-from suffice.pipeline.terms.declaration.derived_values import Arithmetic, DatePart, PublicMap, UniformText
+from suffice.pipeline.terms.declaration.derived_columns import Arithmetic, DatePart, PublicMap, UniformText
+from suffice.pipeline.terms.declaration.derived_conditions import ColumnComparison, Combination, Membership
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, Every, period_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.terms.declaration.derived_column import DerivedColumn
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 
     Row = Mapping[str, Any]
 
@@ -202,7 +202,7 @@ def _derived(spec: Spec, of: DerivedColumn, row: Row) -> Any:  # noqa: PLR0911 -
         return None if None in parts else not is_any
     if isinstance(of, Arithmetic):
         return _computed(of, *(_value(spec, each, row) for each in of.operands))
-    if not isinstance(of, Comparison | Membership | PublicMap | DatePart | UniformText):
+    if not isinstance(of, ColumnComparison | Membership | PublicMap | DatePart | UniformText):
         message = f"a derived column of the kind {type(of).__name__} is not read a second time"
         raise TypeError(message)
     value = _value(spec, of.column, row)
@@ -233,7 +233,7 @@ def _part(local: Any, part: str) -> int | None:
     return parts[part]() if part in parts else int(getattr(local, part))
 
 
-def _compared(of: Comparison, value: Any) -> bool | None:
+def _compared(of: ColumnComparison, value: Any) -> bool | None:
     if of.is_of_dates:
         value = _day(value, of.time_zone or "UTC")
         if value is None:

@@ -336,7 +336,7 @@ def _spool(ledger: str) -> Spool | None:
 
 def _find_charge(ledger: Ledger, text: str) -> Charge:
     """Find a charge by its id, or the newest of a key."""
-    from suffice.pipeline.spec.terms import read_edition
+    from suffice.pipeline.spec.windows_and_amendments import read_edition
 
     dataset, slash, key = text.partition("/")
     name, _, wanted = key.partition("@")
@@ -354,7 +354,7 @@ def source_prefix(text: str) -> str:
     A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
     path: absolute, links resolved.
     """
-    from suffice.pipeline.terms.declaration.source_spec import is_url, source_path
+    from suffice.pipeline.terms.declaration.source_specs import is_url, source_path
 
     if not is_url(text):
         return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)

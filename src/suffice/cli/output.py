@@ -19,7 +19,7 @@ from suffice.pipeline.ask.posterior.notes import (
     model_lines,
     unsettled_warning,
 )
-from suffice.pipeline.terms.released.text_table import text_table
+from suffice.pipeline.terms.declaration.wording import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

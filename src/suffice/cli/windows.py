@@ -138,8 +138,7 @@ def window_fields(release: Release) -> dict[str, Any]:
 
     Empty without windows.
     """
-    from suffice.pipeline.spec.calendar import window_times
-    from suffice.pipeline.spec.terms import Window
+    from suffice.pipeline.spec.windows_and_amendments import Window, window_times
     from suffice.storage.releases.release_store import newer_edition
 
     grid = release.manifest["plan"]["window"]

@@ -47,7 +47,7 @@ def newest_charge(ledger: str, dataset: str, name: str, window: str, amendment: 
 
 def window_of(spec: Spec, window: str, *, as_of: str | None, allow_open: bool) -> str | None:
     """Return the label of the window that a run is about; None where it is about none."""
-    from suffice.pipeline.spec.calendar import moment, resolve_window  # it imports numpy
+    from suffice.pipeline.spec.windows_and_amendments import moment, resolve_window  # it imports numpy
 
     try:
         instant = moment(as_of, datetime.now(UTC))

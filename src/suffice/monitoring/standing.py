@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from suffice.data_files.documents import Count, CountOrNone, Epsilon, counts_by, document
 from suffice.errors import SpecError, SufficeError, UsageError
 from suffice.monitoring.counting import Counted, read_counts
-from suffice.pipeline.spec.calendar import moment
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import moment
 from suffice.profile.settings import pinned_profile, settings
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.storage.ledger.charge import ChargeState, is_held

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pages.charts import steps
 from suffice.pipeline.spec.person import loss_of, windows_in_a_year
-from suffice.pipeline.spec.terms import ALL, ROW
+from suffice.pipeline.spec.terms import ROW
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import ESTIMATES, Provenance, ReleaseSource, sample_source
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
-from suffice.pipeline.spec.calendar import window_times
-from suffice.pipeline.spec.terms import Window, edition
+from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from suffice.pages.statistic_view import StatisticView
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.released.sample import ReleasedSample
-    from suffice.pipeline.terms.statistics.block import Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import Quantity
 
 MOST_FOLLOWED = 24
 """Intervals of a statistic that the page of a series follows from window to window."""

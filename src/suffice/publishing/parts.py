@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.terms.released.cells import Cells
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import PublishedFile
     from suffice.storage.publications.publication_store import PublicationStore

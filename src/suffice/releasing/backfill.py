@@ -20,16 +20,16 @@ from suffice.errors import (
     StorageError,
     SufficeError,
 )
-from suffice.pipeline.spec.calendar import (
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.windows_and_amendments import (
     LATEST_COMPLETE,
     amendment_due,
+    edition,
     moment,
     window_times,
     windows_between,
 )
-from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.spec import Spec, require_spec
-from suffice.pipeline.spec.terms import edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ExpectationNotMetError, ReleaseMissingError
 from suffice.pipeline.spec.expected import STATISTIC, ExpectPlan, expect_spec, noisy_count
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.releasing.run import ALREADY_PUBLISHED, ReleaseRun
 from suffice.storage.ledger.charge import ChargeState, newest_published

@@ -17,7 +17,8 @@ from suffice.data_files.documents import (  # in types, from which schemas are g
     document,
 )
 from suffice.errors import SpecError
-from suffice.pipeline.spec.calendar import (
+from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.windows_and_amendments import (
     amendment_due,
     last_ended,
     latest_complete,
@@ -26,9 +27,8 @@ from suffice.pipeline.spec.calendar import (
     window_times,
     windows_between,
 )
-from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.expectation import SUFFIX
+from suffice.pipeline.terms.declaration.fields import SUFFIX
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import stopped_windows
 from suffice.storage.ledger.charge import ChargeState, newest_published
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from fractions import Fraction
 
-    from suffice.pipeline.spec.terms import Window
+    from suffice.pipeline.spec.windows_and_amendments import Window
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
 

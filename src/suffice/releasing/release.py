@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeWarning, UsageError
-from suffice.pipeline.spec.calendar import check_amendment, moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
-from suffice.pipeline.spec.terms import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL, check_amendment, moment, resolve_window
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected

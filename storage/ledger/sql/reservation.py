@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-    from suffice.pipeline.spec.terms import AmendedRelease
+    from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
     from suffice.storage.ledger.charge import ChargeSummary
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, insert, select, text, update
 
 from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError, UsageError
-from suffice.pipeline.spec.terms import amended_of
+from suffice.pipeline.spec.windows_and_amendments import amended_of
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.account import Account, AccountTerms, NamedAudit, WindowBalance, counts_by_window

@@ -14,8 +14,7 @@ from suffice.errors import SpecError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES, NO_SUMS
-from suffice.pipeline.families.shared.one_sum import project
-from suffice.pipeline.families.shared.sum_model import OneSum
+from suffice.pipeline.families.shared.one_sum import OneSum, project
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma

@@ -12,7 +12,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.spec.terms import check_window
+from suffice.pipeline.spec.windows_and_amendments import check_window
 
 if TYPE_CHECKING:
     from pathlib import Path

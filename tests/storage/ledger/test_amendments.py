@@ -17,7 +17,7 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
-from suffice.pipeline.spec.terms import AmendedRelease, edition, read_edition
+from suffice.pipeline.spec.windows_and_amendments import AmendedRelease, edition, read_edition
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
 from suffice.storage.ledger.export import export_lines, read_export
 from support.charging import MANIFEST, drawn, published, shown

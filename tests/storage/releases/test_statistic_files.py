@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import ReleaseCorruptError, StoreError, UsageError
-from suffice.pipeline.terms.released.cells import HeldCells
+from suffice.pipeline.terms.released.noisy_statistic import HeldCells
 from suffice.storage.releases import location, parquet_layout, release_parquet
 from suffice.storage.releases.release_store import open_release
 from suffice.storage.releases.statistic_files import StatisticFiles

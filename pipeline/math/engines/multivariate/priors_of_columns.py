@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.math.engines.multivariate.evidence import State
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 _MOST_STATES = 1 << 19
@@ -147,7 +147,7 @@ def normal_update(
 
 
 def regression_evidence(
-    prior: AnyRegressionPrior, parameters: Parameters
+    prior: AnyRegressionPrior, parameters: Constants
 ) -> RegressionEvidence | SpreadRegressionEvidence:
     """Return the evidence of the last column given the others under a prior in the columns' units."""
     scaling, linear = Scaling.of(parameters), is_linear(parameters)
@@ -175,7 +175,7 @@ def regression_evidence(
 def regression_update(
     prior: AnyRegressionPrior,
     evidence: RegressionEvidence | SpreadRegressionEvidence,
-    parameters: Parameters,
+    parameters: Constants,
 ) -> Update:
     """Return how parameters follow from moments and scales."""
     if isinstance(evidence, SpreadRegressionEvidence):

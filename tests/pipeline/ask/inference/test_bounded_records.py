@@ -14,7 +14,7 @@ from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.within_limits import WithinLimits, unrestricted
 from suffice.pipeline.math.priors.record_count import Fixed
-from suffice.pipeline.terms.statistics.block import Quantity
+from suffice.pipeline.terms.statistics.sensitivity import Quantity
 from support.noisy import noisy_statistic, statistic_plan
 
 ENTRIES = {

@@ -16,7 +16,7 @@ from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.math.distributions.beta import Beta
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.record_count import Uniform
-from suffice.pipeline.terms.released.within_unit import NoisyProducts, noisy_products, rows_alone
+from suffice.pipeline.terms.released.noisy_statistic import NoisyProducts, noisy_products, rows_alone
 from support.dependent_units import (
     BERNOULLI,
     MAX_ROWS,

@@ -14,7 +14,7 @@ import suffice
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.planning.beside_sample import SampleLaw
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.sum_model import OneSum
+from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 

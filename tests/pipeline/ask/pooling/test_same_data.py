@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.terms.statistics.block import Parameters
+from suffice.pipeline.terms.statistics.sensitivity import Constants
 from support.generative_models import generative_model_for
 from support.unrestricted import unrestricted_posterior
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
-EXACT = [name for name, family in FAMILIES.items() if not family.by_mcmc(Parameters())]
-MCMC = [name for name, family in FAMILIES.items() if family.by_mcmc(Parameters())]
+EXACT = [name for name, family in FAMILIES.items() if not family.by_mcmc(Constants())]
+MCMC = [name for name, family in FAMILIES.items() if family.by_mcmc(Constants())]
 
 
 @cache

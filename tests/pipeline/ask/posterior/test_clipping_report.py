@@ -14,8 +14,8 @@ from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.clipping_report import THRESHOLD
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.clipped_record import normal_outside
 from suffice.pipeline.math.priors.record_count import Uniform
-from suffice.pipeline.terms.statistics.beyond_bounds import normal_outside
 from suffice.pipeline.terms.statistics.measure import PowerSums
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan

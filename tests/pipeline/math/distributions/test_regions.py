@@ -19,7 +19,7 @@ from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
-    from suffice.pipeline.terms.statistics.block import Parameters
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 BOUNDS = ((0, 4), (-3, 1), (2, 10))
@@ -28,7 +28,7 @@ ROUNDING = 1e-6
 LOW, HIGH = np.array(BOUNDS, dtype=np.float64).T
 
 
-def constants(*, linear: bool = True, wider: float = 0.0) -> Parameters:
+def constants(*, linear: bool = True, wider: float = 0.0) -> Constants:
     first, second, third = (
         {name: {"lower": f"{low - wider:.9f}", "upper": f"{high + wider:.9f}"}}
         for name, (low, high) in zip("xyz", BOUNDS, strict=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import most_rows, totals_of
+from suffice.pipeline.families.shared.beside_sums import most_rows, totals_of
 from suffice.pipeline.rows.chunk.accumulator import accumulator
 from suffice.pipeline.rows.chunk.exact_sums import LIMB_MASK, to_python, zero_table
 from suffice.pipeline.rows.chunk.kernels import NOTHING

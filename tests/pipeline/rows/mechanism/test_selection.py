@@ -15,7 +15,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.sum_model import OneSum
+from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism import held_noise, sampling
@@ -25,7 +25,7 @@ from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.mechanism.selection import Selector, exponential_mechanism
 from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.terms.statistics.sample_plan import LARGEST_SAMPLE_SCALE, ScoreTables, grid_values
+from suffice.pipeline.terms.statistics.statistic_plan import LARGEST_SAMPLE_SCALE, ScoreTables, grid_values
 from support.exact import collected
 from support.samples import drawn, sample_of, sampled_spec
 

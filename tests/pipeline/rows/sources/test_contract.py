@@ -27,8 +27,8 @@ from suffice.pipeline.rows.sources.exact_data import pack, unpack
 from suffice.pipeline.rows.sources.schema_check import check_schema, type_family
 from suffice.pipeline.rows.sources.template import skeleton
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
-from suffice.pipeline.terms.declaration.type_family import TypeFamily
 from support.hostile import bernoulli, normal
 from support.source_makers import MAKERS, VARIANTS, maker_of
 from support.splits import HELD, splits_of

@@ -18,8 +18,8 @@ from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.sources import file_columns
 from suffice.pipeline.rows.sources.family_values import ARROW_TYPES, as_family, stored_family
+from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
-from suffice.pipeline.terms.declaration.type_family import ColumnFamily
 from support.hostile import categorical, make_spec
 from support.units import KEY, by_customer, sum_tasks
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.example import ColumnType
+from suffice.pipeline.families.shared.contract import ColumnType
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job

@@ -23,7 +23,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.rows.sources.hive_folders import stated_by
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.terms.declaration.hive_columns import NULL_FOLDER, HiveColumn, HiveType, read_hive
+from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, HiveColumn, HiveType, read_hive
 from support.buckets import BUCKET, s3_server, variables
 from support.hostile import bernoulli
 

@@ -15,8 +15,7 @@ from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.rows.sources import SOURCES
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split
 from suffice.pipeline.spec.spec import load_spec
-from suffice.pipeline.terms.declaration.source_spec import SourceSpec
-from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
+from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS, SourceSpec
 from support.making import flights, make_workspace, mapping
 from support.splits import splits_of
 

@@ -13,7 +13,7 @@ import pytest
 from suffice.errors import SchemaError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources.schema_check import check_schema, type_family, unit_warnings
-from suffice.pipeline.terms.declaration.type_family import TypeFamily
+from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from support.hostile import bernoulli, categorical, make_spec, normal, poisson
 
 if TYPE_CHECKING:

@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
-from suffice.pipeline.terms.declaration.csv_spec import ColumnType
+from suffice.pipeline.terms.declaration.source_specs import CsvType
 
 PARTS = [*"0123456789+-.eEtTzZ:/ _", "nan", "inf", "true", "2013-01-05", "17:30", "\u0661", "\0", "9" * 18]
 TEXTS = st.one_of(st.text(max_size=12), st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
 
 
 def read(text: str | None, kind: str) -> object:
-    return read_texts(pa.array([text], pa.string()), ColumnType(kind))[0].as_py()
+    return read_texts(pa.array([text], pa.string()), CsvType(kind))[0].as_py()
 
 
 @pytest.mark.slow
-@given(texts=st.lists(st.one_of(st.none(), TEXTS), max_size=5), kind=st.sampled_from(ColumnType))
+@given(texts=st.lists(st.one_of(st.none(), TEXTS), max_size=5), kind=st.sampled_from(CsvType))
 @settings(max_examples=150, deadline=None)
-def test_every_text_is_a_value_or_null_by_itself(texts: list[str | None], kind: ColumnType) -> None:
+def test_every_text_is_a_value_or_null_by_itself(texts: list[str | None], kind: CsvType) -> None:
     values = read_texts(pa.array(texts, pa.string()), kind)
     values.validate(full=True)
     assert values.type == ARROW_TYPES[kind]

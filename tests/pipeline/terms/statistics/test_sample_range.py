@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.sampled import tables_of
-from suffice.pipeline.terms.declaration.sample_entry import sample_entry
+from suffice.pipeline.spec.plan import compile_plan, score_tables
+from suffice.pipeline.terms.declaration.fields import sample_entry
 from support.samples import sample_of, sampled_spec
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.statistics.sample_plan import ScoreTables
+    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
 CELLS = ((0, 0.0), (1, 1.0), (7, 0.3), (1000, 0.6), (10**9, 0.25), (10**13, 0.9))
 """Records of a cell, and the share of T's range that they have; of the last many scores are cut off."""
@@ -56,7 +55,7 @@ def made(
     parsed = spec.statistics["x"]
     stated = sample_entry(parsed)
     assert stated is not None
-    return sample_of(compile_plan(spec)).range_sensitivity, tables_of(parsed, stated)
+    return sample_of(compile_plan(spec)).range_sensitivity, score_tables(parsed, stated)
 
 
 def largest_change(tables: ScoreTables, relation: str, *, records: int, n_cells: int) -> int:

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.families.shared.sum_model import OneSum
-from suffice.pipeline.terms.statistics.block import Parameters
-from suffice.pipeline.terms.statistics.sample_plan import (
+from suffice.pipeline.terms.statistics.sensitivity import Constants, NeighboringRelation
+from suffice.pipeline.terms.statistics.statistic_plan import (
     LOWEST_SCORE,
     ScoreTables,
     grid_points,
@@ -27,7 +27,6 @@ from suffice.pipeline.terms.statistics.sample_plan import (
     logarithm,
     smallest_scale,
 )
-from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from support.samples import bernoulli_sample, log_law
 
 if TYPE_CHECKING:
@@ -238,7 +237,7 @@ def test_the_range_is_all_but_attained() -> None:
     """1,000 equal records and one more, at temperature 1: nearly log 9."""
     sampled = SAMPLED["bernoulli"].sampled
     assert sampled is not None
-    made = sampled.tables(grid_points((Fraction(1, 10), Fraction(9, 10)), 4097), Parameters(), 1)
+    made = sampled.tables(grid_points((Fraction(1, 10), Fraction(9, 10)), 4097), Constants(), 1)
     before, after = (log_law(np.array(made.scores(n, n), np.float64), UNIT) for n in (1000, 1001))
     assert abs(after - before).max() == pytest.approx(2.19623, abs=2e-4)
     assert abs(after - before).max() < math.log(9)

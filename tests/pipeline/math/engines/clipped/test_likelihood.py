@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from suffice.pipeline.families.shared.clipped_record import clipped_failures, clipped_poisson
 from suffice.pipeline.math.engines.clipped.likelihood import _product, log_product
 from suffice.pipeline.math.engines.clipped.saddle_point import ClippedSums
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
-from suffice.pipeline.terms.statistics.beyond_bounds import clipped_failures, clipped_poisson
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.spec.calendar import (
+from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.spec.windows_and_amendments import (
     LATEST_COMPLETE,
+    Window,
     last_ended,
     latest_complete,
     moment,
@@ -20,8 +22,6 @@ from suffice.pipeline.spec.calendar import (
     window_times,
     windows_between,
 )
-from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.spec.terms import Window
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_label, period_start
 from support.making import mapping
 

@@ -11,7 +11,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.within_unit import totals_of
+from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.accumulator import accumulator
 from suffice.pipeline.rows.chunk.exact_sums import to_python

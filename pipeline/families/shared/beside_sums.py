@@ -1,4 +1,8 @@
-"""What a statistic sums and releases, units included where its entry says ``within_unit: true``."""
+"""What a statistic sums and releases beside its rows' sums.
+
+They are products of units where its entry says ``within_unit: true``, and counts of the records that clipping
+moved where it says ``count_clipped``.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.terms.statistics.beside_sums import beside_rows
 from suffice.pipeline.terms.statistics.measure import (
     LARGEST_UNIT_SUM,
     N_PRODUCTS,
+    N_SIDES,
     CodeCounts,
+    CountedPowers,
     PowerSums,
+    SideColumn,
     UnitProducts,
 )
-from suffice.pipeline.terms.statistics.side_column import N_SIDES
-from suffice.pipeline.terms.statistics.within_unit import beside_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.shared.contract import Family, UnitMoments
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.block import Block
+    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
-    from suffice.pipeline.terms.statistics.within_unit import WithinUnit
+
+
+def measure_counting(family: Family, entry: StatisticSpec) -> CountedPowers:
+    """Return what is summed of rows, and of their sides."""
+    powers = family.measure(entry)
+    if family.clipping_bounds is None or not isinstance(powers, PowerSums):
+        message = f"{family.name} does not count what clipping moved"
+        raise ValueError(message)
+    nulls = getattr(entry, "nulls", None)
+    side = SideColumn.of(
+        powers.of.column, *family.clipping_bounds(entry), None if nulls is None else nulls.value
+    )
+    return CountedPowers(of=powers, side=side)
 
 
 def measure_within(rows: Measure) -> UnitProducts:

@@ -1,7 +1,8 @@
-"""Windows and time: when each ends, from when on it is complete, and which one a run is about.
+"""Windows of a spec and their amendments: what it declares, when each falls due, and which a run is about.
 
-Pure functions of the spec and of a moment. Nothing here asks a clock or opens a source, so a run's window
-follows from its scheduled time alone: a retry and a late start are about the same window.
+A window has a first edition, and amendments that replace it. All here are pure functions of the spec and of a
+moment. Nothing asks a clock or opens a source, so a run's window follows from its scheduled time alone: a
+retry and a late start are about the same window.
 """
 
 from __future__ import annotations
@@ -10,30 +11,172 @@ import contextlib
 import datetime as dt
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import Annotated, Protocol, Self
 from zoneinfo import ZoneInfo
 
+from pydantic import Field, PlainValidator, model_validator
+
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.spec.terms import check_window
 from suffice.pipeline.terms.declaration.domains import (
     period_end,
     period_label,
     period_labels,
     period_start,
 )
-from suffice.pipeline.terms.declaration.time_zones import UTC, day_start
-
-if TYPE_CHECKING:
-    from suffice.pipeline.spec.terms import Terms, Window
+from suffice.pipeline.terms.declaration.fields import Column, EveryField, SpecModel, Text
+from suffice.pipeline.terms.declaration.scalars import Duration, DurationField, read_duration
+from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone, day_start, window_grid
 
 LATEST_COMPLETE = "latest-complete"
 """Instead of a label: the last window whose end and lag have passed."""
 FARTHEST_AHEAD = dt.timedelta(minutes=5)
 """How far `as_of` may lie ahead of this host's clock: schedulers and hosts have clocks of their own."""
 
+MOST_AMENDMENTS = 99
+"""Of one window."""
+ALL = "all"
+"""The window label of a spec without windows."""
+
+_EDITION = re.compile(r"([A-Za-z0-9-]{1,32})(?:\.(0|[1-9]\d?))?", re.ASCII)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FIRST, _LAST = (end.replace(tzinfo=dt.UTC) for end in (dt.datetime.min, dt.datetime.max))  # noqa: DTZ901
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmendedRelease:
+    """The release that an amendment replaces.
+
+    Attributes
+    ----------
+    release_id : str
+        16 hex digits.
+    manifest_sha256 : str
+        Of its manifest's bytes, in hex.
+    """
+
+    release_id: str
+    manifest_sha256: str
+
+
+def edition(window: str, amendment: int) -> str:
+    """Name an edition: the window alone for its first release, ``2013-01.2`` for its second amendment.
+
+    Examples
+    --------
+    >>> edition("2013-01", 0), edition("2013-01", 2)
+    ('2013-01', '2013-01.2')
+    """
+    return f"{window}.{amendment}" if amendment else window
+
+
+def amended_of(release_id: str | None, manifest_sha256: str | None) -> AmendedRelease | None:
+    """Return what two columns of a charge name; None where it amends nothing."""
+    if release_id is None or manifest_sha256 is None:
+        return None
+    return AmendedRelease(release_id=release_id, manifest_sha256=manifest_sha256)
+
+
+def read_edition(text: str) -> tuple[str, int | None] | None:
+    """Read a window and the number of an amendment; None where no edition has that name.
+
+    Returns
+    -------
+    tuple of (str, int or None), or None
+        The number is None where none is written, and 0 for ``2013-01.0``, the first release.
+
+    Examples
+    --------
+    >>> read_edition("2013-01"), read_edition("2013-01.0"), read_edition("2013-01.2")
+    (('2013-01', None), ('2013-01', 0), ('2013-01', 2))
+    """
+    match = _EDITION.fullmatch(text)
+    if match is None:
+        return None
+    return match[1], None if match[2] is None else int(match[2])
+
+
+def _amendments(value: object) -> tuple[Duration, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_AMENDMENTS:
+        message = f"amendments are a list of 1 to {MOST_AMENDMENTS} lengths of time, as [7 days, 30 days]"
+        raise ValueError(message)
+    durations = tuple(map(read_duration, value))
+    if any(duration.hours or not duration.days for duration in durations):
+        message = "an amendment falls due whole days or weeks after its window is complete, and at least one"
+        raise ValueError(message)
+    if any(later.days <= earlier.days for earlier, later in pairwise(durations)):
+        message = "the lengths of time of amendments increase"
+        raise ValueError(message)
+    return durations
+
+
+class Window(SpecModel):
+    """Releases per period of a date column: ``--window 2013-01`` selects those rows.
+
+    `lag`, `first` and `amend` say when releases are expected, and not what is in them: they are no terms.
+
+    Attributes
+    ----------
+    column : str
+    every : Every
+    time_zone : str
+        Whose midnights divide windows: the column's instants are converted, and its dates and timestamps
+        without a zone are taken as they are.
+    lag : Duration
+        How long after its end a window counts as complete.
+    first : str or None
+        The label of the first window that is expected; none before it is released.
+    amend : tuple of Duration
+        How long after a window is complete its amendments fall due, each a release of the whole window anew
+        and a charge of its own; increasing.
+    """
+
+    column: Column
+    every: EveryField
+    time_zone: TimeZone = UTC
+    lag: DurationField = Field(default=Duration(), exclude=True)
+    first: Text | None = Field(default=None, exclude=True)
+    amend: Annotated[tuple[Duration, ...], PlainValidator(_amendments)] = Field(default=(), exclude=True)
+
+    @model_validator(mode="after")
+    def _first_is_a_label(self) -> Self:
+        if self.first is not None:
+            period_start(self.first, self.every)
+        return self
+
+    @property
+    def grid(self) -> str:
+        """The window grid, ``column:every:time_zone``."""
+        return window_grid(self.column, self.every, self.time_zone)
+
+
+class Windowed(Protocol):
+    """Terms that may be released by window."""
+
+    @property
+    def window(self) -> Window | None: ...  # noqa: D102
+
+
+def check_window(spec: Windowed, window: str, place: str = "--window") -> str:
+    """Check a window label against the spec, and return it; a message names `place`.
+
+    Raises
+    ------
+    SpecError
+        Where the spec has windows and none is named, or the reverse, or the label is not canonical.
+    """
+    if spec.window is None:
+        if window != ALL:
+            raise SpecError(place, f"{window!r} is given, but the spec has no window key", "leave it out")
+        return ALL
+    if window == ALL:
+        raise SpecError(place, "the spec releases by window, and none is named", f"as {place} 2013-01")
+    try:
+        period_start(window, spec.window.every)
+    except ValueError as error:
+        raise SpecError(place, str(error)) from None
+    return window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +248,7 @@ def last_ended(window: Window, as_of: dt.datetime) -> str:
 
 
 def resolve_window(
-    spec: Terms, window: str, *, as_of: dt.datetime, allow_open: bool = False, place: str = "--window"
+    spec: Windowed, window: str, *, as_of: dt.datetime, allow_open: bool = False, place: str = "--window"
 ) -> str:
     """Return the label of the window that a run is about.
 
@@ -166,7 +309,7 @@ def amendment_due(times: WindowTimes, as_of: dt.datetime, *, newest: int, charge
 
 
 def check_amendment(
-    spec: Terms, label: str, amendment: int, *, as_of: dt.datetime, place: str = "--amendment"
+    spec: Windowed, label: str, amendment: int, *, as_of: dt.datetime, place: str = "--amendment"
 ) -> None:
     """Refuse an amendment that the spec's calendar does not have, or not yet; 0 is the first release.
 
@@ -186,7 +329,7 @@ def check_amendment(
         raise SpecError(place, f"amendment {amendment} of {label} falls due at {when}")
 
 
-def first_window(spec: Terms) -> str:
+def first_window(spec: Windowed) -> str:
     """Return the label of the first window that a spec is released for.
 
     Raises
@@ -201,7 +344,7 @@ def first_window(spec: Terms) -> str:
 
 
 def windows_between(
-    spec: Terms, first: str, last: str, *, as_of: dt.datetime, allow_open: bool = False
+    spec: Windowed, first: str, last: str, *, as_of: dt.datetime, allow_open: bool = False
 ) -> tuple[str, ...]:
     """Return the labels of consecutive windows, both ends included, oldest first.
 

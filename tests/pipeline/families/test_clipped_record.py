@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.terms.statistics.beyond_bounds import clipped_gamma, steps_of_gamma
+from suffice.pipeline.families.shared.clipped_record import clipped_gamma, steps_of_gamma
 
 UPPER = 6.0
 SHARES = (0.9, 0.5, 0.2, 0.05)

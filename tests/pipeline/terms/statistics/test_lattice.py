@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.rows.chunk import row_readers
-from suffice.pipeline.terms.statistics.lattice import Quantiser
-from suffice.pipeline.terms.statistics.transforms import Shape, Transform, log_bound, power_bound
+from suffice.pipeline.terms.statistics.lattice import Quantiser, Shape, Transform, log_bound, power_bound
 
 TRANSFORMS = [
     Transform(shape=Shape.ABSOLUTE, centre=0.1, unit=3.0),
