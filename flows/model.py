@@ -13,8 +13,7 @@ from suffice.flows.reporting import Subject
 from suffice.flows.running import RunResult, carried_out
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
-from suffice.profile.pins import output_folder, released_reference
-from suffice.profile.settings import pinned_profile, public_keys, setting
+from suffice.profile.settings import output_folder, pinned_profile, public_keys, released_reference, setting
 from suffice.publishing.model_files import check_folder, write_model
 from suffice.storage.releases.release_store import open_release
 

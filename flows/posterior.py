@@ -15,8 +15,7 @@ from suffice.flows.declaring import flow
 from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.reporting import Subject
 from suffice.flows.running import RunResult, carried_out
-from suffice.profile.pins import released_reference
-from suffice.profile.settings import pinned_profile, public_keys, setting
+from suffice.profile.settings import pinned_profile, public_keys, released_reference, setting
 from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.publish import carry_out, destination, publications_of
 from suffice.storage.releases.release_store import open_release

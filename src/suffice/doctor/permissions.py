@@ -24,15 +24,15 @@ _SQLITE = "sqlite:///"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def check(place: Settings) -> Iterator[Fact]:
+def examine_permissions(place: Settings) -> Iterator[Fact]:
     """Look at modes and owners; keys are read and never shown."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         yield warning("this user is root", "run releases as a user of their own, who owns the spool alone")
     for look in (_spool, _ledger, _signing, _reading, _counts):
-        yield from _told(look, place)
+        yield from _guarded(look, place)
 
 
-def _told(look: Callable[[Settings], Iterator[Fact]], place: Settings) -> Iterator[Fact]:
+def _guarded(look: Callable[[Settings], Iterator[Fact]], place: Settings) -> Iterator[Fact]:
     """Give what one look finds; an error of one does not keep the others from looking."""
     try:
         yield from look(place)
