@@ -24,7 +24,7 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 
 
 def calibrate(

@@ -9,7 +9,7 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.settings import (
     CONFIG,

@@ -14,7 +14,7 @@ from suffice.cli.options import (
     JsonOption,  # noqa: TC001 - Typer reads them
     SpecArgument,  # noqa: TC001 - Typer reads them
 )
-from suffice.cli.terminal import say, shows_output
+from suffice.cli.output import say, shows_output
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 

@@ -7,8 +7,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from suffice.cli.output import Progress
-from suffice.cli.terminal import say
+from suffice.cli.output import Progress, say
 from suffice.errors import SufficeWarning, bounded_message
 from suffice.monitoring import log_lines
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli.withdrawn import note_withdrawn
+from suffice.cli.output import note_withdrawn
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:

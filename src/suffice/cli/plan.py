@@ -12,7 +12,7 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 

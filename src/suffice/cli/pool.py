@@ -31,7 +31,7 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
 
 if TYPE_CHECKING:

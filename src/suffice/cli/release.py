@@ -27,8 +27,7 @@ from suffice.cli.options import (
     WitnessOption,
     open_for_reading,
 )
-from suffice.cli.terminal import say
-from suffice.cli.withdrawn import note_withdrawn
+from suffice.cli.output import note_withdrawn, say
 from suffice.monitoring.counting import counting_refusals
 from suffice.profile.settings import settings
 

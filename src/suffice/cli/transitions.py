@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli import model_output, output
+from suffice.cli import output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -31,8 +31,8 @@ from suffice.cli.options import (
     parse_pairs,
     parse_prior_of_n,
 )
+from suffice.cli.output import say
 from suffice.cli.publication_output import PublishToOption, publish_model
-from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
 
@@ -107,22 +107,22 @@ def transitions(
     )
     rows = fit.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(fit.undefined_share.max())
-    source = model_output.source("draws of a chain", [opened], fit.posterior, draws=draws, seed=seed)
+    source = output.model_source("draws of a chain", [opened], fit.posterior, draws=draws, seed=seed)
     if out is not None:
         columns = fit.draw_columns(steps=steps or (), to=to, start=start)
         output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
-        from suffice.plots.chains import plot_chain
+        from suffice.plots.states import plot_chain
         from suffice.plots.style import footer_of
 
         title, footer = f"{opened.label}: {statistic}", footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_chain(fit, written, title=title, footer=footer, mass=mass)
     if as_json:
-        basis = model_output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
+        basis = output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
         output.print_json({**basis, "states": list(fit.states), "rows": rows, "undefined_share": undefined})
         return
-    model_output.print_cells(rows, fit.posterior.groups)
+    output.print_cells(rows, fit.posterior.groups)
     say("\nexpected_steps have medians and intervals: their means need not exist")
     if undefined > 0.0:
         say(
@@ -130,7 +130,7 @@ def transitions(
             "of the others: several parts of the chain cannot be left there, and the long run depends on "
             "the start"
         )
-    model_output.print_basis(opened, fit.posterior, draws=draws)
+    output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out, plot)
 
 

@@ -23,8 +23,7 @@ from suffice.cli.options import (
     WitnessOption,
     open_for_reading,
 )
-from suffice.cli.terminal import in_line, say, say_line
-from suffice.cli.withdrawn import note_resting
+from suffice.cli.output import in_line, note_resting, say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 from suffice.monitoring.counting import note_audit
 from suffice.pipeline.terms.declaration.wording import counted
