@@ -9,7 +9,7 @@ from suffice.flows import endings
 from suffice.flows.endings import Subject
 from suffice.flows.parameters import AuditParameters
 from suffice.flows.running import RunResult, carried_out, flow
-from suffice.monitoring.counting import note_audit
+from suffice.monitoring.records import note_audit
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger

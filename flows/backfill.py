@@ -11,7 +11,7 @@ from suffice.flows.endings import Subject, say_again
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.release import show_account
 from suffice.flows.running import RunResult, carried_out, flow, read_again, scheduled_time
-from suffice.monitoring.counting import newest_charge
+from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.calendar import first_window, moment, windows_between
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon

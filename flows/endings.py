@@ -34,8 +34,8 @@ from suffice.errors import (
     SufficeError,
     UsageError,
 )
-from suffice.monitoring import log_lines
-from suffice.monitoring.counting import refusal_kind
+from suffice.monitoring import records
+from suffice.monitoring.records import refusal_kind
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
 
@@ -257,7 +257,7 @@ class Reporter:
     def notice(self, text: str) -> None:
         """Put a sentence into the run's log."""
         self._logger.info(text)
-        if (log := log_lines.CURRENT.get()) is not None:
+        if (log := records.CURRENT.get()) is not None:
             log.write("notice", message=text)
 
     def name_run(self, title: str, tags: Sequence[str]) -> None:

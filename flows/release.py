@@ -15,7 +15,7 @@ from suffice.flows import endings
 from suffice.flows.endings import Reporter, Subject, account_rows, release_text, say_again
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.running import Run, RunResult, carried_out, flow, read_again, scheduled_time
-from suffice.monitoring.counting import newest_charge
+from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.calendar import moment, resolve_window
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec

@@ -30,8 +30,8 @@ from prefect.concurrency.sync import concurrency
 
 from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
 from suffice.flows.endings import COMPLETED, Reporter, Subject, error_text, refused_kind
-from suffice.monitoring import log_lines
-from suffice.monitoring.counting import charge_fields, count_kind
+from suffice.monitoring import records
+from suffice.monitoring.records import charge_fields, count_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -168,7 +168,7 @@ class Run:
 
     def __init__(self) -> None:
         self.reporter = Reporter()
-        self.log = log_lines.begin(str(runtime.flow_run.flow_name), run=str(runtime.flow_run.id))
+        self.log = records.begin(str(runtime.flow_run.flow_name), run=str(runtime.flow_run.id))
         self._held = ExitStack()
 
     def about(self, **names: str | int) -> None:

@@ -51,7 +51,7 @@ from suffice.cli import (
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads the annotations
 from suffice.cli.output import forget_withdrawn, say, say_json
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
-from suffice.monitoring import log_lines
+from suffice.monitoring import records
 from suffice.profile.settings import (
     CHOSEN,
     VARIABLES,
@@ -77,7 +77,7 @@ class StrictCommand(TyperCommand):
         rest = super().parse_args(ctx, args)
         _ask_profile(ctx)
         log_format()  # before anything is done: one that is misspelt would be found by its absence
-        log_lines.begin(ctx.command_path.partition(" ")[2])
+        records.begin(ctx.command_path.partition(" ")[2])
         return rest
 
 
@@ -259,16 +259,16 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with its status."""
-    chosen, log = CHOSEN.set(None), log_lines.CURRENT.set(None)
+    chosen, log = CHOSEN.set(None), records.CURRENT.set(None)
     try:
         forget_withdrawn()
         _run(list(sys.argv[1:] if arguments is None else arguments))
     except SystemExit as end:
-        if log_lines.CURRENT.get() is not None:
-            log_lines.write("ended", exit_status=end.code if isinstance(end.code, int) else 0)
+        if records.CURRENT.get() is not None:
+            records.write("ended", exit_status=end.code if isinstance(end.code, int) else 0)
         raise
     finally:
-        log_lines.CURRENT.reset(log)
+        records.CURRENT.reset(log)
         CHOSEN.reset(chosen)  # of this command alone, where a program runs several
 
 

@@ -28,7 +28,7 @@ from suffice.cli.options import (
     open_for_reading,
 )
 from suffice.cli.output import note_withdrawn, say
-from suffice.monitoring.counting import counting_refusals
+from suffice.monitoring.records import counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.output import in_line, note_resting, say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
-from suffice.monitoring.counting import note_audit
+from suffice.monitoring.records import note_audit
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:

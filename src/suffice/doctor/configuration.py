@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, warning
-from suffice.monitoring import counting
+from suffice.monitoring.records import COUNTS_FOLDER
 from suffice.profile.settings import CONFIG, PUBLIC_KEYS, VARIABLES, find_profile, log_setting
 from suffice.profile.values import LOG, ledger_identity, redacted
 from suffice.storage.releases.spool import spool_path
@@ -24,7 +24,7 @@ KNOWN = frozenset(
         CONFIG,
         LOG,
         PUBLIC_KEYS,
-        counting.VARIABLE,
+        COUNTS_FOLDER,
         "SUFFICE_PUBLICATION_PUBLIC_KEYS",
         "SUFFICE_SIGNING_KEY",
         "SUFFICE_PUBLICATION_KEY",

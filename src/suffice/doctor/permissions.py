@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, skipped, warning
 from suffice.errors import SufficeError
-from suffice.monitoring.counting import VARIABLE, folder, read_counts
+from suffice.monitoring.records import COUNTS_FOLDER, counts_folder, read_counts
 from suffice.storage.releases.spool import find_spool, spool_path
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import SIGNING_KEY, signer_from_environment
@@ -100,12 +100,12 @@ def _reading(_: Settings) -> Iterator[Fact]:
 
 
 def _counts(_: Settings) -> Iterator[Fact]:
-    named = folder()
+    named = counts_folder()
     if named is None:
-        yield skipped(f"refusals are not counted: {VARIABLE} is not set")
+        yield skipped(f"refusals are not counted: {COUNTS_FOLDER} is not set")
         return
     read_counts()
     if (named.is_dir() and os.access(named, os.W_OK | os.X_OK)) or (not named.exists() and _can_make(named)):
         yield ok("refusals are counted")
     else:
-        yield problem(f"this user cannot write the folder that {VARIABLE} names", "let it, mode 755")
+        yield problem(f"this user cannot write the folder that {COUNTS_FOLDER} names", "let it, mode 755")
