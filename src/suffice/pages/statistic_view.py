@@ -505,7 +505,7 @@ def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
     noise = "as at least 95 % of the noise that was added for privacy."
     caution = "They are no posterior intervals: sampling variation is not in them."
     if view.kind == POSTERIOR and is_band:
-        what = "The line joins medians; the band holds 95 % of each posterior probability."
+        what = "The line joins medians; the band holds 95 % of the posterior probability of each."
     elif view.kind == POSTERIOR:
         what = (
             "Light bars hold 95 % of the posterior probability, dark ones the middle half; circles are "
