@@ -335,22 +335,9 @@ def release_text(release: Release, *, ending: str, remaining: str) -> str:
         f"| `{file['sha256'][:16]}` |"
         for file in release.files
     ]
-    return "\n".join(
-        [
-            f"# {title}: {ending}",
-            "",
-            "| | |",
-            "|---|---|",
-            *(f"| {name} | {_cell(text)} |" for name, text in facts.items()),
-            "",
-            "| statistic | file | rows | SHA-256 begins |",
-            "|---|---|---|---|",
-            *files,
-            "",
-            f"Read it with `suffice show {release.uri}`.",
-            "",
-        ]
-    )
+    head = ["| statistic | file | rows | SHA-256 begins |", "|---|---|---|---|"]
+    reading = f"Read it with `suffice show {release.uri}`."
+    return "\n".join([*_facts_text(f"{title}: {ending}", facts), *head, *files, "", reading, ""])
 
 
 def publication_text(publication: Publication, *, ending: str) -> str:
@@ -375,50 +362,33 @@ def publication_text(publication: Publication, *, ending: str) -> str:
         f"{'' if file['rows'] is None else file['rows']} |"
         for file in stated["files"][:_SHOWN_FILES]
     ]
-    return "\n".join(
-        [
-            f"# {_cell(stated['title'])}: {ending}",
-            "",
-            "| | |",
-            "|---|---|",
-            *(f"| {name} | {_cell(text)} |" for name, text in facts.items()),
-            "",
-            "| statistic | prior |",
-            "|---|---|",
-            *priors,
-            "",
-            "| role | file | rows |",
-            "|---|---|---|",
-            *files,
-            "",
-        ]
-    )
+    lines = _facts_text(f"{_cell(stated['title'])}: {ending}", facts)
+    lines += ["| statistic | prior |", "|---|---|", *priors, ""]
+    return "\n".join([*lines, "| role | file | rows |", "|---|---|---|", *files, ""])
+
+
+def _facts_text(title: str, facts: Mapping[str, str]) -> list[str]:
+    """Return a title and a table of facts, as lines of Markdown."""
+    rows = (f"| {name} | {_cell(text)} |" for name, text in facts.items())
+    return [f"# {title}", "", "| | |", "|---|---|", *rows, ""]
 
 
 def account_rows(ledger: Ledger, dataset: str) -> list[dict[str, str]]:
     """Return an account as rows: the account's own, and one for each of its last windows."""
     account = ledger.account(dataset)
-    rows = [
-        {
-            "account": dataset,
-            "window": f"each of {account.per_window}" if account.per_window else "all time",
-            "granted": format_epsilon(account.granted),
-            "spent": format_epsilon(account.spent),
-            "reserved": format_epsilon(account.reserved),
-            "remaining": format_epsilon(account.remaining),
-        }
-    ]
+    everything = f"each of {account.per_window}" if account.per_window else "all time"
     windows = list(ledger.windows(dataset))[-SHOWN_WINDOWS:]
-    return rows + [
+    balances = [(everything, account), *((balance.window, balance) for balance in windows)]
+    return [
         {
             "account": dataset,
-            "window": balance.window,
+            "window": window,
             "granted": format_epsilon(account.granted),
             "spent": format_epsilon(balance.spent),
             "reserved": format_epsilon(balance.reserved),
             "remaining": format_epsilon(balance.remaining),
         }
-        for balance in windows
+        for window, balance in balances
     ]
 
 

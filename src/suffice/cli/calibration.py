@@ -76,7 +76,7 @@ def calibrate(
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
     check_simulation(simulations, seed)
     if plot is not None:
-        from suffice.plots.style import check_plot
+        from suffice.plots.style import check_plot  # matplotlib is slow to import
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)

@@ -249,3 +249,21 @@ def _netcdf_is_ours(path: Path) -> bool:
 def _head_has_mark(path: Path) -> bool:
     with path.open("rb") as file:
         return f"written by {MARK}".encode() in file.read(_HEAD_BYTES)
+
+
+def write_new(out: Path, text: str) -> None:
+    """Write what ``--out`` names, and nothing over what stands there.
+
+    Raises
+    ------
+    UsageError
+    """
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        message = f"--out {out}: the file exists, and is not overwritten"
+        raise UsageError(message) from None
+    except OSError:
+        message = f"--out {out}: the file cannot be written"
+        raise UsageError(message) from None

@@ -89,22 +89,16 @@ def pool(
             for reference in references
         ]
 
-    related: dict[str, Any] = {
-        "disjoint": opened(disjoint),
-        "same_data": opened(same_data),
-    }
+    related: dict[str, Any] = {"disjoint": opened(disjoint), "same_data": opened(same_data)}
     rng = np.random.default_rng(seed)
-    posterior = pool_releases(
-        statistic,
-        **related,
-        vouched=vouched,
-        prior=prior,
-        n_prior=parse_prior_of_n(n_prior),
-        clipping=clipping,
-        predictor_prior=predictor_prior,
-        where=parse_pairs("--where", where),
-        rng=rng,
-    )
+    terms: dict[str, Any] = {
+        "prior": prior,
+        "n_prior": parse_prior_of_n(n_prior),
+        "clipping": clipping,
+        "predictor_prior": predictor_prior,
+        "where": parse_pairs("--where", where),
+    }
+    posterior = pool_releases(statistic, **related, vouched=vouched, rng=rng, **terms)
     kind = posterior.interval_kind(interval)
     rows = summarise(posterior, mass, draws, rng, interval=kind)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
@@ -118,34 +112,12 @@ def pool(
         from suffice.plots.comparisons import plot_pool
         from suffice.plots.style import footer_of
 
-        parts = [
-            (
-                release.label,
-                release.posterior(
-                    statistic,
-                    prior=prior,
-                    n_prior=parse_prior_of_n(n_prior),
-                    clipping=clipping,
-                    predictor_prior=predictor_prior,
-                    where=parse_pairs("--where", where),
-                ),
-            )
-            for release in every
-        ]
+        parts = [(release.label, release.posterior(statistic, **terms)) for release in every]
         footer = footer_of(source, every)
         title = f"{statistic}, pooled from {len(every)} releases"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_pool(
-                posterior,
-                parts,
-                written,
-                title=title,
-                footer=footer,
-                draws=draws,
-                rng=rng,
-                mass=mass,
-                interval=kind,
-            )
+            texts = {"title": title, "footer": footer}
+            plot_pool(posterior, parts, written, **texts, draws=draws, rng=rng, mass=mass, interval=kind)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -71,6 +71,13 @@ def query(
     check_draws(draws, seed)
     observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    terms: dict[str, Any] = {
+        "prior": prior,
+        "where": parse_pairs("--where", where),
+        "method": method,
+        "n_prior": parse_prior_of_n(n_prior),
+        "draws": draws,
+    }
     if publish_to is not None:
         publish_model(
             [opened],
@@ -79,27 +86,14 @@ def query(
             publish_to,
             out=out,
             as_json=as_json,
-            prior=prior,
-            n_prior=parse_prior_of_n(n_prior),
-            where=parse_pairs("--where", where),
-            method=method,
             mass=mass,
-            draws=draws,
             seed=seed,
+            **terms,
         )
         return
     from suffice.pipeline.ask.models.network import network
 
-    fit = network(
-        opened,
-        statistic,
-        prior=prior,
-        where=parse_pairs("--where", where),
-        method=method,
-        n_prior=parse_prior_of_n(n_prior),
-        draws=draws,
-        rng=seed,
-    )
+    fit = network(opened, statistic, rng=seed, **terms)
     answer = fit.query(target, observed, chosen, mass)
     undefined = float(answer.probability.undefined_share.max())
     if out is not None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -73,9 +72,21 @@ def transitions(
     if start is not None and not steps:
         message = "--from says where --steps starts: give it too, as --steps 3"
         raise UsageError(message)
-    _check_files(out, plot, overwrite=overwrite)
+    output.check_out(out, overwrite=overwrite)
+    if plot is not None:
+        from suffice.plots.style import check_plot  # matplotlib is slow to import
+
+        check_plot(plot)
+        check_file("--plot", plot, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    terms: dict[str, Any] = {
+        "prior": prior,
+        "where": parse_pairs("--where", where),
+        "method": method,
+        "n_prior": parse_prior_of_n(n_prior),
+        "draws": draws,
+    }
     if publish_to is not None:
         publish_model(
             [opened],
@@ -84,27 +95,14 @@ def transitions(
             publish_to,
             out=out or plot,
             as_json=as_json,
-            prior=prior,
-            n_prior=parse_prior_of_n(n_prior),
-            where=parse_pairs("--where", where),
-            method=method,
             mass=mass,
-            draws=draws,
             seed=seed,
+            **terms,
         )
         return
     from suffice.pipeline.ask.models.chain import chain
 
-    fit = chain(
-        opened,
-        statistic,
-        prior=prior,
-        where=parse_pairs("--where", where),
-        method=method,
-        n_prior=parse_prior_of_n(n_prior),
-        draws=draws,
-        rng=seed,
-    )
+    fit = chain(opened, statistic, rng=seed, **terms)
     rows = fit.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(fit.undefined_share.max())
     source = output.model_source("draws of a chain", [opened], fit.posterior, draws=draws, seed=seed)
@@ -132,13 +130,3 @@ def transitions(
         )
     output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out, plot)
-
-
-def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
-    output.check_out(out, overwrite=overwrite)
-    if plot is not None:
-        from suffice.plots.style import check_plot  # matplotlib is slow to import
-
-        check_plot(plot)
-    check_file("--plot", plot, overwrite=overwrite)

@@ -64,14 +64,13 @@ def examine(place: Settings) -> Diagnosis:
     read_address(place.store)
     if place.witness is not None:
         read_address(place.witness)
-    return Diagnosis(findings=tuple(finding for name in CHECKS for finding in _findings(name, place)))
-
-
-def _findings(name: str, place: Settings) -> list[Finding]:
-    return [
-        Finding(check=name, state=fact.state, observed=fact.observed, remedy=fact.remedy)
-        for fact in _facts(CHECKS[name], place)
-    ]
+    return Diagnosis(
+        findings=tuple(
+            Finding(check=name, state=fact.state, observed=fact.observed, remedy=fact.remedy)
+            for name, check in CHECKS.items()
+            for fact in _facts(check, place)
+        )
+    )
 
 
 def _facts(check: Check, place: Settings) -> Iterator[Fact]:
