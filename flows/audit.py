@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeError
 from suffice.flows import endings
-from suffice.flows.declaring import flow
+from suffice.flows.endings import Subject
 from suffice.flows.parameters import AuditParameters
-from suffice.flows.reporting import Subject
-from suffice.flows.running import RunResult, carried_out
-from suffice.monitoring.counting import note_audit
+from suffice.flows.running import RunResult, carried_out, flow
+from suffice.monitoring.records import note_audit
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
@@ -19,7 +18,7 @@ from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
-    from suffice.flows.reporting import Reporter
+    from suffice.flows.endings import Reporter
     from suffice.storage.ledger.ledger import Ledger
 
 _LEDGER = Subject(kind="ledger")

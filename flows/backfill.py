@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeError, UsageError
 from suffice.flows import endings
-from suffice.flows.declaring import flow
-from suffice.flows.endings import say_again
+from suffice.flows.endings import Subject, say_again
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.release import show_account
-from suffice.flows.reporting import Subject
-from suffice.flows.running import RunResult, carried_out, read_again, scheduled_time
-from suffice.monitoring.counting import newest_charge
+from suffice.flows.running import RunResult, carried_out, flow, read_again, scheduled_time
+from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import first_window, moment, windows_between
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
@@ -23,7 +21,7 @@ from suffice.releasing.backfill import FAILED, LEFT, STOPPED, carry_out_backfill
 from suffice.releasing.run import ALREADY_PUBLISHED, PUBLISHED
 
 if TYPE_CHECKING:
-    from suffice.flows.reporting import Reporter
+    from suffice.flows.endings import Reporter
     from suffice.flows.running import Run
     from suffice.releasing.backfill import Backfill
 

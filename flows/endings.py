@@ -1,19 +1,27 @@
-"""How a run may end: a named state of Prefect and an event for each ending.
+"""How a run may end, and what Prefect is told of it: a named state, one event, artifacts of public values.
 
 What became of a charge is asked of the ledger, never guessed from an error. Prefect's runner may write a
 plain ``Cancelled`` over the state that a cancelled run ended in. That state is set again: else nobody would
 see that a release was published all the same, or that epsilon is spent.
+
+Telling is worth a try each and no more: a server that is gone must not cost what a run is for. After the
+first failure nothing else is sent. What is shown stands in the manifest, the ledger or the spec; none of it
+follows a data value.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from prefect import get_client
+from prefect import get_client, get_run_logger, runtime
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.client.schemas.objects import State, StateType
+from prefect.events import emit_event
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from suffice.errors import (
     AccountError,
@@ -26,18 +34,23 @@ from suffice.errors import (
     SufficeError,
     UsageError,
 )
-from suffice.monitoring.counting import refusal_kind
+from suffice.monitoring import records
+from suffice.monitoring.records import refusal_kind
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import FlowRun
     from prefect.flows import Flow
 
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.storage.ledger.charge import Charge
+    from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.publications.publication import Publication
 
 PATIENCE_S = 60.0
 """Seconds in which the runner ends the run after it called the hook."""
@@ -204,3 +217,184 @@ def charge_text(ending: Ending, charge: Charge | None, *, unless_in: str) -> str
         return ""
     facts = (f"the charge is {charge.state}", f"epsilon {format_epsilon(charge.epsilon)} is spent")
     return ", and ".join(fact for fact in facts if fact not in unless_in)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a run is about; every text is public.
+
+    Attributes
+    ----------
+    kind : str
+        ``release``, ``backfill``, ``ledger``, ``model`` or ``publication``.
+    names : mapping of str to str
+        As dataset, name and window; empty where nothing was read yet.
+    title : str
+        As the run is called: ``flights-by-origin@2013-01``; empty where nothing was read yet.
+    """
+
+    kind: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+
+    @property
+    def resource(self) -> dict[str, str]:
+        """The resource of the run's event."""
+        identity = ".".join(["suffice", self.kind, *self.names.values()])
+        resource = {"prefect.resource.id": identity}
+        if self.title:
+            resource["prefect.resource.name"] = self.title
+        return resource | dict(self.names)
+
+
+class Reporter:
+    """Tells Prefect about one run, until its server fails to answer."""
+
+    def __init__(self) -> None:
+        self._reachable = True
+        self._logger = get_run_logger()
+
+    def notice(self, text: str) -> None:
+        """Put a sentence into the run's log."""
+        self._logger.info(text)
+        if (log := records.CURRENT.get()) is not None:
+            log.write("notice", message=text)
+
+    def name_run(self, title: str, tags: Sequence[str]) -> None:
+        """Give the run its name, and tags beside those that it has."""
+
+        def tell() -> None:
+            with get_client(sync_client=True) as client:
+                every = sorted({*runtime.flow_run.tags, *tags})
+                client.update_flow_run(runtime.flow_run.id, name=title, tags=every)
+
+        self._try_once(tell)
+
+    def emit(self, subject: Subject, ending: Ending, payload: Mapping[str, str]) -> None:
+        """Emit the event of an ending."""
+        resource = {**subject.resource, "ending": ending.name}
+        self._try_once(lambda: emit_event(ending.event, resource=resource, payload=dict(payload)))
+
+    def show_text(self, key: str, markdown: str, description: str) -> None:
+        """Make a Markdown artifact."""
+        self._try_once(
+            lambda: create_markdown_artifact(markdown, key=artifact_key(key), description=description)
+        )
+
+    def show_table(self, key: str, rows: Sequence[Mapping[str, str]], description: str) -> None:
+        """Make a table artifact."""
+        table = [dict(row) for row in rows]
+        self._try_once(lambda: create_table_artifact(table, key=artifact_key(key), description=description))
+
+    def _try_once(self, tell: Callable[[], object]) -> None:
+        if not self._reachable:
+            return
+        try:
+            with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
+                tell()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
+            self._reachable = False
+            self._logger.warning("Prefect's server was not told: %s", type(error).__name__)
+
+
+def artifact_key(text: str) -> str:
+    """Return a key as Prefect allows it: small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+_SHOWN_FILES = 50
+SHOWN_WINDOWS = 50
+"""The last windows of an account that its table shows."""
+
+
+def release_text(release: Release, *, ending: str, remaining: str) -> str:
+    """Return a release's page in Markdown: what it is, its price, what remains, its files.
+
+    Parameters
+    ----------
+    release : Release
+    ending : str
+        The name of the run's state.
+    remaining : str
+        Epsilon that is left, decimal text.
+    """
+    title = release.name if release.window == "all" else f"{release.name}@{release.window}"
+    facts = {
+        "release": f"[{release.uri}]({_link(release.uri)})",
+        "manifest": f"[manifest.json]({_link(release.uri)}/manifest.json)",
+        "dataset": release.dataset,
+        "window": release.window,
+        "epsilon": format_epsilon(release.epsilon),
+        "remaining epsilon": remaining,
+        "neighbouring relation": str(release.neighboring),
+        "unit": release.unit,
+        "release id": f"`{release.release_id}`",
+    }
+    files = [
+        f"| {file['statistic']} | [{file['path']}]({_link(release.uri)}/{file['path']}) | {file['rows']} "
+        f"| `{file['sha256'][:16]}` |"
+        for file in release.files
+    ]
+    head = ["| statistic | file | rows | SHA-256 begins |", "|---|---|---|---|"]
+    reading = f"Read it with `suffice show {release.uri}`."
+    return "\n".join([*_facts_text(f"{title}: {ending}", facts), *head, *files, "", reading, ""])
+
+
+def publication_text(publication: Publication, *, ending: str) -> str:
+    """Return a publication's page in Markdown: what was asked, of which releases, its files."""
+    stated = publication.manifest
+    request = stated["request"]
+    facts = {
+        "publication": f"[{publication.uri}]({_link(publication.uri)})",
+        "publication id": f"`{publication.publication_id}`",
+        "kind": request["kind"].replace("_", " "),
+        "releases": ", ".join(release["label"] for release in request["releases"]),
+        "epsilon": f"{', '.join(stated['epsilon'].values())} was spent on these; the publication costs 0",
+        "method": request["method"],
+        "draws": f"{request['draws']} a cell, seed {request['seed']}",
+    }
+    priors = [
+        f"| {_cell(entry['statistic'])} | {_cell('; '.join(prior['prior'] for prior in entry['priors']))} |"
+        for entry in request["statistics"]
+    ]
+    files = [
+        f"| {_cell(file['role'])} | [{_cell(file['name'])}]({_link(publication.uri)}/{file['path']}) | "
+        f"{'' if file['rows'] is None else file['rows']} |"
+        for file in stated["files"][:_SHOWN_FILES]
+    ]
+    lines = _facts_text(f"{_cell(stated['title'])}: {ending}", facts)
+    lines += ["| statistic | prior |", "|---|---|", *priors, ""]
+    return "\n".join([*lines, "| role | file | rows |", "|---|---|---|", *files, ""])
+
+
+def _facts_text(title: str, facts: Mapping[str, str]) -> list[str]:
+    """Return a title and a table of facts, as lines of Markdown."""
+    rows = (f"| {name} | {_cell(text)} |" for name, text in facts.items())
+    return [f"# {title}", "", "| | |", "|---|---|", *rows, ""]
+
+
+def account_rows(ledger: Ledger, dataset: str) -> list[dict[str, str]]:
+    """Return an account as rows: the account's own, and one for each of its last windows."""
+    account = ledger.account(dataset)
+    everything = f"each of {account.per_window}" if account.per_window else "all time"
+    windows = list(ledger.windows(dataset))[-SHOWN_WINDOWS:]
+    balances = [(everything, account), *((balance.window, balance) for balance in windows)]
+    return [
+        {
+            "account": dataset,
+            "window": window,
+            "granted": format_epsilon(account.granted),
+            "spent": format_epsilon(balance.spent),
+            "reserved": format_epsilon(balance.reserved),
+            "remaining": format_epsilon(balance.remaining),
+        }
+        for window, balance in balances
+    ]
+
+
+def _link(uri: str) -> str:
+    return uri if "://" in uri else f"file://{uri}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

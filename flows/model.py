@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 from suffice.data_files.source import fit_source
 from suffice.errors import SufficeError
 from suffice.flows import endings
-from suffice.flows.declaring import flow
+from suffice.flows.endings import Subject
 from suffice.flows.parameters import PublicUrl, Reference, refuse_passwords
-from suffice.flows.reporting import Subject
-from suffice.flows.running import RunResult, carried_out
+from suffice.flows.running import RunResult, carried_out, flow
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
-from suffice.profile.pins import output_folder, released_reference
-from suffice.profile.settings import pinned_profile, public_keys, setting
+from suffice.profile.settings import output_folder, pinned_profile, public_keys, released_reference, setting
 from suffice.publishing.model_files import check_folder, write_model
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.flows.reporting import Reporter
+    from suffice.flows.endings import Reporter
     from suffice.flows.running import Run
     from suffice.pipeline.ask.models.state_comparison import StateComparison
 

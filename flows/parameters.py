@@ -44,7 +44,7 @@ ClusterAddress = Annotated[str | None, WithJsonSchema(_CLUSTER)]
 SpecPath = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-class Parameters(BaseModel):
+class FlowParameters(BaseModel):
     """What every flow is asked for; a field that no flow knows is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -95,7 +95,7 @@ def refuse_passwords(urls: Mapping[str, str | None]) -> None:
             raise UsageError(message)
 
 
-class WithStore(Parameters):
+class WithStore(FlowParameters):
     """What a flow is asked for that opens a store."""
 
     store: PublicUrl = Field(

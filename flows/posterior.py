@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeError
 from suffice.flows import endings
-from suffice.flows.artifacts import publication_text
-from suffice.flows.declaring import flow
+from suffice.flows.endings import Subject, publication_text
 from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.reporting import Subject
-from suffice.flows.running import RunResult, carried_out
-from suffice.profile.pins import released_reference
-from suffice.profile.settings import pinned_profile, public_keys, setting
+from suffice.flows.running import RunResult, carried_out, flow
+from suffice.profile.settings import pinned_profile, public_keys, released_reference, setting
 from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.publish import carry_out, destination, publications_of
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
-    from suffice.flows.reporting import Reporter
+    from suffice.flows.endings import Reporter
     from suffice.flows.running import Run
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.publishing.publish import Published

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeError
 from suffice.flows import endings
-from suffice.flows.declaring import flow
+from suffice.flows.endings import Subject
 from suffice.flows.parameters import RecoverParameters
-from suffice.flows.reporting import Subject
-from suffice.flows.running import RunResult, carried_out
+from suffice.flows.running import RunResult, carried_out, flow
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
@@ -18,7 +17,7 @@ from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.spool import find_spool, spool_path
 
 if TYPE_CHECKING:
-    from suffice.flows.reporting import Reporter
+    from suffice.flows.endings import Reporter
     from suffice.storage.operations.recovery import Report
 
 _LEDGER = Subject(kind="ledger")

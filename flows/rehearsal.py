@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
 from suffice.flows import endings
-from suffice.flows.declaring import flow
+from suffice.flows.endings import Subject
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.reporting import Subject
-from suffice.flows.running import RunResult, carried_out, scheduled_time
+from suffice.flows.running import RunResult, carried_out, flow, scheduled_time
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment
 from suffice.pipeline.terms.declaration.wording import counted
@@ -19,7 +18,7 @@ from suffice.releasing.rehearsal import rehearse
 from suffice.storage.ledger.charge import label
 
 if TYPE_CHECKING:
-    from suffice.flows.reporting import Reporter
+    from suffice.flows.endings import Reporter
     from suffice.flows.running import Run
     from suffice.releasing.rehearsal import Rehearsal
 

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 from suffice.flows import endings
-from suffice.flows.artifacts import account_rows, release_text
-from suffice.flows.declaring import flow
-from suffice.flows.endings import say_again
+from suffice.flows.endings import Reporter, Subject, account_rows, release_text, say_again
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.reporting import Reporter, Subject
-from suffice.flows.running import Run, RunResult, carried_out, read_again, scheduled_time
-from suffice.monitoring.counting import newest_charge
+from suffice.flows.running import Run, RunResult, carried_out, flow, read_again, scheduled_time
+from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment, resolve_window

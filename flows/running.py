@@ -14,8 +14,9 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
 
+import prefect
 from prefect import get_client, runtime
 from prefect.client.schemas.filters import (
     FlowRunFilter,
@@ -28,10 +29,9 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.concurrency.sync import concurrency
 
 from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
-from suffice.flows.endings import COMPLETED, error_text, refused_kind
-from suffice.flows.reporting import Reporter, Subject
-from suffice.monitoring import log_lines
-from suffice.monitoring.counting import charge_fields, count_kind
+from suffice.flows.endings import COMPLETED, Reporter, Subject, error_text, refused_kind
+from suffice.monitoring import records
+from suffice.monitoring.records import charge_fields, count_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +42,36 @@ if TYPE_CHECKING:
 
     from suffice.flows.endings import Ending
     from suffice.storage.ledger.charge import Charge
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def flow(name: str, **hooks: Any) -> Callable[[Callable[P, R]], prefect.Flow[P, R]]:
+    """Declare a flow of this project: nothing of it is persisted, printed or retried.
+
+    ``FLOW.serve()`` may send a flow to its runs as a pickled function without its module. Annotations that
+    are text could not be read there, so they are resolved here.
+
+    Parameters
+    ----------
+    name : str
+        As Prefect shows it.
+    **hooks
+        Those of :func:`prefect.flow`, such as ``on_cancellation``.
+
+    Returns
+    -------
+    callable
+        A decorator that makes a Prefect flow of a function.
+    """
+
+    def declared(function: Callable[P, R]) -> prefect.Flow[P, R]:
+        function.__annotations__ = get_type_hints(function, include_extras=True)
+        return prefect.flow(name=name, persist_result=False, log_prints=False, retries=0, **hooks)(function)
+
+    return declared
+
 
 LONGEST = timedelta(hours=6)
 """A run that began earlier holds no other back: it may have been killed, and the server may not know."""
@@ -138,7 +168,7 @@ class Run:
 
     def __init__(self) -> None:
         self.reporter = Reporter()
-        self.log = log_lines.begin(str(runtime.flow_run.flow_name), run=str(runtime.flow_run.id))
+        self.log = records.begin(str(runtime.flow_run.flow_name), run=str(runtime.flow_run.id))
         self._held = ExitStack()
 
     def about(self, **names: str | int) -> None:

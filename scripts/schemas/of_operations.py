@@ -43,7 +43,7 @@ from scripts.schemas.shapes import (
 )
 from suffice.cataloguing.catalogue import Catalogue
 from suffice.doctor.contract import State
-from suffice.monitoring.counting import KINDS
+from suffice.monitoring.records import KINDS
 from suffice.monitoring.standing import AccountStanding, SeriesStanding, Unreadable
 from suffice.pipeline.terms.declaration.data_contract import DataContract
 from suffice.releasing.backfill import BackfilledWindow

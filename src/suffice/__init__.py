@@ -11,8 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from suffice.auditing.audit import audit
-    from suffice.auditing.result import Audit
+    from suffice.auditing.audit import Audit, audit
     from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
     from suffice.pipeline.ask.calibration.calibrate import calibrate
@@ -105,7 +104,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Audit": ("suffice.auditing.result", "Audit"),
+    "Audit": ("suffice.auditing.audit", "Audit"),
     "audit": ("suffice.auditing.audit", "audit"),
     "SufficeError": ("suffice.errors", "SufficeError"),
     "Calibration": ("suffice.pipeline.ask.calibration.result", "Calibration"),

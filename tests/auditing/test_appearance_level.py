@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.auditing.appearance_level import try_again, try_failure, try_pairs
+from suffice.auditing.child import try_again, try_failure, try_pairs
 from suffice.auditing.mutants import MUTANTS, mutants_of
 from suffice.errors import ReleaseMissingError
 from suffice.pipeline.spec.spec import load_spec

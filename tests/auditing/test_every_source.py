@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import suffice
-from suffice.auditing.exact_level import try_chains
+from suffice.auditing.levels import try_chains
 from suffice.auditing.scratch_sources import LOOSE
 from support.audited import SPECS, random_spec, running
 

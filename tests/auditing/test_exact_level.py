@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.auditing.exact_level import joint_loss, try_chains
+from suffice.auditing.levels import joint_loss, try_chains
 from suffice.auditing.mutants import MUTANTS, mutants_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.auditing import noise_level
+from suffice.auditing import levels
 from suffice.auditing.audit import FALSE_ALARM as WHOLE
-from suffice.auditing.black_box import FALSE_ALARM as BLACK_BOX
+from suffice.auditing.levels import BLACK_BOX_FALSE_ALARM, DRAWS, NOISE_FALSE_ALARM, power, tails, try_noise
 from suffice.auditing.mutants import MUTANTS, mutants_of
-from suffice.auditing.noise_level import DRAWS, FALSE_ALARM, power, tails, try_noise
 from suffice.pipeline.spec.spec import load_spec
 from support.audited import SPECS, running
 from support.noise_distribution import distribution_of_sum
@@ -34,7 +33,7 @@ def test_the_law_of_the_sum_is_that_of_its_convolution(scale: float, size: int) 
 def test_both_forms_of_the_law_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     totals = [int(share * DRAWS * 1e6) for share in (0.88, 0.95, 1.0, 1.1)]
     gamma = [tails(total, DRAWS, 1e6) for total in totals]
-    monkeypatch.setattr(noise_level, "LARGE", 1e9)
+    monkeypatch.setattr(levels, "LARGE", 1e9)
     beta = [tails(total, DRAWS, 1e6) for total in totals]
     assert np.allclose(gamma, beta, rtol=1e-6, atol=1e-14)
 
@@ -47,7 +46,7 @@ def test_at_large_scales_it_is_a_gamma_law(scale: float) -> None:
 
 
 def test_the_false_alarm_of_an_audit_is_at_most_one_in_a_million() -> None:
-    assert FALSE_ALARM + BLACK_BOX <= WHOLE <= 1e-6
+    assert NOISE_FALSE_ALARM + BLACK_BOX_FALSE_ALARM <= WHOLE <= 1e-6
     for scale in (0.5, 6.0, 1e11):
         assert power(scale, DRAWS, 1.25, 1e-8) > 0.995
         assert power(scale, DRAWS, 1.0, 1e-8) <= 1e-8

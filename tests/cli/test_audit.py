@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.auditing.audit import FALSE_ALARM, PACKAGES
-from suffice.auditing.implied_schema import implied_schema
-from suffice.auditing.result import Audit, MutantResult
+from suffice.auditing.audit import FALSE_ALARM, PACKAGES, Audit, MutantResult
+from suffice.auditing.hostile_rows import implied_schema
 from suffice.auditing.scratch_sources import implied_contract
 from suffice.cli import app
 from suffice.pipeline.spec.spec import load_spec

@@ -12,7 +12,7 @@ import pytest
 
 from suffice.cli import app, messages
 from suffice.errors import SufficeWarning
-from suffice.monitoring import log_lines
+from suffice.monitoring import records
 from support.profiles import pinning, write_profile
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @contextmanager
 def log_of_its_own() -> Iterator[None]:
     """Leave no log to the tests that follow in this process."""
-    token = log_lines.CURRENT.set(None)
+    token = records.CURRENT.set(None)
     yield
-    log_lines.CURRENT.reset(token)
+    records.CURRENT.reset(token)
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:

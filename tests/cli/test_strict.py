@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.cli.app import command
-from suffice.cli.strict import StrictCommand, StrictGroup
+from suffice.cli.app import StrictCommand, StrictGroup, command
 from support.bad_inputs import walk
 from support.running import spec_file
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from suffice.cli import app, options, output, table, terminal
+from suffice.cli import app, options, output, table
 from suffice.data_files.source import Provenance
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import load_spec
@@ -20,7 +20,7 @@ from suffice.pipeline.terms.declaration.wording import escaped, is_safe
 from support.making import mapping
 from support.releases import make_plan, publish
 
-CLI = Path(terminal.__file__).parent
+CLI = Path(output.__file__).parent
 
 UNSAFE = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))] + list(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff\ufff9\ud800\U000e0041"
@@ -41,9 +41,8 @@ def test_text_is_printed_in_one_module_alone() -> None:
             written = isinstance(node, ast.Attribute) and node.attr in {"stdout", "stderr"}
             if called or written:
                 found.setdefault(path.name, []).append(ast.unparse(node))
-    assert found.pop("terminal.py")
+    assert found.pop("output.py")
     # Whether standard error is a terminal is asked, and it is closed where nobody reads it.
-    assert found.pop("output.py") == ["sys.stderr"]
     assert found.pop("messages.py") == ["sys.stderr"]
     assert found.pop("app.py") == ["sys.stderr"]
     assert found == {}
@@ -60,10 +59,10 @@ def test_what_cannot_be_seen_is_escaped_everywhere(
 ) -> None:
     text = f"a{character}b"
     assert not is_safe(text)
-    terminal.say("key", terminal.in_line(text))
-    terminal.say(text, error=True)
-    terminal.say_json({text: [text]})
-    terminal.say_progress(text, done=False)
+    output.say("key", output.in_line(text))
+    output.say(text, error=True)
+    output.say_json({text: [text]})
+    output.say_progress(text, done=False)
     output.print_rows([{text: text}])
     with pytest.raises(SystemExit):
         app.main(["show", f"x{text}"])
@@ -77,7 +76,7 @@ def test_what_cannot_be_seen_is_escaped_everywhere(
 
 def test_json_reads_back_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     document = {"".join(UNSAFE[:-2]) + UNSAFE[-1]: SAFE}
-    terminal.say_json(document)
+    output.say_json(document)
     assert json.loads(capsys.readouterr().out) == document
 
 
@@ -90,7 +89,7 @@ def test_what_can_be_seen_is_left(text: str) -> None:
 def test_a_terminal_of_another_encoding_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
-    terminal.say("Zürich")
+    output.say("Zürich")
     stream.flush()
     assert stream.buffer.getvalue() == b"Z\\xfcrich\n"
 

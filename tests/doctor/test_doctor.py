@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.cli.monitor import UNWELL
-from suffice.doctor import clock, configuration, examination, pins, versions
+from suffice.doctor import configuration, examination, host, places
 from suffice.errors import MissingExtraError
 from suffice.storage.ledger.opening import create_ledger
 from support.paid import copy_database, restore_database
@@ -156,7 +156,7 @@ def test_clocks_that_disagree_are_a_problem(
         def now(cls, tz: Any = None) -> Any:
             return datetime.now(tz) - timedelta(minutes=2)
 
-    monkeypatch.setattr(clock, "datetime", Behind)
+    monkeypatch.setattr(places, "datetime", Behind)
     found = findings(suffice.json("doctor", "--ledger", workspace.ledger, status=UNWELL), "clock")
     assert any("differ by more than a minute" in one for one in found["problem"])
 
@@ -194,24 +194,24 @@ def test_a_source_of_randomness_that_is_not_ready_is_a_problem(
 
 def test_versions_outside_of_their_bounds_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = ["numpy<1", "scipy>=1", 'fastapi<0.1; extra == "pipeline"', 'ruff<0.1; extra == "dev"']
-    monkeypatch.setattr(pins, "requires", lambda _: wanted)
-    found = [fact.observed for fact in pins.check(None)]  # type: ignore[arg-type]
+    monkeypatch.setattr(host, "requires", lambda _: wanted)
+    found = [fact.observed for fact in host.examine_pins(None)]  # type: ignore[arg-type]
     assert [one.split(" ")[0] for one in found] == ["numpy", "fastapi"]
     absent = ['no-such-package; extra == "pipeline"', 'fastapi<0.1; extra == "pipeline"']
-    monkeypatch.setattr(pins, "requires", lambda _: absent)
-    (fact,) = pins.check(None)  # type: ignore[arg-type]
+    monkeypatch.setattr(host, "requires", lambda _: absent)
+    (fact,) = host.examine_pins(None)  # type: ignore[arg-type]
     assert fact.state == "ok", "an extra that is not installed as a whole is not used"
-    assert versions._is_supported(metadata.metadata("suffice")["Requires-Python"])
-    assert not versions._is_supported(">=3.11,<3.11")
-    assert not versions._is_supported(">=4")
+    assert host._is_supported(metadata.metadata("suffice")["Requires-Python"])
+    assert not host._is_supported(">=3.11,<3.11")
+    assert not host._is_supported(">=4")
 
 
 def test_a_host_without_the_engine_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise MissingExtraError("a release", "pipeline")
 
-    monkeypatch.setattr(versions, "require_engine", missing)
-    *_, last = versions.check(None)  # type: ignore[arg-type]
+    monkeypatch.setattr(host, "require_engine", missing)
+    *_, last = host.examine_versions(None)  # type: ignore[arg-type]
     assert (last.state, "suffice[pipeline]" in last.remedy) == ("warning", True)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.monitoring.counting import VARIABLE, read_counts
-from suffice.monitoring.log_lines import FIELDS
+from suffice.monitoring.records import COUNTS_FOLDER, FIELDS, read_counts
 from suffice.storage.ledger.opening import open_ledger
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def test_a_releases_last_line_names_its_charge(
 def test_refusals_and_the_last_audit_are_counted(
     runs: dict[str, Any], logs: dict[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(runs["directory"] / "counts"))
+    monkeypatch.setenv(COUNTS_FOLDER, str(runs["directory"] / "counts"))
     counted = read_counts()
     assert counted is not None
     ended = [lines[-1]["ending"] for lines in logs.values()]

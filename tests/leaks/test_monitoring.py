@@ -15,8 +15,8 @@ import pytest
 
 from suffice.cli import app
 from suffice.errors import LedgerError
-from suffice.monitoring import log_lines, textfile
-from suffice.monitoring.log_lines import FIELDS
+from suffice.monitoring import records, textfile
+from suffice.monitoring.records import FIELDS
 from suffice.monitoring.standing import standing
 from suffice.monitoring.textfile import rendered
 from suffice.pipeline.rows.reduce import tree
@@ -192,7 +192,7 @@ def telling(what: str, where: str) -> Inject:
             took = time.perf_counter_ns() - before
             told.append(sum(split.n_rows for split in splits) if what == "rows" else took)
             if where == "log":
-                log_lines.write("notice", message=f"{told[-1]} {what}")
+                records.write("notice", message=f"{told[-1]} {what}")
             return found
 
         def with_it(*words: Any, **terms: Any) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from suffice.monitoring import counting
+from suffice.monitoring import records
 from suffice.monitoring.textfile import METRICS
 from support.making import mapping
 
@@ -184,7 +184,7 @@ def test_a_failed_audit_refusals_and_a_spec_without_account_fire(
     before = suffice.text("metrics", spec, str(other), "--as-of", "2013-01-30T00:00Z", status=3)
     assert 'suffice_refusals_total{kind="budget"} 0' in before
     suffice.text("release", str(other), status=3)
-    counting.note_audit(ok=False)
+    records.note_audit(ok=False)
     after = suffice.text("metrics", spec, str(other), "--as-of", "2013-01-30T00:00Z", status=3)
     assert 'suffice_refusals_total{kind="budget"} 1' in after
     both = {"SufficeAuditFailed", "SufficeSpecsUnreadable"}

@@ -17,9 +17,9 @@ from suffice.errors import (
     StorageError,
     SufficeError,
 )
-from suffice.monitoring.counting import (
+from suffice.monitoring.records import (
+    COUNTS_FOLDER,
     KINDS,
-    VARIABLE,
     count_refusal,
     counting_refusals,
     note_audit,
@@ -41,7 +41,7 @@ REFUSALS = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "counts"
-    monkeypatch.setenv(VARIABLE, str(place))
+    monkeypatch.setenv(COUNTS_FOLDER, str(place))
     return place
 
 
@@ -81,7 +81,7 @@ def test_other_ends_are_not_counted_and_pass(folder: Path) -> None:
 
 
 def test_without_a_folder_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(COUNTS_FOLDER, raising=False)
     count_refusal(GuaranteeError("no"))
     note_audit(ok=True)
     assert read_counts() is None
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(folder: Path) -> None:
     folder.write_text("a file", encoding="utf-8")
     count_refusal(GuaranteeError("no"))
     note_audit(ok=True)
-    with pytest.raises(StorageError, match=VARIABLE):
+    with pytest.raises(StorageError, match=COUNTS_FOLDER):
         read_counts()
 
 

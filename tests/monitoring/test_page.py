@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from suffice.doctor.examination import CHECKS
-from suffice.monitoring.counting import KINDS
-from suffice.monitoring.log_lines import EVENTS, FIELDS
+from suffice.monitoring.records import EVENTS, FIELDS, KINDS
 from suffice.monitoring.textfile import METRICS
 from suffice.releasing.gap_report import AmendmentState, WindowState
 

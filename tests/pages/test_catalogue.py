@@ -20,11 +20,9 @@ import suffice
 from suffice.cataloguing.catalogue import catalogue
 from suffice.cataloguing.publications import LONGEST_WORDS, _words
 from suffice.errors import LedgerCorruptError, UsageError
-from suffice.pages.budget import Budget, Charged
-from suffice.pages.charges import budgets_of, read_charges
-from suffice.pages.pictures import number
+from suffice.pages.budget import Budget, Charged, budgets_of, read_charges
+from suffice.pages.drawing import number
 from suffice.pages.publication_page import _heading, _statistic, _what_is
-from suffice.pages.site_pages import SiteEntry
 from suffice.pipeline.ask.publication.request import Request
 from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
@@ -435,20 +433,17 @@ def test_releases_that_an_export_does_not_list_are_named(tmp_path: Path) -> None
         export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
     charges = read_charges(export)
     here = [
-        SiteEntry(
-            facts={
-                "dataset": "passengers",
-                "created": "2026-01-01T00Z",
-                "label": label,
-                "window": label.partition("@")[2],
-                "release_id": of,
-                "neighboring": "add_or_remove_one",
-                "unit": "row",
-                "max_rows": None,
-                "epsilon": "1",
-            },
-            path="",
-        )
+        {
+            "dataset": "passengers",
+            "created": "2026-01-01T00Z",
+            "label": label,
+            "window": label.partition("@")[2],
+            "release_id": of,
+            "neighboring": "add_or_remove_one",
+            "unit": "row",
+            "max_rows": None,
+            "epsilon": "1",
+        }
         for label, of in (("monthly@2013-01", charge.release_id), ("monthly@2013-02", folder.name))
     ]
     budget = budgets_of(here, charges)["passengers"]

@@ -49,9 +49,7 @@ def parsed(svg: str) -> ET.Element:
 FIGURES: dict[str, Callable[[str], str]] = {
     "one density": lambda text: figures.densities([row(text)], title=text, axis=text, mass=0.95),
     "densities": lambda text: figures.densities([row(text), row("b", 0.5)], title=text, axis=text, mass=0.9),
-    "forest": lambda text: figures.forest(
-        [row(text), row("b", 0.5)], title=text, axis=text, mass=0.95, reference=0.0
-    ),
+    "forest": lambda text: figures.forest([row(text), row("b", 0.5)], title=text, axis=text, mass=0.95),
     "ranked": lambda text: figures.ranked(
         np.arange(2000.0), np.arange(2000.0) + 1.0, np.arange(2000.0) + 2.0, title=text, axis=text, mass=0.5
     ),

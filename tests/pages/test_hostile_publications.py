@@ -13,7 +13,7 @@ import pytest
 from suffice.cataloguing.catalogue import catalogue
 from suffice.data_files.first_rows import first_rows
 from suffice.errors import PublicationCorruptError
-from suffice.pages.pictures import number
+from suffice.pages.drawing import number
 from suffice.pages.publication_page import is_inert
 from suffice.pages.rendering import asset, content_policy
 from suffice.pipeline.terms.declaration import canonical_json

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.pages.drawing import Scale
-from suffice.pages.pictures import number
+from suffice.pages.drawing import Scale, number
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width

@@ -13,10 +13,9 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.comparison import compare
 from suffice.pipeline.ask.pooling.prior_comparison import compare_priors
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
-from suffice.plots import comparisons, posteriors, prior_comparisons, rows, style, tables
-from suffice.plots.comparisons import plot_comparison, plot_pool
+from suffice.plots import comparisons, posteriors, rows, style, tables
+from suffice.plots.comparisons import plot_comparison, plot_pool, plot_prior_comparison
 from suffice.plots.posteriors import plot_posterior
-from suffice.plots.prior_comparisons import plot_prior_comparison
 from suffice.plots.style import COLOURS, POSTERIOR, QUIET, check_plot, footer_of
 from suffice.plots.tables import plot_table
 from support import releases
@@ -90,7 +89,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
         saved(figure, path)
         found.append(figure)
 
-    for module in (posteriors, tables, comparisons, prior_comparisons):
+    for module in (posteriors, tables, comparisons):
         monkeypatch.setattr(module, "save", save)
     return found
 

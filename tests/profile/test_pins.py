@@ -8,7 +8,7 @@ import pytest
 
 from suffice.errors import PinnedError, UsageError
 from suffice.profile.model import DeploymentProfile
-from suffice.profile.pins import output_folder, publication_store, released_reference
+from suffice.profile.settings import output_folder, publication_store, released_reference
 
 PINNED = DeploymentProfile.model_validate(
     {

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,14 +106,6 @@ def _has_several(plan: Plan) -> bool:
 
 
 # What is exact
-
-
-def _no_cut() -> AbstractContextManager[None]:
-    return _bounded(None)
-
-
-def _double_cut() -> AbstractContextManager[None]:
-    return _bounded(2)
 
 
 @contextlib.contextmanager
@@ -234,10 +227,6 @@ def _scaled(divisor: float) -> Iterator[None]:
         patched(sampling, "exponential_mechanism", selector),
     ):
         yield
-
-
-def _smaller_scale() -> AbstractContextManager[None]:
-    return _scaled(1.25)
 
 
 @contextlib.contextmanager
@@ -493,8 +482,12 @@ def _given_back() -> Iterator[None]:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant(name="rows of a unit are not cut", level="exact", apply=_no_cut, applies=_keeps_rows),
-    Mutant(name="a unit keeps twice its rows", level="exact", apply=_double_cut, applies=_keeps_rows),
+    Mutant(
+        name="rows of a unit are not cut", level="exact", apply=partial(_bounded, None), applies=_keeps_rows
+    ),
+    Mutant(
+        name="a unit keeps twice its rows", level="exact", apply=partial(_bounded, 2), applies=_keeps_rows
+    ),
     Mutant(
         name="units are bounded in each part alone", level="exact", apply=_unit_by_part, applies=_has_unit
     ),
@@ -513,7 +506,7 @@ MUTANTS: tuple[Mutant, ...] = (
         apply=_next_cell,
         applies=lambda plan: plan.n_cells > 1,
     ),
-    Mutant(name="noise of a scale / 1.25", level="noise", apply=_smaller_scale, applies=_has_noise),
+    Mutant(name="noise of a scale / 1.25", level="noise", apply=partial(_scaled, 1.25), applies=_has_noise),
     Mutant(name="no noise on the last statistic", level="noise", apply=_none_on_the_last),
     Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=_has_several),
     Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=_has_several),

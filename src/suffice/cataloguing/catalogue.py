@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from suffice.cataloguing.publications import PublicationPages, links_by_release, read_publications
 from suffice.cataloguing.releases import ReleasePages
 from suffice.errors import SufficeError, UsageError
-from suffice.pages.charges import budgets_of, read_charges
+from suffice.pages.budget import budgets_of, read_charges
 from suffice.pages.release_page import Link, Site
 from suffice.pages.site_pages import (
     SiteEntry,
@@ -118,7 +118,7 @@ def catalogue(
     run = SiteRun(site=site, folder=folder)
     published = read_publications(run, opened.uri, publication_keys)
     entries, publications = _pages_of_all(run, opened, published, public_keys, publication_keys, progress)
-    budgets = budgets_of(entries, charges)
+    budgets = budgets_of([entry.facts for entry in entries], charges)
     pages = {
         "index.html": start_page(
             site, entries, budgets, publications, [f"{what}: {why}." for what, why in run.not_shown.items()]

@@ -27,7 +27,7 @@ from suffice.cli.options import (
     parse_pairs,
     with_terms,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
 
@@ -306,7 +306,7 @@ def compare_priors(
 
     source = comparison_source(opened, comparison)
     if plot is not None:
-        from suffice.plots.prior_comparisons import plot_prior_comparison
+        from suffice.plots.comparisons import plot_prior_comparison
         from suffice.plots.style import footer_of
 
         title = f"{statistic}: which of {len(comparison.priors)} priors {opened.label} speaks for"

@@ -10,7 +10,7 @@ import typer
 from suffice.cli import output
 from suffice.cli.files import check_file, new_file
 from suffice.cli.options import JsonOption, SpecArgument  # noqa: TC001 - Typer reads them
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 
 
 def audit(

@@ -22,7 +22,7 @@ from suffice.cli.options import (
     open_for_reading,
     with_terms,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 
 
 @with_terms(without=("prior", "n_prior", "within_unit"))
@@ -72,7 +72,7 @@ def calibrate(
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
     check_simulation(simulations, seed)
     if plot is not None:
-        from suffice.plots.style import check_plot
+        from suffice.plots.style import check_plot  # matplotlib is slow to import
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)

@@ -10,7 +10,7 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import JsonOption, PublicationKeyOption, PublicKeyOption  # noqa: TC001 - Typer reads them
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import StorageError
 from suffice.pipeline.terms.declaration.wording import counted
 

@@ -9,21 +9,20 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import PinnedError, UsageError
-from suffice.profile.addresses import redacted
-from suffice.profile.log_formats import LOG_FORMATS
 from suffice.profile.settings import (
     CONFIG,
     PUBLIC_KEYS,
     VARIABLES,
-    Found,
+    ProfileInForce,
     find_profile,
     log_setting,
     public_keys,
     setting,
     stall_setting,
 )
+from suffice.profile.values import LOG_FORMATS, redacted
 
 app = typer.Typer(
     help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True
@@ -61,7 +60,7 @@ def show(
         raise typer.Exit(UsageError.exit_status)
 
 
-def _row(name: str, given: str | None, in_force: Found | None) -> dict[str, Any]:
+def _row(name: str, given: str | None, in_force: ProfileInForce | None) -> dict[str, Any]:
     """Describe one value; one that the profile refuses is shown as that, for whoever has to mend it."""
     profile = in_force.profile if in_force else None
     value, origin, refused = given, "option", False
@@ -79,7 +78,7 @@ def _row(name: str, given: str | None, in_force: Found | None) -> dict[str, Any]
 
 
 def _spool_row(
-    row: dict[str, Any], ledger: dict[str, Any], given: str | None, in_force: Found | None
+    row: dict[str, Any], ledger: dict[str, Any], given: str | None, in_force: ProfileInForce | None
 ) -> dict[str, Any]:
     """Describe where drawn files wait: beside an SQLite ledger, unless a place is named."""
     if row["value"] is not None or row["refused"] or ledger["refused"]:
@@ -93,7 +92,7 @@ def _spool_row(
     return {**row, "value": str(beside), "origin": "beside the ledger"}
 
 
-def _keys_row(in_force: Found | None) -> dict[str, Any]:
+def _keys_row(in_force: ProfileInForce | None) -> dict[str, Any]:
     profile = in_force.profile if in_force else None
     pinned = list(profile.public_keys or ()) if profile else []
     named = os.environ.get(PUBLIC_KEYS) or None
@@ -107,7 +106,7 @@ def _keys_row(in_force: Found | None) -> dict[str, Any]:
     return _described("public_keys", value, origin, pinned, refused=refused)
 
 
-def _other_rows(in_force: Found | None) -> list[dict[str, Any]]:
+def _other_rows(in_force: ProfileInForce | None) -> list[dict[str, Any]]:
     profile = in_force.profile if in_force else None
     rows = []
     for name in ("spec_folders", "publications", "output_folders"):
@@ -131,7 +130,7 @@ def _described(
     }
 
 
-def _ignored(in_force: Found | None) -> list[str]:
+def _ignored(in_force: ProfileInForce | None) -> list[str]:
     """Name the variable that names another profile than the one that holds."""
     named = os.environ.get(CONFIG)
     is_ignored = (

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from suffice.cli import output, terminal
+from suffice.cli import output
 from suffice.data_files.source import SUMMARIES, posterior_source
 from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
@@ -92,7 +92,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
 
     def say(*lines: str) -> None:
         if not quiet:
-            terminal.say(*lines, sep="\n", flush=True)
+            output.say(*lines, sep="\n", flush=True)
 
     ledger_url = f"sqlite:///{(directory / 'ledger.db').resolve()}"
     store = str((directory / "releases").resolve())

@@ -1,4 +1,7 @@
-"""Files that commands write: new ones, or ones of ours that --overwrite replaces; never a source or store."""
+"""Files that commands write: new ones, or ones of ours that --overwrite replaces; never a source or store.
+
+Several named priors from a file: of the command line alone, as priors elsewhere are text.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ import errno
 import os
 import re
 import secrets
+import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +22,53 @@ from suffice.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_LARGEST = 2**20
+_MOST_PRIORS = 100
+
+
+def read_priors(path: Path) -> dict[str, str]:
+    """Read names and priors: ``flat: Beta(1, 1)`` a line in YAML, or the same in TOML or JSON.
+
+    Raises
+    ------
+    UsageError
+        Where the file cannot be read, or holds anything else than two named priors or more.
+    """
+    from suffice.pipeline.terms.declaration.document import (  # yaml is slow
+        read_json,
+        read_small_file,
+        read_yaml,
+    )
+
+    place = f"--priors {path}"
+    try:
+        data = read_small_file(str(path), _LARGEST)
+        text = None if data is None else data.decode("utf-8-sig")
+    except (OSError, ValueError):
+        message = f"{place}: the file cannot be read: name a YAML, TOML or JSON file in UTF-8"
+        raise UsageError(message) from None
+    if text is None:
+        message = f"{place}: the file is larger than 1 MiB"
+        raise UsageError(message)
+    content: Any
+    if path.suffix == ".toml":
+        try:
+            content = tomllib.loads(text)
+        except (ValueError, RecursionError):
+            message = f"{place}: this is not valid TOML"
+            raise UsageError(message) from None
+    else:
+        read = read_json if path.suffix == ".json" else read_yaml
+        content = read(text, str(path)).content
+    if not isinstance(content, dict) or not all(isinstance(prior, str) for prior in content.values()):
+        message = f"{place}: write a name and a prior on each line, as  flat: Beta(1, 1)"
+        raise UsageError(message)
+    if not 2 <= len(content) <= _MOST_PRIORS or not all(content):
+        message = f"{place}: name 2 to {_MOST_PRIORS} priors, as  flat: Beta(1, 1)"
+        raise UsageError(message)
+    return {str(name): str(prior) for name, prior in content.items()}
+
 
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace files that an earlier command of suffice wrote.")
@@ -198,3 +249,21 @@ def _netcdf_is_ours(path: Path) -> bool:
 def _head_has_mark(path: Path) -> bool:
     with path.open("rb") as file:
         return f"written by {MARK}".encode() in file.read(_HEAD_BYTES)
+
+
+def write_new(out: Path, text: str) -> None:
+    """Write what ``--out`` names, and nothing over what stands there.
+
+    Raises
+    ------
+    UsageError
+    """
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        message = f"--out {out}: the file exists, and is not overwritten"
+        raise UsageError(message) from None
+    except OSError:
+        message = f"--out {out}: the file cannot be written"
+        raise UsageError(message) from None

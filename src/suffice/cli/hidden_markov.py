@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import messages, model_output, output
+from suffice.cli import messages, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -24,8 +24,8 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
+from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
-from suffice.cli.terminal import in_line, say
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -269,7 +269,7 @@ def _show_comparison(
         return
     from suffice.pipeline.ask.models.restart_diagnostics import LARGEST_R_HAT
 
-    output.print_rows(comparison.rows(), digits=model_output.DIGITS)
+    output.print_rows(comparison.rows(), digits=output.DIGITS)
     say("\nscore: mean log likelihood of a held-out cell's noisy counts")
     say(f"difference: from one state; sd: of the difference over {counted(comparison.n_splits, 'split')}")
     say(f"held out in each split: {100 * comparison.holdout:g} % of cells")

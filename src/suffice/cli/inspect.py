@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import messages, output
-from suffice.cli.files import check_file
+from suffice.cli.files import check_file, write_new
 from suffice.cli.options import (
     JsonOption,  # noqa: TC001 - Typer reads them
     SpecArgument,  # noqa: TC001 - Typer reads them
 )
-from suffice.cli.terminal import say, shows_output
+from suffice.cli.output import say, shows_output
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -68,7 +68,7 @@ def inspect(
     except SchemaError as error:
         problem = str(error)
     if out is not None:
-        _write(out, f"{json.dumps(inspection.contract.document(), indent=2, ensure_ascii=False)}\n")
+        write_new(out, f"{json.dumps(inspection.contract.document(), indent=2, ensure_ascii=False)}\n")
     if problem is not None:
         messages.show_warning(f"the spec does not fit the contract: {problem}")
     document = _document(inspection, tells=tells, out=out, problem=problem)
@@ -125,18 +125,6 @@ def _print(document: dict[str, Any]) -> None:
     output.print_rows(rows, limit=len(rows))
 
 
-def _write(out: Path, text: str) -> None:
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        message = f"--out {out}: the file exists, and is not overwritten"
-        raise UsageError(message) from None
-    except OSError:
-        message = f"--out {out}: the file cannot be written"
-        raise UsageError(message) from None
-
-
 def init(
     data: Annotated[
         str,
@@ -157,7 +145,7 @@ def init(
     check_file("--out", out, overwrite=None)
     text = skeleton(data, relative_to=out.parent if out else Path())
     if out is not None:
-        _write(out, text)
+        write_new(out, text)
     if as_json:
         output.print_json({"spec": text, "out": str(out) if out else None})
     elif out is None:

@@ -10,7 +10,7 @@ import typer
 from suffice.cli import output
 from suffice.cli.files import check_file
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 
 app = typer.Typer(
     help="Keys that sign releases, and keys that readers pin.", rich_markup_mode=None, no_args_is_help=True

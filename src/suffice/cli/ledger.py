@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli import messages, output, reconcile, trust
-from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption
-from suffice.cli.terminal import say
+from suffice.cli import messages, output, trust
+from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, WitnessOption
+from suffice.cli.output import say
 from suffice.errors import LedgerError, UsageError
+from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -22,6 +23,64 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.operations.audits import FittingAudit
     from suffice.storage.releases.spool import Spool
+
+
+def reconcile_ledger(
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
+    stores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--store",
+            metavar="URI",
+            help="A store that the copy may not know yet; may repeat.",
+        ),
+    ] = None,
+    witness: WitnessOption = None,
+    ledger: LedgerOption = DEFAULT_LEDGER,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Charge a ledger from a backup for what its stores show and it lacks; nothing may run meanwhile."""
+    from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.operations.reconciliation import reconcile
+
+    with open_ledger(ledger) as opened:
+        done = reconcile(opened, stores=stores or (), witness=witness, reason=reason)
+    if as_json:
+        output.print_json(
+            {
+                "charges": [_document(charge) for charge in done.charges],
+                "skipped": done.skipped,
+                "witness": None if done.witness is None else done.witness.head.sequence,
+            }
+        )
+        return
+    for charge in done.charges:
+        spent = _document(charge)["spent"]
+        say(f"{charge.dataset}: {charge.label}: {charge.state}; epsilon {spent} is spent")
+    lost = counted(done.skipped, "lost entry", "lost entries")
+    say(
+        f"{counted(len(done.charges), 'charge')} taken up, numbers of {lost} skipped"
+        if done.charges or done.skipped
+        else "nothing to reconcile: no store shows what this ledger lacks"
+    )
+
+
+def _document(charge: Charge) -> dict[str, object]:
+    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+
+    return {
+        "charge_id": charge.charge_id,
+        "dataset": charge.dataset,
+        "name": charge.name,
+        "window": charge.window,
+        "amendment": charge.amendment,
+        "release_id": charge.release_id,
+        "store": charge.store_uri,
+        "state": str(charge.state),
+        "spent": format_epsilon(charge.epsilon),
+    }
+
 
 SHOWN = 20
 """How many charges of an account ``ledger show`` prints as text, unless it is told."""
@@ -242,7 +301,7 @@ def person(
 app.command("verify")(trust.verify_ledger)
 app.command("export")(trust.export_ledger)
 app.command("witness")(trust.witness_ledger)
-app.command("reconcile")(reconcile.reconcile_ledger)
+app.command("reconcile")(reconcile_ledger)
 
 
 @app.command("recover")

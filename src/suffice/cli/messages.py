@@ -7,10 +7,9 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from suffice.cli.output import Progress
-from suffice.cli.terminal import say
+from suffice.cli.output import Progress, say
 from suffice.errors import SufficeWarning, bounded_message
-from suffice.monitoring import log_lines
+from suffice.monitoring import records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +33,7 @@ def cell_progress(doing: str) -> Callable[[int, int], None] | None:
 
 def notice(text: str) -> None:
     """Say what a command waits for: on a terminal, or as a line of JSON."""
-    if not log_lines.write("notice", message=text) and _is_terminal():
+    if not records.write("notice", message=text) and _is_terminal():
         say(f"\n{bounded_message(text)}", error=True, flush=True)
 
 
@@ -46,7 +45,7 @@ def show_warnings() -> None:
 
 def show_error(name: str, message: str, status: int, *, as_text: bool = True) -> None:
     """Write why a command failed; as text, unless its document on standard output says it."""
-    is_told = log_lines.write("error", type=name, message=message, exit_status=status)
+    is_told = records.write("error", type=name, message=message, exit_status=status)
     if as_text and not is_told:
         say(f"suffice: {message}", error=True)
 
@@ -56,11 +55,11 @@ def about_release(
     spec: Spec, *, window: str, amendment: int, as_of: str | None, allow_open: bool, ledger: str
 ) -> Iterator[None]:
     """Let the lines of a log name a release; after the block, which ends its run, its charge too."""
-    log = log_lines.CURRENT.get()
+    log = records.CURRENT.get()
     if log is None:
         yield
         return
-    from suffice.monitoring.counting import charge_fields, newest_charge, window_of
+    from suffice.monitoring.records import charge_fields, newest_charge, window_of
 
     log.hold()
     log.about(dataset=spec.dataset, name=spec.name)
@@ -76,7 +75,7 @@ def about_release(
 
 def about_backfill(spec: Spec) -> None:
     """Let the lines of a log name the series that is backfilled."""
-    log = log_lines.CURRENT.get()
+    log = records.CURRENT.get()
     if log is not None:
         log.hold()
         log.about(dataset=spec.dataset, name=spec.name)
@@ -84,10 +83,10 @@ def about_backfill(spec: Spec) -> None:
 
 def note_backfill(spec: Spec, done: Backfill, *, ledger: str) -> None:
     """Write a line for each window of a backfill, when all of it has ended."""
-    log = log_lines.CURRENT.get()
+    log = records.CURRENT.get()
     if log is None:
         return
-    from suffice.monitoring.counting import charge_fields, newest_charge
+    from suffice.monitoring.records import charge_fields, newest_charge
 
     for window in done.windows:
         charge = newest_charge(ledger, spec.dataset, spec.name, window.window, window.amendment)
@@ -101,7 +100,7 @@ def note_backfill(spec: Spec, done: Backfill, *, ledger: str) -> None:
 
 def show_warning(text: str) -> None:
     """Write what a person should know, though nothing is refused for it."""
-    if not log_lines.write("warning", message=text):
+    if not records.write("warning", message=text):
         say(f"suffice: warning: {bounded_message(text)}", error=True)
 
 
@@ -112,7 +111,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def _is_watched() -> bool:
-    return _is_terminal() and not log_lines.wants_lines()
+    return _is_terminal() and not records.wants_lines()
 
 
 def _is_terminal() -> bool:

@@ -20,7 +20,7 @@ from suffice.cli.options import (
     StoreOption,
     WitnessOption,
 )
-from suffice.cli.terminal import in_line, say
+from suffice.cli.output import in_line, say
 from suffice.errors import UsageError
 from suffice.profile.settings import settings
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from suffice.cli.withdrawn import note_withdrawn
+from suffice.cli.output import note_withdrawn
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS, explained
 

@@ -1,35 +1,206 @@
-"""What the command line prints and writes: tables, JSON documents, CSV and Parquet files, progress."""
+"""What the command line prints and writes: tables, JSON documents, CSV and Parquet files, progress.
+
+All text that commands print goes through here, and shows as it is. Keys and names can come from releases and
+specs of others. A control character would move the cursor, colour or erase; a mark of direction would reorder
+what is read. What rests on a withdrawn release says so.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
+import warnings
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from suffice.cli.files import check_file, check_local, new_file
-from suffice.cli.terminal import in_line, say, say_json, say_progress
-from suffice.cli.withdrawn import withdrawn_releases
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
-from suffice.errors import UsageError
+from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.posterior.notes import (
     conflict_lines,
     default_lines,
     diagnostics_text,
     model_lines,
+    plug_in_lines,
     unsettled_warning,
 )
-from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.declaration.wording import escaped, text_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
 
     from suffice.data_files.source import Provenance
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.withdrawal import Withdrawal
+    from suffice.storage.operations.withdrawing import RestingRelease
+
+DIGITS = 4
+"""Of drawn numbers in a terminal: more of them would be chance."""
+
+
+def basis_document(
+    opened: Release, posterior: Posterior, *, mass: float | None, draws: int, seed: int | None
+) -> dict[str, Any]:
+    """Return what numbers rest on, as JSON states it: release, statistic, method, priors, diagnostics.
+
+    The mass is None where there are no intervals.
+    """
+    stated = model_source(
+        "posterior summaries of a model", [opened], posterior, mass=mass, draws=draws, seed=seed
+    )
+    return {
+        "source": stated.document(),
+        "release": opened.label,
+        "statistic": posterior.statistic,
+        "family": posterior.family,
+        "rows_of": posterior.rows_of,
+        "method": posterior.method,
+        **({"plug_in": lines} if (lines := plug_in_lines(posterior)) else {}),
+        "prior": str(posterior.prior),
+        "n_prior": None if posterior.n_prior is None else str(posterior.n_prior),
+        "predictor_prior": posterior.predictor_prior,
+        **({} if mass is None else {"mass": mass, "interval": stated.interval}),
+        "draws": draws,
+        "seed": seed,
+        **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
+        "conflicts": conflict_lines(posterior),
+    }
+
+
+def model_source(
+    what: str,
+    releases: Sequence[Release],
+    posterior: Posterior,
+    *,
+    mass: float | None = None,
+    draws: int,
+    seed: int | None,
+) -> Provenance:
+    """Return what the numbers of a model's file rest on."""
+    from suffice.data_files.source import posterior_source  # pydantic is slow to import
+
+    return posterior_source(what, releases, posterior, mass=mass, draws=draws, seed=seed)
+
+
+def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]]) -> None:
+    """Print a table of drawn numbers; keys that all cells share stand once, above it.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+    groups : mapping of str to sequence
+        The keys of all cells by group column.
+    """
+    from suffice.pipeline.math.parameters.contrasts import in_words  # numpy is slow to import
+
+    shared = {column: keys[0] for column, keys in groups.items() if len(set(keys)) == 1}
+    if shared:
+        say(f"{in_line(in_words(shared))}\n")
+    kept = [{name: value for name, value in row.items() if name not in shared} for row in rows]
+    print_rows(kept, digits=DIGITS)
+
+
+def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:
+    """Say what numbers rest on, after a table of them."""
+    for line in plug_in_lines(posterior):
+        say(f"\n{line}")
+    print_saturation(opened.statistic(posterior.statistic))
+    print_conflicts(posterior)
+    print_diagnostics(posterior)
+    say(f"\nrelease: {opened.label}")
+    print_rows_of(posterior.rows_of)
+    say(f"prior: {posterior.prior}")
+    if posterior.n_prior is not None:
+        say(f"prior of N: {posterior.n_prior}")
+    if posterior.predictor_prior is not None:
+        say(f"prior of predictors: {posterior.predictor_prior}")
+    say(f"numbers are of {draws} posterior draws")
+
+
+_OPENED: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("opened withdrawn releases", default=())
+
+
+def note_withdrawn(release: Release, *, warned: bool = False) -> None:
+    """Remember a release that was withdrawn, and warn of it, unless that was done."""
+    if release.withdrawn is None:
+        return
+    if _note(release.label, release.release_id, release.withdrawn) and not warned:
+        warnings.warn(f"{release.label} was {release.withdrawn}", SufficeWarning, stacklevel=2)
+
+
+def note_resting(releases: Iterable[RestingRelease]) -> None:
+    """Remember those of the releases that a publication rests on which were withdrawn."""
+    for release in releases:
+        if release.withdrawal is not None:
+            _note(release.label, release.release_id, release.withdrawal)
+
+
+def _note(label: str, release_id: str, withdrawal: Withdrawal) -> bool:
+    """Remember a withdrawn release; return whether it is named for the first time."""
+    named = {"release": label, "release_id": release_id, **withdrawal.to_dict()}
+    is_new = named not in _OPENED.get()
+    if is_new:
+        _OPENED.set((*_OPENED.get(), named))
+    return is_new
+
+
+def withdrawn_releases() -> list[dict[str, Any]]:
+    """Return what JSON documents say of the withdrawn releases that this command has opened."""
+    return list(_OPENED.get())
+
+
+def forget_withdrawn() -> None:
+    """Begin a command: none is opened yet."""
+    _OPENED.set(())
+
+
+def say(*parts: object, sep: str = " ", end: str = "\n", error: bool = False, flush: bool = False) -> None:
+    """Print text, on standard output or standard error; what cannot be seen is written as its code.
+
+    Newlines are kept: whoever puts foreign text into a line escapes those first, with :func:`in_line`.
+    """
+    stream = sys.stderr if error else sys.stdout
+    text = escaped(sep.join(map(str, parts)) + end, keep_newlines=True)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    if flush:
+        stream.flush()
+
+
+def say_json(document: object, *, indent: int | None = 2) -> None:
+    """Print one JSON document: what is escaped in it is escaped as JSON does, and reads back the same."""
+    say(json.dumps(document, indent=indent, ensure_ascii=False))
+
+
+def shows_output() -> bool:
+    """Tell whether a terminal shows what is printed, and no file or pipe takes it."""
+    return sys.stdout.isatty()
+
+
+def say_line(line: str) -> None:
+    """Print a line that programs compare byte by byte: into a file or a pipe it goes unchanged."""
+    if shows_output():
+        say(line)
+    else:
+        sys.stdout.write(f"{line}\n")
+
+
+def say_progress(text: str, *, done: bool) -> None:
+    """Write a line of progress over the one before, on standard error."""
+    sys.stderr.write("\r" + escaped(text) + ("\n" if done else ""))
+    sys.stderr.flush()
+
+
+def in_line(value: object) -> str:
+    """Return a value as text that cannot leave its line."""
+    return escaped(str(value))
 
 
 def print_json(document: object) -> None:

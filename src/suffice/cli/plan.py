@@ -12,7 +12,7 @@ import typer
 
 from suffice.cli import output
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 
@@ -117,30 +117,13 @@ def plan(
         of_beside={"truth": truth, "method": method},
     )
     check_simulation(simulations, seed)
+    simulating: dict[str, Any] = {"n_prior": n_prior, "simulations": simulations, "rng": seed}
     if target is not None:
-        _find_epsilon(
-            read,
-            compiled,
-            target,
-            _sizes(n, "--target", 1)[0],
-            prior,
-            n_prior,
-            simulations,
-            seed,
-            as_json=as_json,
-        )
+        size = _sizes(n, "--target", 1)[0]
+        _find_epsilon(read, compiled, target, as_json=as_json, n=size, prior=prior, **simulating)
     elif beside is not None:
-        _compare(
-            read,
-            compiled,
-            _sizes(n, "--beside", _MOST_SIZES),
-            _truths(truth),
-            method or "noise-aware",
-            n_prior,
-            simulations,
-            seed,
-            as_json=as_json,
-        )
+        sizes, method = _sizes(n, "--beside", _MOST_SIZES), method or "noise-aware"
+        _compare(read, compiled, as_json=as_json, n=sizes, truth=_truths(truth), method=method, **simulating)
     elif as_json:
         further = {"expect": expected and expected.to_dict(), "person": year and year.to_dict()}
         output.print_json({**compiled.to_dict(), **further, **(contracted.document() if contracted else {})})
@@ -191,63 +174,25 @@ def _contracted(spec: Spec, ledger: str) -> _Contracted | None:
     return _Contracted(contract=contract.sha256)
 
 
-def _find_epsilon(
-    read: Spec,
-    compiled: Plan,
-    target: str,
-    n: int,
-    prior: str | None,
-    n_prior: str | None,
-    simulations: int | None,
-    seed: int | None,
-    *,
-    as_json: bool,
-) -> None:
+def _find_epsilon(read: Spec, compiled: Plan, target: str, *, as_json: bool, **asked: Any) -> None:
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
 
-    needed = smallest_epsilon(
-        read,
-        target,
-        n=n,
-        prior=prior,
-        n_prior=n_prior,
-        simulations=simulations,
-        rng=seed,
-        progress=None if as_json else output.Progress("planning", "posteriors"),
-    )
+    progress = None if as_json else output.Progress("planning", "posteriors")
+    needed = smallest_epsilon(read, target, **asked, progress=progress)
     if as_json:
-        output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": seed}})
+        output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": asked["rng"]}})
     else:
         say(f"{compiled}\n\n{needed}")
 
 
-def _compare(
-    read: Spec,
-    compiled: Plan,
-    n: list[int],
-    truth: float | dict[str, float],
-    method: str,
-    n_prior: str | None,
-    simulations: int | None,
-    seed: int | None,
-    *,
-    as_json: bool,
-) -> None:
+def _compare(read: Spec, compiled: Plan, *, as_json: bool, **asked: Any) -> None:
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
 
-    comparisons = beside_sample(
-        read,
-        n=n,
-        truth=truth,
-        method=method,
-        n_prior=n_prior,
-        simulations=simulations,
-        rng=seed,
-        progress=None if as_json else output.Progress("comparing", "sizes"),
-    )
+    progress = None if as_json else output.Progress("comparing", "sizes")
+    comparisons = beside_sample(read, **asked, progress=progress)
     if as_json:
         document = [comparison.to_dict() for comparison in comparisons]
-        output.print_json({**compiled.to_dict(), "beside": {"seed": seed, "statistics": document}})
+        output.print_json({**compiled.to_dict(), "beside": {"seed": asked["rng"], "statistics": document}})
     else:
         say("\n\n".join(map(str, (compiled, *comparisons))))
 

@@ -26,7 +26,7 @@ from suffice.cli.options import (
     open_for_reading,
     with_terms,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
 
 if TYPE_CHECKING:
@@ -81,18 +81,9 @@ def pool(
             for reference in references
         ]
 
-    related: dict[str, Any] = {
-        "disjoint": opened(disjoint),
-        "same_data": opened(same_data),
-    }
+    related: dict[str, Any] = {"disjoint": opened(disjoint), "same_data": opened(same_data)}
     rng = np.random.default_rng(seed)
-    posterior = pool_releases(
-        statistic,
-        **related,
-        vouched=vouched,
-        **terms,
-        rng=rng,
-    )
+    posterior = pool_releases(statistic, **related, vouched=vouched, rng=rng, **terms)
     kind = posterior.interval_kind(interval)
     rows = summarise(posterior, mass, draws, rng, interval=kind)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
@@ -109,27 +100,15 @@ def pool(
         parts = [
             (
                 release.label,
-                release.posterior(
-                    statistic,
-                    **terms,
-                ),
+                release.posterior(statistic, **terms),
             )
             for release in every
         ]
         footer = footer_of(source, every)
         title = f"{statistic}, pooled from {len(every)} releases"
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            plot_pool(
-                posterior,
-                parts,
-                written,
-                title=title,
-                footer=footer,
-                draws=draws,
-                rng=rng,
-                mass=mass,
-                interval=kind,
-            )
+            texts = {"title": title, "footer": footer}
+            plot_pool(posterior, parts, written, **texts, draws=draws, rng=rng, mass=mass, interval=kind)
     pooled = {
         relation: [release.label for release in releases]
         for relation, releases in related.items()

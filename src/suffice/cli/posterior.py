@@ -30,7 +30,7 @@ from suffice.cli.options import (
     parse_pairs,
     with_terms,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, draws_text, plug_in_lines
 

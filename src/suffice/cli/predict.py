@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import model_output, output
+from suffice.cli import output
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -29,7 +29,7 @@ from suffice.cli.options import (
     open_for_reading,
     with_terms,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -83,23 +83,23 @@ def predict(
     names = [column.name for column in fit.bounds]
     prediction = fit.predict(read_data(data, [*names, *groups], texts=groups), mass)
     if out is not None:
-        source = model_output.source(
+        source = output.model_source(
             "predictions for a caller's rows", [opened], fit.posterior, mass=mass, draws=draws, seed=seed
         )
         output.write_table(_columns(prediction), out, source, overwrite=overwrite)
     if as_json:
-        basis = model_output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
+        basis = output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
         rows = {} if out is not None else {"rows": prediction.rows()}
         output.print_json({**basis, "outcome": fit.outcome.name, "counts": prediction.counts, **rows})
         return
     if out is None and prediction.counts["rows"]:
-        model_output.print_cells(prediction.rows(MOST_SHOWN), prediction.groups)
+        output.print_cells(prediction.rows(MOST_SHOWN), prediction.groups)
         if prediction.counts["rows"] > MOST_SHOWN:
             say(f"... and {prediction.counts['rows'] - MOST_SHOWN} more rows: use --json or --out")
         say("")
     for line in _predicted_lines(fit, prediction):
         say(line)
-    model_output.print_basis(opened, fit.posterior, draws=draws)
+    output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out)
 
 
@@ -170,19 +170,19 @@ def classify(
     classified = fit.classify(rows)
     scored = classified.score(rows[outcome.column]) if outcome.column in rows.column_names else None
     if out is not None:
-        source = model_output.source(
+        source = output.model_source(
             "classes of a caller's rows", [opened], fit.posterior, draws=draws, seed=seed
         )
         output.write_table(_without_nan(classified.columns()), out, source, overwrite=overwrite)
     if as_json:
-        basis = model_output.basis_document(opened, fit.posterior, mass=None, draws=draws, seed=seed)
+        basis = output.basis_document(opened, fit.posterior, mass=None, draws=draws, seed=seed)
         score = None if scored is None else _score_document(scored)
         listed = {} if out is not None else {"rows": _rows(classified.columns())}
         document = {**basis, "classes": list(fit.classes), "counts": _counts(classified), "score": score}
         output.print_json({**document, **listed})
         return
     if out is None and len(classified.cell):
-        model_output.print_cells(_rows(_shown_columns(classified)), classified.groups)
+        output.print_cells(_rows(_shown_columns(classified)), classified.groups)
         if len(classified.cell) > MOST_SHOWN:
             say(f"... and {len(classified.cell) - MOST_SHOWN} more rows: use --json or --out")
         if len(classified.classes) > MOST_CLASSES:
@@ -190,7 +190,7 @@ def classify(
         say("")
     for line in _classified_lines(classified, scored, outcome.column):
         say(line)
-    model_output.print_basis(opened, fit.posterior, draws=draws)
+    output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from suffice.cli import messages, output
 from suffice.cli.options import check_draws
-from suffice.cli.terminal import in_line, say
+from suffice.cli.output import in_line, say
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ import typer
 from suffice.cli import output
 from suffice.cli.files import check_file, check_local
 from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicationKeyOption, StoreOption
+from suffice.cli.output import in_line, note_resting, say
 from suffice.cli.publication_output import print_publication, publication_document
-from suffice.cli.terminal import in_line, say
 from suffice.cli.trust import print_resting, verify_publication_of
-from suffice.cli.withdrawn import note_resting
 from suffice.errors import StorageError, StoreError, UsageError
 
 if TYPE_CHECKING:

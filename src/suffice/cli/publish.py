@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from suffice.cli import messages
+from suffice.cli.files import read_priors
 from suffice.cli.options import (
     DEFAULT_STORE,
     AllowWithdrawnOption,
@@ -24,7 +25,6 @@ from suffice.cli.options import (
     open_for_reading,
     with_terms,
 )
-from suffice.cli.priors_file import read_priors
 from suffice.cli.publication_output import (
     PublishTimeoutOption,
     ToOption,

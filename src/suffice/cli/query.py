@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli import model_output, output
+from suffice.cli import output
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -26,8 +26,8 @@ from suffice.cli.options import (
     parse_pairs,
     with_terms,
 )
+from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
-from suffice.cli.terminal import in_line, say
 
 
 @with_terms(without=("clipping", "within_unit", "predictor_prior"))
@@ -74,33 +74,27 @@ def query(
             publish_to,
             out=out,
             as_json=as_json,
-            **terms,
             mass=mass,
             draws=draws,
             seed=seed,
+            **terms,
         )
         return
     from suffice.pipeline.ask.models.network import network
 
-    fit = network(
-        opened,
-        statistic,
-        **terms,
-        draws=draws,
-        rng=seed,
-    )
+    fit = network(opened, statistic, draws=draws, rng=seed, **terms)
     answer = fit.query(target, observed, chosen, mass)
     undefined = float(answer.probability.undefined_share.max())
     if out is not None:
-        source = model_output.source("draws of a query", [opened], fit.posterior, draws=draws, seed=seed)
+        source = output.model_source("draws of a query", [opened], fit.posterior, draws=draws, seed=seed)
         output.write_table(answer.draw_columns(), out, source, overwrite=overwrite)
     if as_json:
-        basis = model_output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
+        basis = output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
         asked = {"target": target, "given": observed, "do": chosen}
         output.print_json({**basis, **asked, "rows": answer.rows(), "undefined_share": undefined})
         return
     rows = [{name: value for name, value in row.items() if name != "parameter"} for row in answer.rows()]
-    model_output.print_cells(rows, answer.groups)
+    output.print_cells(rows, answer.groups)
     if observed or chosen:
         say("")
     for name, stated in (("given", observed), ("do", chosen)):
@@ -114,5 +108,5 @@ def query(
     if undefined > 0.0:
         share = f"{100 * undefined:.3g} %"
         say(f"what is given has no chance in up to {share} of draws: numbers are of the others")
-    model_output.print_basis(opened, fit.posterior, draws=draws)
+    output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out)

@@ -27,9 +27,8 @@ from suffice.cli.options import (
     WitnessOption,
     open_for_reading,
 )
-from suffice.cli.terminal import say
-from suffice.cli.withdrawn import note_withdrawn
-from suffice.monitoring.counting import counting_refusals
+from suffice.cli.output import note_withdrawn, say
+from suffice.monitoring.records import counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:

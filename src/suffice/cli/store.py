@@ -15,7 +15,7 @@ from suffice.cli.options import (
     PublicationKeyOption,
     PublicKeyOption,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import StorageError, UsageError
 from suffice.pipeline.terms.declaration.wording import counted
 

@@ -21,7 +21,7 @@ from suffice.cli.options import (
     open_for_reading,
     parse_pairs,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +125,7 @@ def _sample(release: Release, chosen: ReleasedSample) -> _Table:
     source, drawn = sample_source(release, chosen), chosen.sample
 
     def draw(path: Path, **texts: str) -> None:
-        from suffice.plots.samples import plot_sample  # the plot extra
+        from suffice.plots.tables import plot_sample  # the plot extra
 
         plot_sample(chosen, path, **texts)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import Annotated
 
 import typer
 
-from suffice.cli import model_output, output
+from suffice.cli import output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.options import (
     DEFAULT_STORE,
@@ -27,8 +26,8 @@ from suffice.cli.options import (
     open_for_reading,
     with_terms,
 )
+from suffice.cli.output import say
 from suffice.cli.publication_output import PublishToOption, publish_model
-from suffice.cli.terminal import say
 from suffice.errors import UsageError
 
 
@@ -67,7 +66,12 @@ def transitions(
     if start is not None and not steps:
         message = "--from says where --steps starts: give it too, as --steps 3"
         raise UsageError(message)
-    _check_files(out, plot, overwrite=overwrite)
+    output.check_out(out, overwrite=overwrite)
+    if plot is not None:
+        from suffice.plots.style import check_plot  # matplotlib is slow to import
+
+        check_plot(plot)
+        check_file("--plot", plot, overwrite=overwrite)
     check_draws(draws, seed)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     if publish_to is not None:
@@ -78,39 +82,33 @@ def transitions(
             publish_to,
             out=out or plot,
             as_json=as_json,
-            **terms,
             mass=mass,
             draws=draws,
             seed=seed,
+            **terms,
         )
         return
     from suffice.pipeline.ask.models.chain import chain
 
-    fit = chain(
-        opened,
-        statistic,
-        **terms,
-        draws=draws,
-        rng=seed,
-    )
+    fit = chain(opened, statistic, draws=draws, rng=seed, **terms)
     rows = fit.rows(mass, steps=steps or (), to=to, start=start)
     undefined = float(fit.undefined_share.max())
-    source = model_output.source("draws of a chain", [opened], fit.posterior, draws=draws, seed=seed)
+    source = output.model_source("draws of a chain", [opened], fit.posterior, draws=draws, seed=seed)
     if out is not None:
         columns = fit.draw_columns(steps=steps or (), to=to, start=start)
         output.write_table(columns, out, source, overwrite=overwrite)
     if plot is not None:
-        from suffice.plots.chains import plot_chain
+        from suffice.plots.states import plot_chain
         from suffice.plots.style import footer_of
 
         title, footer = f"{opened.label}: {statistic}", footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_chain(fit, written, title=title, footer=footer, mass=mass)
     if as_json:
-        basis = model_output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
+        basis = output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
         output.print_json({**basis, "states": list(fit.states), "rows": rows, "undefined_share": undefined})
         return
-    model_output.print_cells(rows, fit.posterior.groups)
+    output.print_cells(rows, fit.posterior.groups)
     say("\nexpected_steps have medians and intervals: their means need not exist")
     if undefined > 0.0:
         say(
@@ -118,15 +116,5 @@ def transitions(
             "of the others: several parts of the chain cannot be left there, and the long run depends on "
             "the start"
         )
-    model_output.print_basis(opened, fit.posterior, draws=draws)
+    output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out, plot)
-
-
-def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
-    output.check_out(out, overwrite=overwrite)
-    if plot is not None:
-        from suffice.plots.style import check_plot  # matplotlib is slow to import
-
-        check_plot(plot)
-    check_file("--plot", plot, overwrite=overwrite)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
-from suffice.cli.files import check_file
+from suffice.cli.files import check_file, write_new
 from suffice.cli.options import (
     DEFAULT_LEDGER,
     DEFAULT_STORE,
@@ -23,10 +23,9 @@ from suffice.cli.options import (
     WitnessOption,
     open_for_reading,
 )
-from suffice.cli.terminal import in_line, say, say_line
-from suffice.cli.withdrawn import note_resting
+from suffice.cli.output import in_line, note_resting, say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
-from suffice.monitoring.counting import note_audit
+from suffice.monitoring.records import note_audit
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -226,15 +225,7 @@ def export_ledger(
     with open_ledger(ledger, reading_only=True) as opened:
         lines = list(export_lines(opened.entries()))
     if out is not None:
-        try:
-            with out.open("x", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in lines)
-        except FileExistsError:
-            message = f"--out {out}: the file exists, and is not overwritten"
-            raise UsageError(message) from None
-        except OSError:
-            message = f"--out {out}: the file cannot be written"
-            raise UsageError(message) from None
+        write_new(out, "".join(f"{line}\n" for line in lines))
     if as_json:
         entries = [json.loads(line) for line in lines]
         output.print_json({"out": str(out), "entries": len(lines)} if out else {"entries": entries})

@@ -26,9 +26,9 @@ from suffice.cli.options import (
     WaitOption,
     WitnessOption,
 )
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import BudgetExceededError, ExpectationNotMetError, UsageError
-from suffice.monitoring.counting import count_end, counting_refusals
+from suffice.monitoring.records import count_end, counting_refusals
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 from suffice.cli import output
 from suffice.cli.files import check_file, new_file
 from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicKeyOption, ReleaseArgument, StoreOption
-from suffice.cli.terminal import say
+from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.profile.settings import pinned_profile, setting
 

@@ -6,10 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, warning
-from suffice.monitoring import counting
-from suffice.profile.addresses import ledger_identity, redacted
-from suffice.profile.log_formats import LOG
+from suffice.monitoring.records import COUNTS_FOLDER
 from suffice.profile.settings import CONFIG, PUBLIC_KEYS, VARIABLES, find_profile, log_setting
+from suffice.profile.values import LOG, ledger_identity, redacted
 from suffice.storage.releases.spool import spool_path
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ KNOWN = frozenset(
         CONFIG,
         LOG,
         PUBLIC_KEYS,
-        counting.VARIABLE,
+        COUNTS_FOLDER,
         "SUFFICE_PUBLICATION_PUBLIC_KEYS",
         "SUFFICE_SIGNING_KEY",
         "SUFFICE_PUBLICATION_KEY",
@@ -36,7 +35,7 @@ KNOWN = frozenset(
 """Every variable that suffice reads."""
 
 
-def check(place: Settings) -> Iterator[Fact]:
+def examine_configuration(place: Settings) -> Iterator[Fact]:
     """Look at the profile and the variables; values that may hold a secret are never shown."""
     in_force = find_profile()
     if in_force is None:

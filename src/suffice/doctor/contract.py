@@ -24,13 +24,11 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that a check looked at.
+class Fact:
+    """What a check saw, before it is known whose finding it is.
 
     Attributes
     ----------
-    check : str
-        The check's name.
     state : State
     observed : str
         What is there, in one line.
@@ -38,10 +36,16 @@ class Finding:
         What to do; empty where nothing is.
     """
 
-    check: str
     state: State
     observed: str
     remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding(Fact):
+    """A fact, and the name of its check."""
+
+    check: str
 
     def to_dict(self) -> dict[str, str]:
         """Return what ``suffice doctor --json`` prints."""
@@ -51,15 +55,6 @@ class Finding:
             "found": _line(self.observed),
             "remedy": _line(self.remedy),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """What a check found, before it is known whose finding it is."""
-
-    state: State
-    observed: str
-    remedy: str = ""
 
 
 def ok(observed: str) -> Fact:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.doctor import (
-    clock,
-    cluster,
-    configuration,
-    entropy,
-    ledger,
-    permissions,
-    pins,
-    stores,
-    versions,
-)
+from suffice.doctor.configuration import examine_configuration
 from suffice.doctor.contract import Finding, State, problem
+from suffice.doctor.host import examine_entropy, examine_pins, examine_versions
+from suffice.doctor.permissions import examine_permissions
+from suffice.doctor.places import examine_clock, examine_cluster, examine_ledger, examine_stores
 from suffice.errors import SufficeError
 from suffice.pipeline.cluster.connection import check_cluster
 from suffice.storage.ledger.opening import check_ledger_url
@@ -29,15 +22,15 @@ if TYPE_CHECKING:
     from suffice.profile.settings import Settings
 
 CHECKS: Mapping[str, Check] = {
-    "versions": versions.check,
-    "pins": pins.check,
-    "configuration": configuration.check,
-    "ledger": ledger.check,
-    "stores": stores.check,
-    "cluster": cluster.check,
-    "clock": clock.check,
-    "permissions": permissions.check,
-    "entropy": entropy.check,
+    "versions": examine_versions,
+    "pins": examine_pins,
+    "configuration": examine_configuration,
+    "ledger": examine_ledger,
+    "stores": examine_stores,
+    "cluster": examine_cluster,
+    "clock": examine_clock,
+    "permissions": examine_permissions,
+    "entropy": examine_entropy,
 }
 """By name, in the order in which they are made."""
 
@@ -71,14 +64,13 @@ def examine(place: Settings) -> Diagnosis:
     read_address(place.store)
     if place.witness is not None:
         read_address(place.witness)
-    return Diagnosis(findings=tuple(finding for name in CHECKS for finding in _findings(name, place)))
-
-
-def _findings(name: str, place: Settings) -> list[Finding]:
-    return [
-        Finding(check=name, state=fact.state, observed=fact.observed, remedy=fact.remedy)
-        for fact in _facts(CHECKS[name], place)
-    ]
+    return Diagnosis(
+        findings=tuple(
+            Finding(check=name, state=fact.state, observed=fact.observed, remedy=fact.remedy)
+            for name, check in CHECKS.items()
+            for fact in _facts(check, place)
+        )
+    )
 
 
 def _facts(check: Check, place: Settings) -> Iterator[Fact]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from suffice.doctor.contract import ok, problem, skipped, warning
 from suffice.errors import SufficeError
-from suffice.monitoring.counting import VARIABLE, folder, read_counts
+from suffice.monitoring.records import COUNTS_FOLDER, counts_folder, read_counts
 from suffice.storage.releases.spool import find_spool, spool_path
 from suffice.storage.signatures.keys import pinned_keys
 from suffice.storage.signatures.signing import SIGNING_KEY, signer_from_environment
@@ -24,15 +24,15 @@ _SQLITE = "sqlite:///"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def check(place: Settings) -> Iterator[Fact]:
+def examine_permissions(place: Settings) -> Iterator[Fact]:
     """Look at modes and owners; keys are read and never shown."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         yield warning("this user is root", "run releases as a user of their own, who owns the spool alone")
     for look in (_spool, _ledger, _signing, _reading, _counts):
-        yield from _told(look, place)
+        yield from _guarded(look, place)
 
 
-def _told(look: Callable[[Settings], Iterator[Fact]], place: Settings) -> Iterator[Fact]:
+def _guarded(look: Callable[[Settings], Iterator[Fact]], place: Settings) -> Iterator[Fact]:
     """Give what one look finds; an error of one does not keep the others from looking."""
     try:
         yield from look(place)
@@ -100,12 +100,12 @@ def _reading(_: Settings) -> Iterator[Fact]:
 
 
 def _counts(_: Settings) -> Iterator[Fact]:
-    named = folder()
+    named = counts_folder()
     if named is None:
-        yield skipped(f"refusals are not counted: {VARIABLE} is not set")
+        yield skipped(f"refusals are not counted: {COUNTS_FOLDER} is not set")
         return
     read_counts()
     if (named.is_dir() and os.access(named, os.W_OK | os.X_OK)) or (not named.exists() and _can_make(named)):
         yield ok("refusals are counted")
     else:
-        yield problem(f"this user cannot write the folder that {VARIABLE} names", "let it, mode 755")
+        yield problem(f"this user cannot write the folder that {COUNTS_FOLDER} names", "let it, mode 755")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from suffice.data_files.documents import Count, CountOrNone, Epsilon, counts_by, document
 from suffice.errors import SpecError, SufficeError, UsageError
-from suffice.monitoring.counting import Counted, read_counts
+from suffice.monitoring.records import Counted, read_counts
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment
 from suffice.profile.settings import pinned_profile, settings

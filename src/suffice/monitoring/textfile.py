@@ -38,91 +38,66 @@ class Metric:
     says: str
 
 
+def _metric(name: str, says: str, *labels: str) -> Metric:
+    """Return a metric; what counts up has a name that says so."""
+    return Metric(name=name, kind="counter" if name.endswith("_total") else "gauge", labels=labels, says=says)
+
+
 _SERIES = ("dataset", "name")
 METRICS = (
-    Metric(
-        name="suffice_metrics_hour_seconds",
-        kind="gauge",
-        labels=(),
-        says="The hour in which these metrics were taken, in seconds since 1970.",
+    _metric(
+        "suffice_metrics_hour_seconds", "The hour in which these metrics were taken, in seconds since 1970."
     ),
-    Metric(
-        name="suffice_releases_total",
-        kind="counter",
-        labels=_SERIES,
-        says="Releases that the ledger has as published, amendments too.",
+    _metric("suffice_releases_total", "Releases that the ledger has as published, amendments too.", *_SERIES),
+    _metric(
+        "suffice_windows",
+        "Windows that have ended, by state; a spec without windows has one.",
+        *_SERIES,
+        "state",
     ),
-    Metric(
-        name="suffice_windows",
-        kind="gauge",
-        labels=(*_SERIES, "state"),
-        says="Windows that have ended, by state; a spec without windows has one.",
+    _metric("suffice_amendments", "Amendments that are still to be released, by state.", *_SERIES, "state"),
+    _metric(
+        "suffice_releases_due",
+        "Releases that are still to come now: windows missing, overdue or stopped, and amendments.",
+        *_SERIES,
     ),
-    Metric(
-        name="suffice_amendments",
-        kind="gauge",
-        labels=(*_SERIES, "state"),
-        says="Amendments that are still to be released, by state.",
+    _metric(
+        "suffice_releases_covered",
+        "Releases that the budget still covers, those that are due first; +Inf: every one.",
+        *_SERIES,
     ),
-    Metric(
-        name="suffice_releases_due",
-        kind="gauge",
-        labels=_SERIES,
-        says="Releases that are still to come now: windows missing, overdue or stopped, and amendments.",
+    _metric(
+        "suffice_epsilon_granted", "Epsilon that was granted, in all or for each window.", "dataset", "scope"
     ),
-    Metric(
-        name="suffice_releases_covered",
-        kind="gauge",
-        labels=_SERIES,
-        says="Releases that the budget still covers, those that are due first; +Inf: every one.",
+    _metric(
+        "suffice_epsilon_spent",
+        "Epsilon that was spent or is held by runs; of a grant for each window, in one never charged.",
+        "dataset",
+        "scope",
     ),
-    Metric(
-        name="suffice_epsilon_granted",
-        kind="gauge",
-        labels=("dataset", "scope"),
-        says="Epsilon that was granted, in all or for each window.",
+    _metric(
+        "suffice_epsilon_remaining",
+        "Epsilon that remains; of a grant for each window, in one never charged.",
+        "dataset",
+        "scope",
     ),
-    Metric(
-        name="suffice_epsilon_spent",
-        kind="gauge",
-        labels=("dataset", "scope"),
-        says="Epsilon that was spent or is held by runs; of a grant for each window, in one never charged.",
+    _metric("suffice_spool_charges", "Charges that were drawn and are not published yet."),
+    _metric(
+        "suffice_specs_unreadable",
+        "Specs that cannot be judged: they, their account or their store cannot be read.",
     ),
-    Metric(
-        name="suffice_epsilon_remaining",
-        kind="gauge",
-        labels=("dataset", "scope"),
-        says="Epsilon that remains; of a grant for each window, in one never charged.",
+    _metric(
+        "suffice_refusals_total",
+        "Runs that were refused before they charged anything, where SUFFICE_METRICS names a folder.",
+        "kind",
     ),
-    Metric(
-        name="suffice_spool_charges",
-        kind="gauge",
-        labels=(),
-        says="Charges that were drawn and are not published yet.",
+    _metric(
+        "suffice_audit_ok",
+        "1 where the last audit found no problem, else 0; where SUFFICE_METRICS names a folder.",
     ),
-    Metric(
-        name="suffice_specs_unreadable",
-        kind="gauge",
-        labels=(),
-        says="Specs that cannot be judged: they, their account or their store cannot be read.",
-    ),
-    Metric(
-        name="suffice_refusals_total",
-        kind="counter",
-        labels=("kind",),
-        says="Runs that were refused before they charged anything, where SUFFICE_METRICS names a folder.",
-    ),
-    Metric(
-        name="suffice_audit_ok",
-        kind="gauge",
-        labels=(),
-        says="1 where the last audit found no problem, else 0; where SUFFICE_METRICS names a folder.",
-    ),
-    Metric(
-        name="suffice_audit_hour_seconds",
-        kind="gauge",
-        labels=(),
-        says="The hour of the last audit, in seconds since 1970; where SUFFICE_METRICS names a folder.",
+    _metric(
+        "suffice_audit_hour_seconds",
+        "The hour of the last audit, in seconds since 1970; where SUFFICE_METRICS names a folder.",
     ),
 )
 """Every metric. Labels are names that the ledger checked, or words of ours: few, and no value of the data."""

@@ -1,22 +1,27 @@
-"""What a dataset's releases spent over time: published releases, or all charges of an export."""
+"""What a dataset's releases spent over time: by published releases alone, or by a ledger's public export."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+from collections import defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pages.charts import steps
+from suffice.errors import LedgerCorruptError, UsageError
+from suffice.pages.drawing import steps
 from suffice.pipeline.spec.person import loss_of, windows_in_a_year
 from suffice.pipeline.spec.terms import ROW
-from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
+from suffice.storage.ledger.export import read_export
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from markupsafe import Markup
 
@@ -211,7 +216,7 @@ class Budget:
         return tuple(limit for limit in granted if limit is not None)
 
     def chart(self, name: str, height: int) -> Markup:
-        """Return the picture."""
+        """Return the picture of what a dataset of this name spent."""
         hours = [_hour(charge) for charge in self.charges]
         span = (hours[-1] - hours[0]).total_seconds() if hours else 0.0
         times = [
@@ -241,14 +246,120 @@ def _hour(charge: Charged) -> dt.datetime:
     return dt.datetime.strptime(charge.hour, "%Y-%m-%dT%HZ").replace(tzinfo=dt.UTC)
 
 
-def budget_chart(budget: Budget, name: str, height: int) -> Markup:
-    """Return the picture of what a dataset spent."""
-    return budget.chart(name, height)
-
-
 def guarantee(neighboring: str, unit: str, max_rows: Sequence[int]) -> str:
     """Return in a sentence what is protected."""
     what = "row" if unit == "row" else f"{unit.removeprefix('column:')}"
     most = f" (at most {max(max_rows)} rows of each)" if max_rows else ""
     how = "adding or removing" if neighboring == "add_or_remove_one" else "replacing"
     return f"Protects every {what}{most}: the guarantee is about {how} one."
+
+
+def budgets_of(
+    releases: Sequence[Mapping[str, Any]], charges: Mapping[str, Budget] | None
+) -> dict[str, Budget]:
+    """Return what each dataset spent: by an export where there is one, else by its published releases.
+
+    Releases are facts as pages list them, of any datasets.
+    """
+    budgets: dict[str, Budget] = {}
+    for name in sorted({facts["dataset"] for facts in releases} | set(charges or {})):
+        of = sorted(
+            (facts for facts in releases if facts["dataset"] == name),
+            key=lambda facts: (facts["created"], facts["label"]),
+        )
+        if charges is not None and name in charges:
+            listed = {charge.release_id for charge in charges[name].charges}
+            uncounted = [facts["label"] for facts in of if facts["release_id"] not in listed]
+            budgets[name] = dataclasses.replace(charges[name], uncounted=tuple(uncounted))
+            continue
+        first = of[0]
+        budgets[name] = Budget(
+            guarantee=guarantee(
+                first["neighboring"],
+                first["unit"],
+                [facts["max_rows"] for facts in of if facts["max_rows"] is not None],
+            ),
+            charges=tuple(
+                Charged(
+                    hour=facts["created"],
+                    what=facts["label"],
+                    epsilon=Fraction(facts["epsilon"]),
+                    state="published",
+                    window=facts["window"],
+                )
+                for facts in of
+            ),
+            unit=first["unit"],
+            export_is_of_others=charges is not None,
+        )
+    return budgets
+
+
+def read_charges(path: Path) -> dict[str, Budget]:
+    """Read a ledger's export and verify it; return what was charged to each dataset.
+
+    Raises
+    ------
+    UsageError
+        Where the file cannot be read.
+    LedgerCorruptError
+        Where it is no export, or does not verify.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        message = f"--ledger-export {path}: the file cannot be read"
+        raise UsageError(message) from None
+    try:
+        export = read_export(text)
+    except LedgerCorruptError as error:
+        message = f"--ledger-export {path}: {error}"
+        raise LedgerCorruptError(message) from None
+    problems = export.verify()
+    if problems:
+        message = f"--ledger-export {path}: {problems[0]}"
+        raise LedgerCorruptError(message)
+    return _charged_by(export.lines)
+
+
+def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
+    """Return the budget of each dataset by the public lines of a ledger: what was drawn counts for good."""
+    terms: dict[str, dict[str, Any]] = {}
+    reserved: dict[str, dict[str, Any]] = {}
+    drawn: defaultdict[str, list[tuple[str, str, Fraction | None]]] = defaultdict(list)
+    ended: dict[str, str] = {}
+    for line in lines:
+        content = line.payload
+        if line.kind == "grant":
+            terms[content["dataset"]] = content
+        elif line.kind == "reserved":
+            reserved[content["charge_id"]] = content
+        elif line.kind == "drawing":
+            dataset = reserved[content["charge_id"]]["dataset"]
+            granted = Fraction(terms[dataset]["micro_granted"], 10**6)
+            drawn[dataset].append((line.hour, content["charge_id"], granted))
+        elif line.kind in {"published", "abandoned"}:
+            ended[content["charge_id"]] = line.kind
+    return {
+        dataset: Budget(
+            guarantee=guarantee(term["neighboring"], term["unit"], []),
+            charges=tuple(
+                Charged(
+                    hour=hour,
+                    what=f"{reserved[charge]['name']}@"
+                    f"{edition(reserved[charge]['window'], reserved[charge]['amendment'])}",
+                    epsilon=Fraction(reserved[charge]["micro_epsilon"], 10**6),
+                    state=ended.get(charge, "not published yet"),
+                    granted=granted,
+                    release_id=reserved[charge]["release_id"],
+                    window=reserved[charge]["window"],
+                )
+                for hour, charge, granted in drawn[dataset]
+            ),
+            per_window=term["per_window"],
+            complete=True,
+            unit=term["unit"],
+            max_windows=term["max_windows"],
+        )
+        for dataset, term in terms.items()
+    }

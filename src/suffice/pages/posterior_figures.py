@@ -163,24 +163,16 @@ def forest(
     mass: float,
     kind: str = NOISE_AWARE,
     heading: str = "",
-    reference: float | None = None,
 ) -> str:
-    """Return medians with middle halves and intervals, a line a cell; parameters as ``densities``.
-
-    `reference` is a number that a vertical line marks: no difference, say.
-    """
+    """Return medians with middle halves and intervals, a line a cell; parameters as ``densities``."""
     left = label_width([heading, *(row.label for row in rows)], _LONGEST) + 16.0
     known = [value for row in rows for value in row.quantiles if math.isfinite(value)]
-    low, high = extent([*known, *([] if reference is None else [reference])])
-    scale = Scale.over(*rounded_out(low, high), left, WIDTH - 12.0)
+    scale = Scale.over(*rounded_out(*extent(known)), left, WIDTH - 12.0)
     top, each = 26.0 if heading else 10.0, 24.0
     bottom = top + each * len(rows) + 4.0
     parts = [numbers_below(scale, top, bottom, axis)]
     if heading:
         parts.append(text(left - 16.0, top - 10.0, heading, "axis end", longest=_LONGEST))
-    if reference is not None:
-        at = scale.at(reference)
-        parts.append(element("line", x1=at, x2=at, y1=top, y2=bottom, class_="reference"))
     for number, row in enumerate(rows):
         y = top + each * number + each / 2.0 + 2.0
         parts.append(text(left - 16.0, y + 4.0, row.label, "label end", longest=_LONGEST))
@@ -193,7 +185,15 @@ def forest(
 
 
 def ranked(
-    lower: Floats, middle: Floats, upper: Floats, *, title: str, axis: str, mass: float, cells: str = "cells"
+    lower: Floats,
+    middle: Floats,
+    upper: Floats,
+    *,
+    title: str,
+    axis: str,
+    mass: float,
+    cells: str = "cells",
+    middles: str = "medians",
 ) -> str:
     """Return intervals of very many cells in the order of their medians, as a band.
 
@@ -205,14 +205,16 @@ def ranked(
         As in ``densities``.
     cells : str
         What is ranked, in the plural.
+    middles : str
+        What they are in the order of, in the plural.
     """
     known = np.isfinite(lower) & np.isfinite(middle) & np.isfinite(upper)
     order = np.flatnonzero(known)[np.argsort(middle[known], kind="stable")]
-    ends = rounded_out(*extent([float(np.min(lower[order])), float(np.max(upper[order]))]))
+    ends = rounded_out(*extent([*lower[order].tolist(), *upper[order].tolist()]))
     scale = Scale.over(*ends, 300.0, 34.0, about=5.0)
     left = beside(scale)
     across = Scale.over(1.0, float(max(len(order), 2)), left, WIDTH - 12.0)
-    groups = np.array_split(order, min(len(order), 600))
+    groups = np.array_split(order, min(len(order), 600)) if len(order) else []
     ranks = np.cumsum([len(group) for group in groups]) - [len(group) / 2.0 - 0.5 for group in groups]
     xs = [across.at(float(rank)) for rank in ranks]
     up = [scale.at(float(np.max(upper[group]))) for group in groups]
@@ -220,19 +222,27 @@ def ranked(
     centre = [scale.at(float(np.median(middle[group]))) for group in groups]
     band = [*zip(xs, up, strict=True), *zip(xs[::-1], down[::-1], strict=True)]
     ticks = [tick for tick in across.ticks if tick >= 1.0]
-    parts = [
-        numbers_beside(scale, left, WIDTH - 12.0, axis),
+    marks = (
         element("path", d=path(band, closed=True), class_="band"),
         element("path", d=path(zip(xs, centre, strict=True)), class_="line noise-aware"),
+    )
+    parts = [
+        numbers_beside(scale, left, WIDTH - 12.0, axis),
+        *(marks if groups else ()),
         *(
             text(across.at(tick), 318.0, written, "tick middle")
             for tick, written in zip(ticks, written_alike(ticks), strict=True)
         ),
-        text((left + WIDTH) / 2.0, 338.0, f"{cells}, in the order of their medians", "axis middle"),
+        text((left + WIDTH) / 2.0, 338.0, f"{cells}, in the order of their {middles}", "axis middle"),
     ]
     description = (
-        f"Medians of {axis} of {len(order)} {cells}, ascending, within their {100 * mass:g} % intervals"
-        + (f"; each point of the band spans {len(groups[0])} of them." if len(groups) < len(order) else ".")
+        f"{middles.capitalize()} of {axis} of {len(order)} {cells}, ascending, within their "
+        f"{100 * mass:g} % intervals"
+        + (
+            f"; each point of the band spans {len(groups[0])} of them."
+            if 0 < len(groups) < len(order)
+            else "."
+        )
     )
     return figure("ranked", 346.0, title, description, *parts)
 

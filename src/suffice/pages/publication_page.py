@@ -1,20 +1,241 @@
-"""The page of a publication: what was asked, what answers it, and its files."""
+"""The page of a publication: what was asked, its summaries as pictures and tables, and its files."""
 
 from __future__ import annotations
 
 import html
+import json
+import math
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
 from suffice.data_files.tables import METADATA_SUFFIX
-from suffice.pages.drawing import fitted
-from suffice.pages.release_page import Link, Site, size_text, table_rows
+from suffice.errors import PublicationCorruptError
+from suffice.pages.drawing import DrawnInterval, common_scale, fitted, number, row, row_axis
+from suffice.pages.release_page import MOST_TABLE_ROWS, Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
+from suffice.pages.statistic_view import ForestRow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from suffice.pages.published_tables import PublishedTable
+    from markupsafe import Markup
+
+    from suffice.storage.publications.manifest_model import PublishedEntry
+    from suffice.storage.publications.publication import Publication
+
+LARGEST_PARQUET = 64 * 2**20
+LARGEST_JSON = 8 * 2**20
+"""In bytes; parsed, JSON takes many times that."""
+MOST_TABLES = 16
+MOST_PICTURE_ROWS = 60
+_LONGEST_TEXT = 200
+_MIDDLES, _ENDS, _SD = ("mean", "median"), ("lower", "upper"), "sd"
+_PART = re.compile(r"(.+-summaries)-([0-9]{5})\.parquet", re.ASCII)
+_RANK = {"parquet": 0, "json": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forest:
+    """Intervals of one parameter, drawn on one scale.
+
+    Attributes
+    ----------
+    name : str
+        Of the parameter; empty where the table has no such column.
+    middle : str
+        What the circles are: ``mean`` or ``median``.
+    axis : Markup
+    rows : tuple of ForestRow
+    n_rows : int
+        How many there are; the first stand in `rows`.
+    """
+
+    name: str
+    middle: str
+    axis: Markup
+    rows: tuple[ForestRow, ...]
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """A table of summaries.
+
+    Attributes
+    ----------
+    name : str
+        Of its file, without the ending.
+    rows : list of dict
+        The first ones, texts cut.
+    n_rows : int
+        How many there are, in all parts together.
+    forests : tuple of Forest
+        Empty where its rows are no intervals.
+    note : str
+        Why no rows are shown; else empty.
+    """
+
+    name: str
+    rows: Sequence[Mapping[str, Any]]
+    n_rows: int
+    forests: tuple[Forest, ...] = ()
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is of, as a heading says it."""
+        return self.name.removesuffix("-summaries")
+
+
+def published_tables(publication: Publication) -> list[PublishedTable]:
+    """Read the first rows of each table of summaries; of parts, those of the first.
+
+    A table is read from Parquet, or from JSON where it is not published as Parquet; bytes are checked before
+    they are parsed.
+
+    Raises
+    ------
+    PublicationCorruptError
+        Where a file is not what was published, or holds no table.
+    StoreError
+        Where one cannot be read.
+    """
+    tables: dict[str, list[PublishedEntry]] = {}
+    for entry in publication.files:
+        name = _table_of(entry)
+        if name is not None:
+            tables.setdefault(name, []).append(entry)
+    return [_table(publication, name, entries) for name, entries in [*tables.items()][:MOST_TABLES]]
+
+
+def _table_of(entry: PublishedEntry) -> str | None:
+    """Return which table a file holds, or a part of; None where it holds none that is read here."""
+    if entry.rows is None:  # a card, or what describes a CSV file
+        return None
+    if entry.role == "part":
+        match = _PART.fullmatch(entry.name)
+        return match[1] if match else None
+    return entry.name.rpartition(".")[0] if entry.role == "summaries" and entry.format in _RANK else None
+
+
+def _table(publication: Publication, name: str, entries: Sequence[PublishedEntry]) -> PublishedTable:
+    if entries[0].role == "part":
+        first, n_rows = min(entries, key=lambda entry: entry.name), sum(entry.rows or 0 for entry in entries)
+    else:
+        first = min(entries, key=lambda entry: _RANK[entry.format])
+        n_rows = first.rows or 0
+    if first.size > (LARGEST_JSON if first.format == "json" else LARGEST_PARQUET):
+        return PublishedTable(
+            name=name, rows=[], n_rows=n_rows, note="This table is too large for a page: download it."
+        )
+    data = publication.read(first.name)
+    if first.format == "json":
+        rows = _json_rows(data)[:MOST_TABLE_ROWS]
+    else:
+        rows, _ = first_rows(data, MOST_TABLE_ROWS, rows=first.rows)
+    shown = [{_cut(column): _cut(value) for column, value in row.items()} for row in rows]
+    return PublishedTable(
+        name=name,
+        rows=shown,
+        n_rows=n_rows,
+        forests=tuple(_forests(shown, n_rows)),
+        note="" if shown else "This table has no rows.",
+    )
+
+
+def _json_rows(data: bytes) -> list[dict[str, Any]]:
+    """Return the rows of a JSON document of summaries.
+
+    Raises
+    ------
+    PublicationCorruptError
+        Where it holds none.
+    """
+    try:
+        rows = json.loads(data)["rows"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        rows = None
+    if not _are_rows(rows):
+        message = "a table of the publication cannot be read: it is no JSON document of rows"
+        raise PublicationCorruptError(message)
+    return rows  # type: ignore[no-any-return]
+
+
+def _are_rows(rows: Any) -> bool:
+    """Tell whether these are rows with the same columns, of texts, numbers and nothing."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return False
+    return all(
+        len(row) <= MOST_COLUMNS
+        and row.keys() == rows[0].keys()
+        and all(value is None or isinstance(value, str | int | float) for value in row.values())
+        for row in rows
+    )
+
+
+def _cut(value: Any) -> Any:
+    """Cut a text, and an integer that no column holds: pages stay small whatever others wrote."""
+    if isinstance(value, str):
+        return fitted(value, _LONGEST_TEXT)
+    return math.inf if isinstance(value, int) and abs(value) >= 2**64 else value
+
+
+def _forests(rows: Sequence[Mapping[str, Any]], n_rows: int) -> Iterator[Forest]:
+    """Give a picture of each parameter whose rows are intervals; none of a table that goes on elsewhere."""
+    columns = rows[0].keys() if rows else ()
+    middle = next((name for name in _MIDDLES if name in columns), None)
+    if middle is None or not {*_ENDS} <= {*columns} or n_rows > len(rows):
+        return
+    by_parameter: dict[str, list[Mapping[str, Any]]] = {}
+    for record in rows:
+        by_parameter.setdefault(str(record.get("parameter", "")), []).append(record)
+    for name, parameter_rows in by_parameter.items():
+        intervals = [_interval(record, middle) for record in parameter_rows]
+        drawn = [
+            (record, interval)
+            for record, interval in zip(parameter_rows, intervals, strict=True)
+            if interval is not None and interval.is_finite
+        ][:MOST_PICTURE_ROWS]
+        if not drawn:
+            continue
+        x = common_scale([interval for _, interval in drawn])
+        yield Forest(
+            name=name,
+            middle=middle,
+            axis=row_axis(x),
+            rows=tuple(
+                ForestRow(
+                    label=_label(record) or name,
+                    chart=row(interval, x),
+                    middle=number(interval.middle),
+                    interval=f"{number(interval.low)} to {number(interval.high)}",
+                )
+                for record, interval in drawn
+            ),
+            n_rows=len(parameter_rows),
+        )
+
+
+def _interval(record: Mapping[str, Any], middle: str) -> DrawnInterval | None:
+    marks = [record[name] for name in (_ENDS[0], middle, _ENDS[1])]
+    if not all(isinstance(mark, int | float) and math.isfinite(mark) for mark in marks):
+        return None
+    low, centre, high = map(float, marks)
+    return DrawnInterval(low=low, lower_half=centre, middle=centre, upper_half=centre, high=high)
+
+
+def _label(record: Mapping[str, Any]) -> str:
+    """Return the keys and labels of a row: what stands before its numbers."""
+    names = []
+    for name, value in record.items():
+        if name in {*_MIDDLES, *_ENDS, _SD}:
+            break
+        if name not in {"parameter", "prior"} and value not in (None, ""):
+            names.append(str(value) if isinstance(value, str) else f"{name} {value}")
+    return ", ".join(names)
+
 
 _SCRIPTS = ("theme.js", "catalogue.js")
 _STYLES = ("style.css",)

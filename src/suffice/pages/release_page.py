@@ -12,10 +12,9 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.pages.pictures import number, picture
-from suffice.pages.release_facts import ordered_groups
+from suffice.pages.drawing import number
 from suffice.pages.rendering import render
-from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
+from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE, picture
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.descriptions import citation
@@ -311,7 +310,7 @@ def release_page(
     """
     data_size = sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
-    ordered = ordered_groups(release)
+    ordered = _ordered_groups(release)
     url = f"{site.base_url}/{path}" if site.base_url else None
     return render(
         "release.html",
@@ -345,6 +344,13 @@ def release_page(
         citation=citation(facts, url),
         bibtex=bibtex(facts, url),
     )
+
+
+def _ordered_groups(release: Release) -> list[str]:
+    """Return the groups whose keys have an order: ranges of numbers, and periods."""
+    return [
+        column for column, domain in release.manifest["plan"]["groups"].items() if isinstance(domain, dict)
+    ]
 
 
 def _statistic(

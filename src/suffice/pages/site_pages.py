@@ -10,12 +10,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from suffice.pages.budget import budget_chart
-from suffice.pages.charts import DrawnInterval
-from suffice.pages.pictures import panels_of
+from suffice.pages.drawing import DrawnInterval
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render, visible
-from suffice.pages.statistic_view import SAMPLE
+from suffice.pages.statistic_view import SAMPLE, panels_of
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -90,7 +88,7 @@ def start_page(
                 "name": name,
                 "path": dataset_path(name),
                 "text": budget.guarantee,
-                "chart": budget_chart(budget, name, height=110),
+                "chart": budget.chart(name, height=110),
                 "spent": budget.sentence,
             }
             for name, budget in budgets.items()
@@ -112,7 +110,7 @@ def dataset_page(site: Site, name: str, entries: Sequence[SiteEntry], budget: Bu
         crumbs=[("Data", "index.html")],
         name=name,
         lead=f"{budget.guarantee} {budget.sentence}",
-        chart=budget_chart(budget, name, height=220),
+        chart=budget.chart(name, height=220),
         caption=budget.caption,
         notes=budget.notes,
         protected=budget.protected,

@@ -1,15 +1,20 @@
-"""What a page shows of one released statistic or sample: which cells, and as which picture."""
+"""What a page shows of one released statistic or sample: which cells, and as which picture.
+
+A picture is small panels along an ordered group, a forest, or a band of ranked cells.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.pages.charts import DrawnInterval
-from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
+from suffice.pages.drawing import DrawnInterval, Scale, common_scale, number, points, row, row_axis, series
+from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure, ranked
+from suffice.pages.rendering import markup
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
@@ -20,6 +25,10 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from markupsafe import Markup
+
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -140,7 +149,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
         kind=POSTERIOR,
         shown_of=parameter,
         entries=names[:MOST_INTERVALS],
-        keys=_keys(chosen),
+        keys=_keys(chosen, range(len(chosen.values))),
         n_cells=len(whole.values),
         intervals=[[_interval(entry) for entry in cell[:MOST_INTERVALS]] for cell in marks],
         rows=summarise(posterior, MASS, DRAWS, rng),
@@ -165,9 +174,8 @@ def _interval(marks: Any) -> DrawnInterval:
 def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
     """Show estimates of the first kind of quantity that is not n, with intervals of their noise."""
     plan = statistic.plan
-    name = next(
-        (quantity.name for quantity in plan.quantities if quantity.name != "n"), plan.quantities[0].name
-    )
+    names = [quantity.name for quantity in plan.quantities]
+    name = next((each for each in names if each != "n"), names[0])
     shown = [quantity for quantity in plan.quantities if quantity.name == name]
     left_out = len(shown) - MOST_INTERVALS
     shown = shown[:MOST_INTERVALS]
@@ -182,7 +190,7 @@ def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
         kind=NOISE,
         shown_of=name,
         entries=tuple(_quantity_label(quantity) for quantity in shown),
-        keys=_keys(chosen),
+        keys=_keys(chosen, range(len(chosen.values))),
         n_cells=len(statistic.values),
         intervals=[
             [
@@ -200,10 +208,8 @@ def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
 
 def _entries_of(statistic: NoisyStatistic) -> int:
     """Return how many numbers the first parameter has in a cell, as far as quantities tell."""
-    counts = sum(
-        quantity.category is not None or bool(quantity.labels) for quantity in statistic.plan.quantities
-    )
-    return max(1, counts)
+    quantities = statistic.plan.quantities
+    return max(1, sum(quantity.category is not None or bool(quantity.labels) for quantity in quantities))
 
 
 def _chosen(statistic: NoisyStatistic, most: int) -> tuple[NoisyStatistic, str]:
@@ -230,11 +236,8 @@ def _spaced(statistic: NoisyStatistic, most: int) -> tuple[NoisyStatistic, str]:
     return statistic.take(cells), f"{most} of {n_cells:,} cells, evenly spaced in declared order"
 
 
-def _keys(statistic: NoisyStatistic) -> list[dict[str, str | int]]:
-    return [
-        {column: keys[cell] for column, keys in statistic.groups.items()}
-        for cell in range(len(statistic.values))
-    ]
+def _keys(statistic: NoisyStatistic | ReleasedSample, cells: Iterable[int]) -> list[dict[str, str | int]]:
+    return [{column: keys[cell] for column, keys in statistic.groups.items()} for cell in cells]
 
 
 def _facts(posterior: Posterior) -> dict[str, str]:
@@ -253,22 +256,19 @@ def _facts(posterior: Posterior) -> dict[str, str]:
 
 
 def _warnings(posterior: Posterior, statistic: NoisyStatistic) -> tuple[str, ...]:
-    said = list(_saturation(statistic))
-    conflict = posterior.conflict
-    said += list(conflict.lines())
-    said += clipping_warnings(posterior)
-    said += default_lines(posterior)
-    return tuple(said)
+    said = (posterior.conflict.lines(), clipping_warnings(posterior), default_lines(posterior))
+    return (*_saturation(statistic), *chain.from_iterable(said))
 
 
 def _saturation(statistic: NoisyStatistic) -> tuple[str, ...]:
     if not statistic.n_saturated:
         return ()
-    said = (
-        f"{statistic.n_saturated} released values are saturated: there were more records than "
-        "max_total_rows, and what rests on those values is too small"
+    return (
+        (
+            f"{statistic.n_saturated} released values are saturated: there were more records than "
+            "max_total_rows, and what rests on those values is too small"
+        ),
     )
-    return (said,)
 
 
 def _quantity_label(quantity: Any) -> str:
@@ -290,7 +290,7 @@ def sample_view(sample: ReleasedSample) -> StatisticView:
         said.append(f"{MOST_CELLS} of {n_cells:,} cells, evenly spaced in declared order")
     if n_draws > MOST_DRAWS:
         said.append(f"the first {MOST_DRAWS} of {n_draws:,} draws of each")
-    drawn, shown = sample.sample, cells.tolist()
+    drawn = sample.sample
     lower, upper = map(format_number, drawn.within)
     return StatisticView(
         name=sample.plan.name,
@@ -298,7 +298,7 @@ def sample_view(sample: ReleasedSample) -> StatisticView:
         kind=SAMPLE,
         shown_of=sample.parameter,
         entries=("",),
-        keys=[{column: keys[cell] for column, keys in sample.groups.items()} for cell in shown],
+        keys=_keys(sample, cells.tolist()),
         n_cells=n_cells,
         intervals=[],
         within=(float(drawn.within[0]), float(drawn.within[1])),
@@ -313,3 +313,209 @@ def sample_view(sample: ReleasedSample) -> StatisticView:
         },
         selection=", ".join(said),
     )
+
+
+MOST_PANELS = 24
+FEWEST_PLACES = 4
+"""Along the axis of a panel."""
+MOST_FOREST_ROWS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForestRow:
+    """One line of a forest: what it is of, its picture, and its numbers."""
+
+    label: str
+    chart: Markup
+    middle: str
+    interval: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A statistic's picture; exactly one of its parts is there.
+
+    Attributes
+    ----------
+    panels : tuple of (str, Markup)
+        A label and a chart each, which share their axes.
+    axis : Markup or None
+        Above the rows of a forest.
+    forest : tuple of ForestRow
+    band : Markup or None
+        Of ranked cells.
+    densities : Markup or None
+        Smooth densities, over a forest or over panels.
+    caption : str
+    """
+
+    panels: tuple[tuple[str, Markup], ...] = ()
+    axis: Markup | None = None
+    forest: tuple[ForestRow, ...] = ()
+    band: Markup | None = None
+    densities: Markup | None = None
+    caption: str
+
+
+def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
+    """Return the picture of a statistic.
+
+    Parameters
+    ----------
+    view : StatisticView
+    ordered : sequence of str
+        The groups whose keys have an order: numbers and periods.
+    """
+    if view.kind == SAMPLE:
+        return _points(view)
+    labelled = [
+        (cell, entry, interval)
+        for cell, entries in enumerate(view.intervals)
+        for entry, interval in zip(view.entries, entries, strict=True)
+    ]
+    axis = _axis(view, ordered)
+    if axis is not None:
+        panels = _panels(view, axis)
+        if panels is not None:
+            return Picture(panels=panels, caption=_caption(view, f" along {axis}"))
+    if len(labelled) <= MOST_FOREST_ROWS:
+        x = common_scale([interval for _, _, interval in labelled])
+        rows = tuple(
+            ForestRow(
+                label=", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
+                chart=row(interval, x),
+                middle=number(interval.middle),
+                interval=f"{number(interval.low)} to {number(interval.high)}",
+            )
+            for cell, entry, interval in labelled
+        )
+        smooth = markup(view.densities) if view.densities else None
+        return Picture(axis=row_axis(x), forest=rows, densities=smooth, caption=_caption(view, ""))
+    intervals = [interval for _, _, interval in labelled]
+    ends = np.array([[interval.low, interval.middle, interval.high] for interval in intervals])
+    band = ranked(
+        *ends.T,
+        title=f"{view.name}: {len(intervals)} intervals of {view.shown_of}, ranked",
+        axis=view.shown_of.replace("_", " "),
+        mass=MASS,
+        cells="cells" if len(view.entries) == 1 else "entries",
+        middles="medians" if view.kind == POSTERIOR else "estimates",
+    )
+    return Picture(
+        band=markup(band), caption=_caption(view, ", from the lowest to the highest", is_band=True)
+    )
+
+
+def _points(view: StatisticView) -> Picture:
+    """Return the draws of a sample, a row for each cell.
+
+    Over the whole grid, which is public: pictures of releases that ask alike have the same axis.
+    """
+    x = Scale.enclosing(*view.within, about=5.0)
+    rows = tuple(
+        ForestRow(
+            label=view.cell_label(cell) or view.shown_of,
+            chart=points(draws, x),
+            middle=number(sum(draws) / len(draws)),
+            interval=f"{number(min(draws))} to {number(max(draws))}",
+        )
+        for cell, draws in enumerate(view.draws)
+    )
+    return Picture(axis=row_axis(x), forest=rows, caption=_caption(view, ""))
+
+
+def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
+    """Return the ordered group with most keys, where all cells are shown and it has keys enough."""
+    if view.selection or not view.keys:
+        return None
+    counts = {
+        column: len({keys[column] for keys in view.keys}) for column in ordered if column in view.keys[0]
+    }
+    axis = max(counts, key=lambda column: counts[column], default=None)
+    return axis if axis is not None and counts[axis] >= FEWEST_PLACES else None
+
+
+def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | None:
+    places = list(dict.fromkeys(keys[axis] for keys in view.keys))
+    by_label: dict[str, dict[Any, DrawnInterval]] = {}
+    for position, entry in enumerate(view.entries):
+        for cell, keys in enumerate(view.keys):
+            others = ", ".join(str(key) for column, key in keys.items() if column != axis)
+            label = ", ".join(filter(None, (others, entry))) or view.shown_of
+            by_label.setdefault(label, {})[keys[axis]] = view.intervals[cell][position]
+    if len(by_label) > MOST_PANELS:
+        return None
+    panels = {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()}
+    return panels_of(panels, [str(place) for place in places], axis)
+
+
+def panels_of(
+    by_label: Mapping[str, Sequence[DrawnInterval | None]], places: Sequence[str], axis: str
+) -> tuple[tuple[str, Markup], ...]:
+    """Return small panels that share their axes, one for each label.
+
+    Parameters
+    ----------
+    by_label : mapping of str to sequence
+        The intervals of each panel, one a place; None leaves a gap.
+    places : sequence of str
+    axis : str
+        What the places are of.
+    """
+    y = common_scale([interval for intervals in by_label.values() for interval in intervals], 3.0)
+    return tuple(
+        (
+            label,
+            series(
+                places,
+                intervals,
+                title=f"{label} along {axis}",
+                description=_span([interval for interval in intervals if interval is not None]),
+                y=y,
+            ),
+        )
+        for label, intervals in by_label.items()
+    )
+
+
+def _span(intervals: Sequence[DrawnInterval]) -> str:
+    """Say in words what a chart shows; the numbers stand in the table beside it."""
+    shown = [interval for interval in intervals if interval.is_finite]
+    if not shown:
+        return "There is no finite interval."
+    middles = [interval.middle for interval in shown]
+    low, high = min(interval.low for interval in shown), max(interval.high for interval in shown)
+    return (
+        f"{len(shown)} intervals; middles from {number(min(middles))} to {number(max(middles))}, ends from "
+        f"{number(low)} to {number(high)}."
+    )
+
+
+def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
+    if view.kind == SAMPLE:
+        shown = f" Shown: {view.selection}." if view.selection else ""
+        law = (
+            "a flatter law than the data's posterior, and their spread is no interval of it"
+            if view.is_tempered
+            else "the data's own posterior, under the prior named below"
+        )
+        return (
+            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.name}, a circle each, over the "
+            f"whole grid. They are of {law}.{shown}"
+        )
+    noise = "as at least 95 % of the noise that was added for privacy."
+    caution = "They are no posterior intervals: sampling variation is not in them."
+    if view.kind == POSTERIOR and is_band:
+        what = "The line joins medians; the band holds 95 % of the posterior probability of each."
+    elif view.kind == POSTERIOR:
+        what = (
+            "Light bars hold 95 % of the posterior probability, dark ones the middle half; circles are "
+            "medians."
+        )
+    elif is_band:
+        what = f"The line joins unbiased estimates; the band reaches as far {noise} {caution}"
+    else:
+        what = f"Circles are unbiased estimates; bars reach as far {noise} {caution}"
+    shown = f" Shown: {view.selection}." if view.selection else ""
+    of = view.shown_of.replace("_", " ")
+    return f"{of[0].upper()}{of[1:]} of {view.name}{along}. {what}{shown}"

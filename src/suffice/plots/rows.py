@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ HEIGHT = 0.27
 """Inches of an interval's row."""
 TALL = 0.62
 """Inches of a density's."""
+_MARK: dict[str, Any] = {"markersize": 4.6, "markerfacecolor": "white", "markeredgewidth": 1.3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +85,7 @@ def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]
             at[known],
             kind.marker,
             color=kind.colour,
-            markersize=4.6,
-            markerfacecolor="white",
-            markeredgewidth=1.3,
+            **_MARK,
             label=kind.label or None,
         )
     _name_rows(axis, labels)
@@ -97,15 +96,7 @@ def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]
 def draw_points(axis: Axes, labels: Sequence[str], values: Floats) -> None:
     """Draw points in rows, (n_rows, n_points), the first row on top."""
     at = np.repeat(np.arange(float(len(labels))), values.shape[1])
-    axis.plot(
-        values.ravel(),
-        at,
-        "o",
-        color=POSTERIOR,
-        markersize=4.6,
-        markerfacecolor="white",
-        markeredgewidth=1.3,
-    )
+    axis.plot(values.ravel(), at, "o", color=POSTERIOR, **_MARK)
     _name_rows(axis, labels)
     axis.set_ylim(len(labels) - 0.4, -0.6)
 
@@ -141,19 +132,10 @@ def draw_curves(axis: Axes, labels: Sequence[str], kinds: Sequence[Curves], belo
     axis.hlines(at, below.lower, below.upper, color=below.colour, linewidth=1.3)
     if below.first is not None and below.third is not None:
         axis.hlines(at, below.first, below.third, color=below.colour, linewidth=3.6)
-    axis.plot(
-        below.middle,
-        at,
-        "o",
-        color=below.colour,
-        markersize=4.6,
-        markerfacecolor="white",
-        markeredgewidth=1.3,
-    )
+    axis.plot(below.middle, at, "o", color=below.colour, **_MARK)
     _name_rows(axis, labels)
     axis.set_ylim(len(labels) - 0.72, -0.95)
-    seen = _seen(kinds, below)
-    axis.set_xlim(*seen)
+    axis.set_xlim(*_seen(kinds, below))
     _legend(axis, [kind.label for kind in kinds])
 
 
@@ -162,26 +144,12 @@ def draw_ranked(axis: Axes, kinds: Sequence[Intervals], label: str) -> None:
     first = kinds[0]
     order = np.argsort(first.middle, kind="stable")
     rank = np.arange(1, len(order) + 1)
-    axis.fill_between(
-        rank,
-        first.lower[order],
-        first.upper[order],
-        color=first.colour,
-        alpha=0.25,
-        linewidth=0.0,
-        step="mid",
-    )
+    ends = first.lower[order], first.upper[order]
+    axis.fill_between(rank, *ends, color=first.colour, alpha=0.25, linewidth=0.0, step="mid")
     axis.plot(rank, first.middle[order], color=first.colour, linewidth=1.4, label=first.label or None)
     for kind in kinds[1:]:
-        axis.plot(
-            rank,
-            kind.middle[order],
-            ".",
-            color=kind.colour,
-            markersize=1.6,
-            label=kind.label or None,
-            zorder=1,
-        )
+        style: dict[str, Any] = {"color": kind.colour, "label": kind.label or None}
+        axis.plot(rank, kind.middle[order], ".", markersize=1.6, zorder=1, **style)
     axis.set_xlabel("rank")
     axis.set_ylabel(label)
     axis.set_xlim(1, max(len(order), 2))
@@ -200,9 +168,7 @@ def draw_series(axis: Axes, keys: Sequence[str], kinds: Sequence[Intervals]) -> 
             "o-",
             color=kind.colour,
             linewidth=1.3,
-            markersize=4.0,
-            markerfacecolor="white",
-            markeredgewidth=1.3,
+            **_MARK | {"markersize": 4.0},
             label=kind.label or None,
         )
     every = -(-len(keys) // 12)

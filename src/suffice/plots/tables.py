@@ -1,4 +1,4 @@
-"""Pictures of tables: unbiased estimates with noise intervals, which tell of the noise alone."""
+"""Pictures of tables: unbiased estimates with noise intervals, or the draws of a released sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
-from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_ranked, draw_series
+from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_points, draw_ranked, draw_series
 from suffice.plots.style import COLOURS, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
@@ -172,3 +173,58 @@ def _lines(panel: _Panel, ordered: str) -> tuple[Sequence[str], list[Intervals]]
 
 def _is_label(name: str, value: object) -> bool:
     return name not in _NOT_LABELS and value not in (None, "")
+
+
+def plot_sample(sample: ReleasedSample, path: Path, *, title: str, footer: str) -> None:
+    """Draw a sample into a PNG or SVG file, a point for each draw, over the whole grid.
+
+    A row for each cell; beyond 200, cells side by side in the order of the means of their draws.
+
+    Parameters
+    ----------
+    sample : ReleasedSample
+    path : Path
+        Ends in ``.png`` or ``.svg``.
+    title, footer : str
+        Over the picture, and its sources below.
+
+    Raises
+    ------
+    UsageError
+        Where the ending is another.
+    MissingExtraError
+        Where matplotlib is not installed.
+    """
+    check_plot(path)
+    values = sample.values
+    is_ranked = len(values) > _MOST_ROWS
+    with styled():
+        figure = new_figure(7.2, 2.9 if is_ranked else 0.75 + len(values) * HEIGHT)
+        axis = figure.subplots()
+        lower, upper = (float(end) for end in sample.sample.within)
+        if is_ranked:
+            order = np.argsort(values.mean(axis=1), kind="stable")
+            ranks = np.repeat(np.arange(1, len(order) + 1), values.shape[1])
+            axis.plot(ranks, values[order].ravel(), ".", markersize=1.6)
+            axis.set_xlabel("rank of the mean of a cell's draws")
+            axis.set_ylabel(sample.parameter)
+            axis.set_ylim(lower, upper)
+        else:
+            draw_points(axis, _cell_labels(sample), values)
+            axis.set_xlabel(sample.parameter)
+            axis.set_xlim(lower, upper)
+        temperature = float(sample.sample.temperature)
+        subtitle = f"Draws of the posterior at temperature {temperature:.4g}: " + (
+            "their spread tells of privacy as well as of the parameter, and is no credible interval"
+            if sample.sample.is_tempered
+            else "each of the data's own posterior under its prior"
+        )
+        finish(figure, title, subtitle, footer)
+        save(figure, path)
+
+
+def _cell_labels(sample: ReleasedSample) -> list[str]:
+    """Return the keys of every cell in words; the statistic's name where there are no groups."""
+    if not sample.groups:
+        return [sample.plan.name]
+    return [", ".join(map(str, keys)) for keys in zip(*sample.groups.values(), strict=True)]

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
 from suffice.errors import ProfileError
 from suffice.pipeline.cluster.stalls import LONGEST_STALL
 from suffice.pipeline.terms.declaration.wording import UNKNOWN_KEY, first_complaint, rule_of
-from suffice.profile.addresses import ledger_identity, store_uri
-from suffice.profile.log_formats import LOG_FORMATS
+from suffice.profile.values import LOG_FORMATS, ledger_identity, store_uri
 
 _RAW_KEY = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 

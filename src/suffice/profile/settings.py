@@ -2,7 +2,7 @@
 
 The profile is the administrator's at its fixed place, or one that is named. Operators pin, callers choose
 among what is pinned. A value outside of the profile is refused, never replaced in silence, and before
-anything is opened.
+anything is opened. Of flows that read releases, the operator also pins what they may read and write.
 """
 
 from __future__ import annotations
@@ -18,13 +18,86 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, ProfileError, UsageError
 from suffice.pipeline.cluster.stalls import LONGEST_STALL, STALL_SECONDS
-from suffice.profile.addresses import is_inside, same_ledger, store_uri
-from suffice.profile.log_formats import LOG, LOG_FORMATS
+from suffice.profile.values import LOG, LOG_FORMATS, is_inside, same_ledger, store_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.profile.model import DeploymentProfile
+
+
+def released_reference(reference: str, *, profile: DeploymentProfile | None, option: str = "release") -> str:
+    """Return what a flow may open as a release: NAME[@WINDOW], or a place inside of the pinned stores.
+
+    Raises
+    ------
+    PinnedError
+        Where it is a path or URI outside of them.
+    UsageError
+        Where it is no text of a parameter.
+    """
+    from suffice.storage.releases.location import is_path  # numpy is slow to import
+
+    check_text(option, reference)
+    if not is_path(reference) or profile is None or profile.stores is None:
+        return reference
+    return _inside(option, store_uri(reference), profile.stores)
+
+
+def publication_store(to: str | None, *, store: str, profile: DeploymentProfile | None) -> str:
+    """Return the store that posteriors are published into.
+
+    Parameters
+    ----------
+    to : str or None
+        What the caller asks for. Left out, the one that the profile pins for publications, and without
+        such a pin the store of the releases.
+    store : str
+        The store of the releases.
+    profile : DeploymentProfile or None
+
+    Raises
+    ------
+    PinnedError
+        Where it lies outside of what the profile allows, or several are pinned and none is named.
+    UsageError
+        As for :func:`released_reference`.
+    """
+    if to is not None:
+        check_text("to", to)
+    pinned = None if profile is None else profile.publications or profile.stores
+    if pinned is None:
+        return store if to is None else to
+    if to is None and profile is not None and profile.publications is not None:
+        if len(pinned) > 1:
+            message = "to: the deployment profile allows several stores of publications: name one"
+            raise PinnedError(message)
+        return pinned[0]
+    return _inside("to", store_uri(store if to is None else to), pinned)
+
+
+def output_folder(folder: str, *, profile: DeploymentProfile | None, option: str = "out") -> Path:
+    """Return a folder that a flow may write into, links resolved where the profile pins folders.
+
+    Raises
+    ------
+    PinnedError
+        Where it lies outside of what the profile allows.
+    UsageError
+        As for :func:`released_reference`.
+    """
+    check_text(option, folder)
+    if profile is None or profile.output_folders is None:
+        return Path(folder)
+    real = os.path.realpath(folder)
+    return Path(_inside(option, real, [os.path.realpath(pinned) for pinned in profile.output_folders]))
+
+
+def _inside(option: str, place: str, pinned: Sequence[str]) -> str:
+    if not any(is_inside(place, folder) for folder in pinned):
+        raise outside(option)
+    return place
+
 
 CONFIG = "SUFFICE_CONFIG"
 
@@ -44,7 +117,7 @@ _LARGEST_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ProfileInForce:
     """A profile, and why it holds.
 
     Attributes
@@ -60,7 +133,7 @@ class Found:
     origin: str
 
 
-def find_profile() -> Found | None:
+def find_profile() -> ProfileInForce | None:
     """Return the profile that holds, or None where there is none.
 
     The one at the fixed place wins over everything; else ``--config``, else ``SUFFICE_CONFIG``. It is read
@@ -90,7 +163,7 @@ def find_profile() -> Found | None:
             raise ProfileError(path, "there is no profile here", "name a file, as --config suffice.toml")
     from suffice.profile.model import parse_profile  # pydantic is slow to import
 
-    return Found(profile=parse_profile(content, path), path=path, origin=origin)
+    return ProfileInForce(profile=parse_profile(content, path), path=path, origin=origin)
 
 
 def _read(path: Path, *, trusted: bool) -> bytes | None:
@@ -206,22 +279,17 @@ def settings(
     profile = pinned_profile()
     if spec_path is not None:
         _check_spec_path(profile, os.fspath(spec_path))
-    asked = {
-        "ledger": ledger,
-        "store": store,
-        "cluster": cluster,
-        "cluster_certificates": cluster_certificates,
-        "spool": spool,
-        "witness": witness,
-    }
-    values = {name: setting(name, given, profile=profile).value for name, given in asked.items()}
+
+    def chosen(name: str, given: str | None) -> str | None:
+        return setting(name, given, profile=profile).value
+
     return Settings(
-        ledger=values["ledger"] or "",
-        store=values["store"] or "",
-        cluster=values["cluster"] or "",
-        cluster_certificates=values["cluster_certificates"],
-        spool=values["spool"],
-        witness=values["witness"],
+        ledger=chosen("ledger", ledger) or "",
+        store=chosen("store", store) or "",
+        cluster=chosen("cluster", cluster) or "",
+        cluster_certificates=chosen("cluster_certificates", cluster_certificates),
+        spool=chosen("spool", spool),
+        witness=chosen("witness", witness),
     )
 
 
@@ -418,10 +486,7 @@ def _as_pinned(name: str, value: str, pinned: Sequence[str]) -> str | None:
         is_server = allowed is not None and not allowed.startswith("sqlite:")
         return value if is_server else allowed  # who logs in, and how, is the caller's to say
     if name == "cluster":
-        return next(
-            (place for place in pinned if value.rstrip("/") == place.rstrip("/")),
-            None,
-        )
+        return next((place for place in pinned if value.rstrip("/") == place.rstrip("/")), None)
     spelled: Callable[[str], str] = os.path.realpath if name in _FOLDERS else store_uri
     uri = spelled(value)
     return next((place for place in pinned if uri == spelled(place)), None)

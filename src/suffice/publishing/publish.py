@@ -22,8 +22,7 @@ from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.publication.answering import answers
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.profile.pins import publication_store
-from suffice.profile.settings import pinned_profile, setting
+from suffice.profile.settings import pinned_profile, publication_store, setting
 from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.files import answer_files
 from suffice.publishing.parts import publish_parts

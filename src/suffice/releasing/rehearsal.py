@@ -184,7 +184,7 @@ def rehearse(
     plan = compile_plan(spec)
     require_manifest(plan)
     require_engine()
-    run = _Run(spec=spec, plan=plan, window=window, chosen=chosen, keep=keep, told=told or (lambda _: None))
+    run = _Run(spec=spec, plan=plan, window=window, chosen=chosen, keep=keep, tell=told or (lambda _: None))
     failure: SufficeError | None = None
     try:
         contained(run.carry_out)
@@ -216,7 +216,7 @@ class _Run:
     window: str
     chosen: Settings
     keep: bool
-    told: Told
+    tell: Told
     stages: list[Stage] = field(default_factory=list)
     kept: str | None = None
 
@@ -287,7 +287,7 @@ class _Run:
         finally:
             stage = Stage(name=name, tried=trying.tried, seconds=round(time.monotonic() - start, 1))
             self.stages.append(stage)
-            self.told(stage)
+            self.tell(stage)
         if failure is not None:
             raise failure
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.auditing.audit import FALSE_ALARM, PACKAGES
-from suffice.auditing.result import AssumedContract, Audit, Flaw, Level, MutantResult
+from suffice.auditing.audit import FALSE_ALARM, PACKAGES, AssumedContract, Audit, Flaw, Level, MutantResult
 from suffice.errors import SignatureError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.data_contract import parse_contract

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import LONGEST_MESSAGE
-from suffice.monitoring.log_lines import FIELDS, RunLog
+from suffice.monitoring.records import FIELDS, RunLog
 
 BEGAN = datetime(2013, 2, 4, 2, 59, 59, tzinfo=UTC)
 

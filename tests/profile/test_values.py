@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.profile.addresses import is_inside, ledger_identity, redacted, same_ledger
+from suffice.profile.values import is_inside, ledger_identity, redacted, same_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,7 @@
-"""When two addresses name the same ledger or store, and how an address is shown without its secrets."""
+"""What a profile's values name: when two addresses are of one ledger or store, and formats of a log.
+
+Addresses are shown without their secrets.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from suffice.storage.objects.address import read_address
+
+LOG = "SUFFICE_LOG"
+LOG_FORMATS = ("text", "json")
 
 _SQLITE = "sqlite:///"
 _POSTGRES = re.compile(r"postgresql(?:\+psycopg)?://", re.ASCII)
