@@ -23,7 +23,6 @@ from suffice.pipeline.terms.declaration.fields import RowsOf, SpecModel, statist
 from suffice.pipeline.terms.declaration.sample_entry import sample_entry
 from suffice.pipeline.terms.declaration.source_specs import source_model
 from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
-from suffice.pipeline.terms.statistics.measure import LatticeColumn
 from suffice.pipeline.terms.statistics.side_column import N_SIDES
 
 if TYPE_CHECKING:
@@ -216,23 +215,6 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: Statistic
     broken = family.refused_under(statistic)
     if broken is not None:
         raise SpecError(document.location(path), broken)
-
-
-def check_push_down(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
-    """Check that a database can sum a statistic's rows, each for itself, with the bits of the kernels."""
-    location, way_out = document.location(("source", "push_down")), "leave push_down out: then rows are read"
-    if terms.privacy.column_unit is not None:
-        raise SpecError(location, "rows are bounded by unit before they are summed", way_out)
-    if terms.derived:
-        raise SpecError(location, "derived columns are computed from rows that are read", way_out)
-    if statistic.count_clipped is not None:
-        rule = "what clipping moved is counted in rows that are read"
-        raise SpecError(document.location(("statistics", name, "count_clipped")), rule, way_out)
-    reads = FAMILIES[statistic.family].measure(statistic).reads
-    transforms = [of.transform for of in reads if isinstance(of, LatticeColumn)]
-    if any(by is not None and by.takes_logarithm for by in transforms):
-        rule = f"{statistic.family} takes a logarithm of each value, which databases round in their own ways"
-        raise SpecError(document.location(("statistics", name, "family")), rule, way_out)
 
 
 def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:

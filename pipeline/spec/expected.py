@@ -56,18 +56,12 @@ def expect_spec(spec: Spec) -> Spec:
                     "unit": unit.model_copy(update={"max_rows": 1}) if unit else spec.privacy.unit,
                 }
             ),
-            "source": _read_row_by_row(spec),
             "derived": {**spec.derived, ROW_FITS: read_derived(ROW_FITS, _fits(spec), None)},
             "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
             "statistics": {STATISTIC: statistic.under(1 if unit else None)},
             "expect": None,
         }
     )
-
-
-def _read_row_by_row(spec: Spec) -> Any:
-    """Return the source without its push-down, which computes no derived columns."""
-    return spec.source.model_copy(update={"push_down": False}) if spec.pushes_down else spec.source
 
 
 def _fits(spec: Spec) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from suffice.errors import SpecError, UsageError
 from suffice.pipeline.spec.checking import (
     LARGEST_PLAN,
     MOST_COMPONENTS,
-    check_push_down,
     check_statistic,
     check_terms,
     n_sums,
@@ -53,11 +52,6 @@ class Spec(Terms):
         """Whether the rows of a column unit are declared to stand together."""
         unit = self.privacy.column_unit
         return unit is not None and getattr(self.source, "clustered_by", None) == unit.column
-
-    @property
-    def pushes_down(self) -> bool:
-        """Whether the source sums its rows itself."""
-        return bool(getattr(self.source, "push_down", False))
 
     @property
     def source_address(self) -> str:
@@ -129,8 +123,6 @@ def _validate(document: Document, directory: Path) -> Spec:
     spec = spec.model_copy(update={"statistics": bound})
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)
-        if spec.pushes_down:
-            check_push_down(document, spec, name, statistic)
     components = sum(n_sums(statistic) for statistic in spec.statistics.values())
     if components > MOST_COMPONENTS:
         rule = f"{components} components are declared, at most {MOST_COMPONENTS} are released together"

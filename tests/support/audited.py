@@ -60,9 +60,6 @@ SPECS: dict[str, dict[str, Any]] = {
     "delta": changed(source={"delta": "rows"}),
     "iceberg": changed(source={"iceberg": "air.flights", "catalog": "audited"}),
     "duckdb": changed(source={"duckdb": "rows.db", "table": "main.flights"}),
-    "sums by duckdb": changed(
-        source={"duckdb": "rows.db", "table": "main.flights", "push_down": True}, privacy=ROW
-    ),
     "folders": changed(
         source={"parquet": "rows", "hive": {"origin": "text", "month": "integer"}},
         groups={"origin": ["EWR", "JFK"], "month": {"range": [1, 3]}},

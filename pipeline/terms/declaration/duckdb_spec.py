@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import PlainValidator
 
-from suffice.pipeline.terms.declaration.fields import Boolean, Column
+from suffice.pipeline.terms.declaration.fields import Column
 from suffice.pipeline.terms.declaration.source_spec import SourceSpec, source_path
 from suffice.pipeline.terms.declaration.table_names import TwoPartName
 
@@ -16,17 +16,13 @@ if TYPE_CHECKING:
 
 
 class DuckdbSpec(SourceSpec):
-    """A table or a view in a local DuckDB file, which nobody writes meanwhile.
-
-    With ``push_down`` DuckDB sums the rows of a table itself, in the memory of the process that asks it.
-    """
+    """A table or a view in a local DuckDB file, which nobody writes meanwhile."""
 
     kind: ClassVar[str] = "duckdb"
 
     duckdb: Annotated[str, PlainValidator(source_path)]
     table: TwoPartName
     clustered_by: Column | None = None
-    push_down: Boolean = False
 
     def address(self, directory: Path) -> str:
         """Return the file's absolute path, links resolved, and the name as if it lay in it."""

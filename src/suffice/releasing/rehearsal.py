@@ -225,7 +225,6 @@ class _Run:
         """Try all stages, and leave nothing behind, whatever happens."""
         from suffice.pipeline.rows.chunk.partition import chunk_job  # the engine is an extra
         from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-        from suffice.pipeline.rows.reduce.push_down import require_threads
         from suffice.pipeline.rows.reduce.tree import exact_sums
 
         with contextlib.ExitStack() as opened:
@@ -253,8 +252,6 @@ class _Run:
                 opened.callback(spool.remove, charge.charge_id)
                 stage.tried = f"has room for {counted(len(self.plan.statistics) + 1, 'file')}"
             with self._stage("cluster") as stage:
-                if self.spec.pushes_down:
-                    require_threads(self.chosen.cluster)
                 cluster = opened.enter_context(
                     open_cluster_for_sums(self.chosen.cluster, self.chosen.cluster_certificates)
                 )
@@ -341,16 +338,12 @@ class _Run:
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""
         from suffice.pipeline.rows import sources
-        from suffice.pipeline.rows.chunk.partition import chunk_job
-        from suffice.pipeline.rows.chunk.sql_sums import sum_queries
         from suffice.pipeline.rows.sources.generated import generated_splits
         from suffice.pipeline.rows.sources.schema_check import check_columns
 
         with contextlib.closing(sources.pin(self.spec, self.window, contract)) as pin:
             schemas = sources.schema(pin)
             texts = check_columns(self.spec, schemas, contract)
-            if self.spec.pushes_down:
-                sum_queries(chunk_job(self.spec, self.window), schemas[0].columns)
         for text in texts:
             warnings.warn(text, SufficeWarning, stacklevel=2)
         return generated_splits(self.spec, schemas, self.window)
