@@ -132,7 +132,7 @@ from pathlib import Path
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.tree import exact_sums
 from suffice.pipeline.rows.sources.exact_data import unpack
 from suffice.pipeline.spec.spec import load_spec

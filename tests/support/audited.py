@@ -11,7 +11,7 @@ from suffice.auditing.hostile_rows import Maker, window_of
 from suffice.auditing.implied_schema import implied_schema
 from suffice.auditing.running import Runner
 from suffice.auditing.scratch_sources import contract_as_tried, implied_contract
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.spec import load_spec
 
 if TYPE_CHECKING:

@@ -97,7 +97,7 @@ def warm_up() -> None:
         "scipy.stats",
         "sqlalchemy.dialects.sqlite",
         "suffice.pipeline.rows.mechanism.mechanism",
-        "suffice.pipeline.rows.reduce.links",
+        "suffice.pipeline.rows.reduce.tree",
         "suffice.pipeline.rows.reduce.survey",
         "suffice.pipeline.rows.reduce.tree",
         "suffice.pipeline.rows.sources.schema_check",
@@ -202,7 +202,7 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
 
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
-    from suffice.pipeline.rows.mechanism import mechanism, noise, selection
+    from suffice.pipeline.rows.mechanism import mechanism, noise, sampling
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.storage.ledger.sql import rows as entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -227,7 +227,7 @@ def install(where: Where, number: int) -> None:
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
         "draw": (noise.Sampler, "draw_into", always),
         "noise": (HeldNoise, "wait", always),
-        "sample": (selection.Selector, "draw_into", always),
+        "sample": (sampling.Selector, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),
         "spooled": (SpoolEntry, "writing", lambda _, name: name == which),
         "marker": (SpoolEntry, "finish", always),

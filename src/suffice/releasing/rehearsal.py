@@ -224,8 +224,7 @@ class _Run:
     def carry_out(self) -> None:
         """Try all stages, and leave nothing behind, whatever happens."""
         from suffice.pipeline.rows.chunk.partition import chunk_job  # the engine is an extra
-        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-        from suffice.pipeline.rows.reduce.tree import exact_sums
+        from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 
         with contextlib.ExitStack() as opened:
             with self._stage("ledger") as stage:

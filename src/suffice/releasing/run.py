@@ -133,9 +133,8 @@ class ReleaseRun:
         require_engine()
         from suffice.pipeline.rows import sources  # reruns and refusals need no engine
         from suffice.pipeline.rows.chunk.partition import chunk_job
-        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
         from suffice.pipeline.rows.reduce.survey import surveyed_on
-        from suffice.pipeline.rows.reduce.tree import exact_sums
+        from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
         from suffice.pipeline.rows.sources.schema_check import check_columns
 
         spool = open_spool(self.spool_path)
@@ -398,7 +397,7 @@ def require_engine() -> None:
     try:
         for module in (
             "suffice.pipeline.rows.chunk.partition",
-            "suffice.pipeline.rows.reduce.links",
+            "suffice.pipeline.rows.reduce.tree",
             "suffice.pipeline.rows.mechanism.mechanism",
             "suffice.pipeline.rows.reduce.tree",
         ):

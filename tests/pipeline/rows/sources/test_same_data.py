@@ -12,8 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources import SOURCES
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import load_spec
