@@ -28,7 +28,7 @@ from suffice.pipeline.rows.chunk.exact_sums import (
     without_last_cell,
     zero_table,
 )
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.contract import exact_data
 from suffice.pipeline.terms.statistics.measure import N_PRODUCTS, CodeColumn, CodeCounts
 from suffice.pipeline.terms.statistics.side_column import N_SIDES
 

@@ -18,7 +18,7 @@ from numba import types
 
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
-from suffice.pipeline.rows.sources.arrow_arrays import as_float64, validity
+from suffice.pipeline.rows.sources.column_values import as_float64, validity
 from suffice.pipeline.terms.statistics.side_column import ABOVE, BELOW, NOT_MOVED, SideColumn
 from suffice.pipeline.terms.statistics.transforms import (
     EXP,

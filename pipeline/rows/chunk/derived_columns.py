@@ -24,7 +24,7 @@ from suffice.arrays import masked_array
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
-from suffice.pipeline.rows.sources.arrow_arrays import as_float64, comparable, fixed_width, validity
+from suffice.pipeline.rows.sources.column_values import as_float64, comparable, fixed_width, validity
 from suffice.pipeline.terms.declaration.derived_columns import needed
 from suffice.pipeline.terms.declaration.derived_conditions import (
     Combination,

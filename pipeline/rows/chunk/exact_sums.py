@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.rows.sources.exact_data import exact_data, name_alone, refuse
+from suffice.pipeline.rows.sources.contract import exact_data, name_alone, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

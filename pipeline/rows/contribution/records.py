@@ -20,7 +20,7 @@ from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.chunk.kernels import NOTHING
 from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.contract import exact_data
 from suffice.pipeline.terms.statistics.measure import CodeColumn
 from suffice.pipeline.terms.statistics.side_column import ABOVE, BELOW, NOT_MOVED, SideColumn
 

@@ -42,8 +42,7 @@ from suffice.pipeline.rows.reduce.tree import (
     succeeded,
     zero_sums,
 )
-from suffice.pipeline.rows.sources.contract import join
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.contract import exact_data, join
 from suffice.pipeline.terms.declaration.derived_columns import physical
 
 if TYPE_CHECKING:

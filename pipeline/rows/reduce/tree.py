@@ -24,12 +24,11 @@ from suffice.pipeline.cluster.connection import (
     require_dask,
     this_worker_may_spill,
 )
-from suffice.pipeline.cluster.stalls import STALL_SECONDS
+from suffice.pipeline.cluster.workers import STALL_SECONDS
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums, combine, sums_nbytes, wipe_sums, zeros
 from suffice.pipeline.rows.chunk.partition import chunk
 from suffice.pipeline.rows.contribution.records import UnitKey
-from suffice.pipeline.rows.sources.contract import join
-from suffice.pipeline.rows.sources.exact_data import name_alone, pack, refuse, unpack
+from suffice.pipeline.rows.sources.contract import join, name_alone, pack, refuse, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from suffice.errors import InputNotVerifiedError, UsageError
-from suffice.pipeline.rows.sources.file_access import opened, status
-from suffice.pipeline.rows.sources.file_listing import reaches
+from suffice.pipeline.rows.sources.file_access import opened, reaches, status
 from suffice.pipeline.terms.declaration.document import read_small_file
 from suffice.pipeline.terms.declaration.source_spec import is_url
 

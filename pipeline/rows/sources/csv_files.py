@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.rows.sources.checksums import fits, mismatch
-from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
+from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
+from suffice.pipeline.rows.sources.contract import (
+    PartSchema,
+    Pin,
+    Split,
+    exact_data,
+    spec_columns,
+    split_rows,
+)
 from suffice.pipeline.rows.sources.contracted_columns import contract_schema
 from suffice.pipeline.rows.sources.delimited_lines import (
     LONGEST_LINE,
@@ -24,10 +32,14 @@ from suffice.pipeline.rows.sources.delimited_lines import (
     fields_of,
     line_blocks,
 )
-from suffice.pipeline.rows.sources.exact_data import exact_data
-from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
-from suffice.pipeline.rows.sources.file_listing import list_files, list_objects, reaches
-from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
+from suffice.pipeline.rows.sources.file_access import (
+    PinnedFile,
+    list_files,
+    list_objects,
+    opened,
+    reaches,
+    status,
+)
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.csv_spec import ColumnType, CsvSpec
 from suffice.pipeline.terms.declaration.source_spec import is_url
@@ -323,7 +335,7 @@ def _columns(csv: CsvFile) -> pa.Schema:
     types = dict(csv.types)
     return pa.schema(
         [
-            pa.field(name, ARROW_TYPES[types.get(name, ColumnType.TEXT)])
+            pa.field(name, TEXT_TYPES[types.get(name, ColumnType.TEXT)])
             for name in csv.names
             if name is not None
         ]
@@ -389,7 +401,7 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
                 arrays = [
                     values_by_column[name]
                     if name in values_by_column
-                    else pa.nulls(len(texts[0]), ARROW_TYPES[kinds[name]])
+                    else pa.nulls(len(texts[0]), TEXT_TYPES[kinds[name]])
                     for name in columns
                 ]
                 batch = pa.RecordBatch.from_arrays(arrays, list(columns))

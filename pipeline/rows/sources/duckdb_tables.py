@@ -15,8 +15,14 @@ import pyarrow as pa
 
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.rows.sources.checksums import fits, mismatch
-from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.contract import (
+    PartSchema,
+    Pin,
+    Split,
+    exact_data,
+    spec_columns,
+    split_rows,
+)
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.duckdb_spec import DuckdbSpec

@@ -15,11 +15,9 @@ import pyarrow as pa
 from suffice.arrays import null_scalar
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.rows.sources.checksums import fits, mismatch
-from suffice.pipeline.rows.sources.contract import PartSchema, Pin, spec_columns
-from suffice.pipeline.rows.sources.contracted_columns import contracted
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.contract import PartSchema, Pin, exact_data, spec_columns
+from suffice.pipeline.rows.sources.contracted_columns import FileColumns, contracted
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
-from suffice.pipeline.rows.sources.file_columns import FileColumns
 from suffice.pipeline.rows.sources.parquet_files import (
     PinnedFiles,
     check_files,

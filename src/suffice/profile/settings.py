@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, ProfileError, UsageError
-from suffice.pipeline.cluster.stalls import LONGEST_STALL, STALL_SECONDS
+from suffice.pipeline.cluster.workers import LONGEST_STALL, STALL_SECONDS
 from suffice.profile.addresses import is_inside, same_ledger, store_uri
 from suffice.profile.log_formats import LOG, LOG_FORMATS
 

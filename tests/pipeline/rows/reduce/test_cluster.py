@@ -19,7 +19,7 @@ from suffice.errors import ClusterError, StageFailedError, UsageError
 from suffice.pipeline.cluster import connection as clusters
 from suffice.pipeline.cluster.admission import Admission
 from suffice.pipeline.cluster.connection import DistributedCluster
-from suffice.pipeline.cluster.fitness import is_loopback
+from suffice.pipeline.cluster.workers import is_loopback
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job

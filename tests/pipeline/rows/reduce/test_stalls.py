@@ -12,7 +12,7 @@ import pytest
 
 from suffice.errors import ClusterError
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.cluster.stalls import Stalls, WorkerStanding
+from suffice.pipeline.cluster.workers import Stalls, WorkerStanding
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree

@@ -22,10 +22,9 @@ import pytest
 from suffice.errors import InputNotVerifiedError, SchemaError, StageFailedError, UsageError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources import SOURCES
-from suffice.pipeline.rows.sources.contract import Pin, Split, join
-from suffice.pipeline.rows.sources.exact_data import pack, unpack
+from suffice.pipeline.rows.sources.contract import Pin, Split, join, pack, unpack
+from suffice.pipeline.rows.sources.inspecting import skeleton
 from suffice.pipeline.rows.sources.schema_check import check_schema, type_family
-from suffice.pipeline.rows.sources.template import skeleton
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.terms.declaration.type_family import TypeFamily
@@ -384,7 +383,7 @@ def test_splits_show_nothing_and_hold_neither_values_nor_credentials(
 READER = """
 import os, pickle, sys
 from suffice.pipeline.rows import sources
-from suffice.pipeline.rows.sources.exact_data import unpack
+from suffice.pipeline.rows.sources.contract import unpack
 while True:
     sys.path[:], environment, packed = pickle.load(sys.stdin.buffer)
     os.environ.clear()
