@@ -52,7 +52,7 @@ CONSUMER_MODULES = (
     "suffice.storage.releases.release_parquet",
     "suffice.storage.releases.release_store",
     "suffice.storage.signatures.signing",
-    "suffice.storage.operations.verify_release",
+    "suffice.storage.operations.verify_store",
     "suffice.storage.operations.verify_ledger",
 )
 

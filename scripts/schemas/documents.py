@@ -36,9 +36,9 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.terms import Privacy, Window
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.storage.ledger.chain import EntryKind
-from suffice.storage.publications.manifest_model import PublicationManifest
+from suffice.storage.publications.publication import PublicationManifest
+from suffice.storage.releases.manifest import StatedWithdrawal
 from suffice.storage.releases.manifest_model import Stated
-from suffice.storage.releases.withdrawal import StatedWithdrawal
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -29,7 +29,7 @@ from suffice.errors import (
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.rerun import in_progress_error
-from suffice.storage.objects.patience import ONCE
+from suffice.storage.objects.object_store import ONCE
 from suffice.storage.operations.markers import may_have_drawn, put_marker
 from suffice.storage.operations.publishing import (
     describe_published,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.objects.patience import Patience
+    from suffice.storage.objects.object_store import Patience
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
 

@@ -16,8 +16,8 @@ from suffice.pages.site_pages import SiteEntry, series_path
 from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
+from suffice.storage.releases.manifest import WITHDRAWN
 from suffice.storage.releases.release_store import open_release
-from suffice.storage.releases.withdrawal import WITHDRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from suffice.pages.site_run import SiteRun
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.storage.releases.release_store import ListedRelease, ReleaseStore
-    from suffice.storage.signatures.keys import KeyReference
+    from suffice.storage.signatures.signing import KeyReference
 
 _FACTS = "facts.json"
 _BESIDE = {

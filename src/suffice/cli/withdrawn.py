@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
-    from suffice.storage.operations.withdrawing import RestingRelease
+    from suffice.storage.operations.publishing import RestingRelease
 
 _OPENED: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("opened withdrawn releases", default=())
 

@@ -9,8 +9,8 @@ from suffice.doctor.ledger import readable
 from suffice.errors import LedgerCorruptError
 from suffice.profile.addresses import redacted
 from suffice.storage.objects.address import read_address
-from suffice.storage.operations.known_stores import ask
 from suffice.storage.operations.markers import refuse_newer, refuse_older_ledger
+from suffice.storage.operations.witness import ask
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.store_identity import read_identity
 

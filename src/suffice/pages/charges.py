@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import LedgerCorruptError, UsageError
 from suffice.pages.budget import Budget, Charged, guarantee
 from suffice.pipeline.spec.terms import edition
-from suffice.storage.ledger.export import read_export
+from suffice.storage.ledger.replay import read_export
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

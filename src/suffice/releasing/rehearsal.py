@@ -33,10 +33,14 @@ from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import check_create_only
-from suffice.storage.operations.known_stores import find_for_release
-from suffice.storage.operations.rehearsals import RehearsalPlace, compose_rehearsal, rehearsed_charge
-from suffice.storage.operations.spooling import spool_files, spool_sizes
-from suffice.storage.operations.witness import check_witness
+from suffice.storage.operations.spooling import (
+    RehearsalPlace,
+    compose_rehearsal,
+    rehearsed_charge,
+    spool_files,
+    spool_sizes,
+)
+from suffice.storage.operations.witness import check_witness, find_for_release
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.spool import open_spool, spool_path
 from suffice.storage.signatures.signing import signer_from_environment

@@ -33,7 +33,7 @@ from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.releasing.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
-from suffice.storage.objects.patience import Patience
+from suffice.storage.objects.object_store import Patience
 from suffice.storage.operations.markers import may_have_drawn, put_marker
 from suffice.storage.operations.publishing import publish_patiently
 from suffice.storage.operations.settling import clean_up, give_back, published_by_another, settle, spend

@@ -21,8 +21,15 @@ from suffice.errors import (
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.chain import SALT, EntryKind
-from suffice.storage.ledger.charge import LIVE, Charge, ChargeState, FailedReadings, SpoolName, check_epsilon
-from suffice.storage.ledger.reconciliation import Reconciled
+from suffice.storage.ledger.charge import (
+    LIVE,
+    Charge,
+    ChargeState,
+    FailedReadings,
+    Reconciled,
+    SpoolName,
+    check_epsilon,
+)
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.balance import shift, take
@@ -43,7 +50,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection
 
-    from suffice.storage.ledger.reconciliation import LostCharge
+    from suffice.storage.ledger.charge import LostCharge
     from suffice.storage.ledger.sql.reservation import Holder
 
 _REASON = "found in a store, without a release, by a ledger that lacked it"

@@ -89,8 +89,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Examination, Head
-    from suffice.storage.ledger.charge import ChargeSummary, FailedReadings
-    from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
+    from suffice.storage.ledger.charge import ChargeSummary, FailedReadings, LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
 
 Result = TypeVar("Result")
