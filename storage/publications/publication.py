@@ -19,11 +19,12 @@ from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.releases.manifest import checksum, software_versions
 from suffice.storage.releases.manifest_model import (
-    Hex16,  # noqa: TC001 - pydantic reads them
-    Hex32,  # noqa: TC001 - pydantic reads them
-    Hex64,  # noqa: TC001 - pydantic reads them
-    SignatureEntry,  # noqa: TC001 - pydantic reads them
-    Version,  # noqa: TC001 - pydantic reads them
+    Hex16,
+    Hex32,
+    Hex64,
+    SignatureEntry,
+    StrictModel,
+    Version,
 )
 from suffice.storage.signatures.signing import PUBLICATION
 
@@ -203,13 +204,7 @@ LONGEST_DIAGNOSTIC = 300
 Diagnostic = Annotated[str, Field(max_length=LONGEST_DIAGNOSTIC)]
 
 
-class _Model(BaseModel):
-    """Base: nothing unknown, nothing converted, nothing changed after reading."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class PublishedEntry(_Model):
+class PublishedEntry(StrictModel):
     """One file of a publication."""
 
     name: str
@@ -228,7 +223,7 @@ class PublishedEntry(_Model):
         return self
 
 
-class RestsOn(_Model):
+class RestsOn(StrictModel):
     """A release that a publication rests on."""
 
     release_id: Hex16
@@ -246,7 +241,7 @@ class RequestHead(BaseModel):
     releases: Annotated[list[RestsOn], Field(min_length=1, max_length=1000)]
 
 
-class PublicationManifest(_Model):
+class PublicationManifest(StrictModel):
     """A publication's manifest of format 1.
 
     Attributes

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from suffice.errors import ReleaseCorruptError, SignatureError, SpecError, UsageError
 from suffice.pipeline.spec.recompile import read_canonical_plan
@@ -52,10 +52,8 @@ LONGEST_REASON = 1000
 _FORMAT_VERSION = 1
 
 
-class StatedWithdrawal(BaseModel):
+class StatedWithdrawal(StrictModel):
     """What ``withdrawn.json`` states, of format 1."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format_version: Literal[1]
     release_id: Hex16

@@ -294,7 +294,7 @@ def redraw_on_rerun() -> None:
     from suffice.storage.ledger.charge import ChargeState
     from suffice.storage.ledger.rerun import Decision, decide_rerun
     from suffice.storage.ledger.sql import sql_ledger
-    from suffice.storage.ledger.sql.reservation import claim as take
+    from suffice.storage.ledger.sql.moves import claim as take
     from suffice.storage.objects import local_files
 
     drawn: list[Charge] = []
