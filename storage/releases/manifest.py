@@ -30,6 +30,7 @@ from suffice.storage.releases.manifest_model import (
     Hex16,
     Hex64,
     SignatureEntry,
+    StrictModel,
     declared_fields,
     statistic_fields,
 )

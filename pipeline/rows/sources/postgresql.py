@@ -228,7 +228,7 @@ _PLACE = f"source.{KIND}"
 
 
 @exact_data(travels=True)
-class Rows:
+class PostgresqlRows:
     """Rows of one table or view: a range of pages, or of public keys.
 
     Parameters
@@ -325,7 +325,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
     n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
     enough = split_rows(n_rows, pinned.n_columns)
     splits_found: list[Split] = []
-    batch: list[Rows] = []
+    batch: list[PostgresqlRows] = []
     for leaf in pinned.leaves:
         for piece in _page_ranges(pinned, leaf, enough):
             batch.append(piece)
@@ -446,7 +446,7 @@ def _wanted(cursor: Any, table: str, columns: Sequence[str], unit: str | None) -
     return tuple(columns_by_name[name] for name in columns)
 
 
-def _page_ranges(pinned: _PinnedSnapshot, leaf: catalog.Leaf, enough: int) -> Iterator[Rows]:
+def _page_ranges(pinned: _PinnedSnapshot, leaf: catalog.Leaf, enough: int) -> Iterator[PostgresqlRows]:
     """Divide a table's pages; the last range has no end, and each row is in one of them."""
     step = math.ceil(enough / leaf.rows_per_page)
     for start in range(0, leaf.n_pages, step):
@@ -457,8 +457,8 @@ def _page_ranges(pinned: _PinnedSnapshot, leaf: catalog.Leaf, enough: int) -> It
         yield _rows(pinned, f"ONLY {leaf.name}", condition, max(1, n_rows))
 
 
-def _rows(pinned: _PinnedSnapshot, relation: str, condition: str, n_rows: int) -> Rows:
-    return Rows(
+def _rows(pinned: _PinnedSnapshot, relation: str, condition: str, n_rows: int) -> PostgresqlRows:
+    return PostgresqlRows(
         snapshot=pinned.snapshot,
         table=pinned.table,
         relation=relation,

@@ -65,7 +65,7 @@ Allowed = dict[str, list[str] | str | int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class LastingTerms:
     """What holds until another grant: places of rows and releases, checksums, tries; None where left out."""
 
     sources: Sequence[str] | None = None
@@ -99,11 +99,17 @@ class Places:
         }
 
 
-UNCHANGED = Places()
+UNCHANGED = LastingTerms()
 
 
 def write_grant(
-    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, places: Places, unguarded: bool
+    connection: Connection,
+    dataset: str,
+    *,
+    micro: int,
+    terms: TermsAsked,
+    places: LastingTerms,
+    unguarded: bool,
 ) -> dict[str, object] | None:
     """Make an account or change its total, its places, its list of checksums and its contract.
 

@@ -36,7 +36,7 @@ from suffice.storage.ledger.sql import moves, tables
 from suffice.storage.ledger.sql.charge_fits import Holder, exceeded_error, find_amended, start
 from suffice.storage.ledger.sql.examining import Examiner, write_checkpoint
 from suffice.storage.ledger.sql.granting import (
-    Places,
+    LastingTerms,
     TermsAsked,
     change_store,
     read_pins,
@@ -200,7 +200,7 @@ class SqlLedger(Ledger):
         )
 
         def work(connection: Connection) -> Account:
-            places = Places(
+            places = LastingTerms(
                 sources=sources,
                 stores=stores,
                 checksums=checksums,
