@@ -288,7 +288,7 @@ def converter(kind: pa.DataType, family: ColumnFamily) -> Convert | None:
     if stored is family and has_nanoseconds(kind):
         return _microseconds
     if pa.types.is_null(kind) or stored is family or (stored in NUMERIC and family in NUMERIC):
-        return _unchanged
+        return lambda column: column
     if stored is ColumnFamily.TEXT:
         return lambda column: read_texts(pc.cast(comparable(column), pa.string()), _TEXTS[family])
     if stored is ColumnFamily.BOOLEAN and family in NUMERIC:
@@ -315,10 +315,6 @@ def as_numbers(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return pc.cast(column, pa.float64(), safe=False)
-
-
-def _unchanged(column: pa.Array) -> pa.Array:
-    return column
 
 
 def _truths(column: pa.Array) -> pa.Array:

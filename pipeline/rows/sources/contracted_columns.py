@@ -277,7 +277,11 @@ class ContractedColumns:
                 continue
             positions = seen.get_all_field_indices(name)
             kind = seen.field(positions[0]).type if len(positions) == 1 else None
-            if kind is None or converter(_values_of(kind), family) is None or self._is_too_wide(name, kind):
+            if (
+                kind is None
+                or converter(_values_of(kind), family) is None
+                or (name == self.unit and pa.types.is_decimal(kind) and not decimal_is_readable(kind))
+            ):
                 constants[name] = null_scalar(ARROW_TYPES[family])
                 has_rows &= name != self.unit
             elif not _is_of(kind, family) or (name == self.unit and has_nanoseconds(_values_of(kind))):
@@ -293,9 +297,6 @@ class ContractedColumns:
             unit=self.unit,
             has_rows=has_rows,
         )
-
-    def _is_too_wide(self, name: str, kind: pa.DataType) -> bool:
-        return name == self.unit and pa.types.is_decimal(kind) and not decimal_is_readable(kind)
 
 
 def contracted(inner: ColumnsOf, spec: Spec, contract: DataContract) -> ContractedColumns:

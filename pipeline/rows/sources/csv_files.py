@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources.checksums import fits, mismatch
+from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
 from suffice.pipeline.rows.sources.contract import (
     PartSchema,
@@ -246,18 +246,14 @@ def verify(pin: Pin, checksums: str) -> None:
         Where a file is not in the list or has another SHA-256, one in the list is gone, or there is no list.
     """
     address = pin.public["address"]
-    try:
-        is_fit = fits(
-            [file.address for file in _pinned_files(pin)],
-            checksums,
-            address,
-            partial(reaches, address, kind=KIND),
-        )
-        check(pin)
-    except StageFailedError:  # a file changed while it was hashed
-        is_fit = False
-    if not is_fit:
-        raise mismatch(f"{_PLACE}: {address}")
+    require_listed(
+        [file.address for file in _pinned_files(pin)],
+        checksums,
+        check=partial(check, pin),
+        place=_PLACE,
+        address=address,
+        is_reached=partial(reaches, address, kind=KIND),
+    )
 
 
 def check(pin: Pin) -> None:

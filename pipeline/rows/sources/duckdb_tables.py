@@ -8,13 +8,14 @@ no other file is touched.
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
-from suffice.pipeline.rows.sources.checksums import fits, mismatch
+from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.contract import (
     PartSchema,
     Pin,
@@ -229,14 +230,8 @@ def verify(pin: Pin, checksums: str) -> None:
     InputNotVerifiedError
         Where the file is not in the list, has another SHA-256, or there is no list.
     """
-    pinned: _PinnedTable = pin.private
-    try:
-        is_fit = fits([pinned.file.address], checksums, pinned.file.address)
-        check(pin)
-    except StageFailedError:  # it changed while it was hashed
-        is_fit = False
-    if not is_fit:
-        raise mismatch(f"{_PLACE}: {pinned.file.address}")
+    address = pin.private.file.address
+    require_listed([address], checksums, check=partial(check, pin), place=_PLACE, address=address)
 
 
 def check(pin: Pin) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.arrays import number_array, text_array
-from suffice.errors import SchemaError, StageFailedError, UsageError
-from suffice.pipeline.rows.sources.checksums import fits, mismatch
+from suffice.errors import SchemaError, UsageError
+from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, exact_data, spec_columns
 from suffice.pipeline.rows.sources.contracted_columns import (
     AS_STORED,
@@ -97,7 +97,9 @@ class Needed:
         """Tell whether rows in a file, or below a folder, may have such a value."""
         if not is_file and any(key not in texts for key in self.column.keys):
             between = self.column.dates(texts)
-            return between is None or self.dates is None or _overlap(between, self.dates)
+            if between is None or self.dates is None:
+                return True
+            return max(between[0], self.dates[0]) <= min(between[1], self.dates[1])
         value = self.column.value(texts)
         if value is None:
             return False
@@ -260,10 +262,6 @@ def _numbers(domain: Domain) -> Iterator[Fraction]:
             continue
 
 
-def _overlap(first: tuple[dt.date, dt.date], second: tuple[dt.date, dt.date]) -> bool:
-    return max(first[0], second[0]) <= min(first[1], second[1])
-
-
 def _scalar(value: int | str | dt.date | bool | None, kind: HiveType) -> pa.Scalar:
     if isinstance(value, str):
         return text_array([value])[0]
@@ -312,7 +310,8 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         Where no file is there, one is no Parquet file, or two names are the same file. With ``source.hive``
         the directory need be there, and no file.
     """
-    address, hive = spec.source_address, _hive(spec)
+    address = spec.source_address
+    hive = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
     wanted = needed(spec, hive, window) if hive else ()
     is_contracted = contract is not None
     listed: list[tuple[PinnedFile, ColumnsOf]] = list(
@@ -373,13 +372,9 @@ def verify(pin: Pin, checksums: str) -> None:
     pinned: _Pinned = pin.private
     address = pin.public["address"]
     is_reached = partial(_is_needed, address, pinned.wanted) if pinned.hive else None
-    try:
-        is_fit = fits([file.address for file in pinned.files.files], checksums, address, is_reached)
-        check(pin)
-    except StageFailedError:  # a file changed while it was hashed
-        is_fit = False
-    if not is_fit:
-        raise mismatch(f"{_PLACE}: {address}")
+    paths = [file.address for file in pinned.files.files]
+    checked = partial(check, pin)
+    require_listed(paths, checksums, check=checked, place=_PLACE, address=address, is_reached=is_reached)
 
 
 def check(pin: Pin) -> None:
@@ -406,10 +401,6 @@ def listed_files(
     if hive:
         return _in_folders(address, hive, wanted, is_contracted=is_contracted)
     return [(file, AS_STORED) for file in _listed(address, may_be_empty=is_contracted)]
-
-
-def _hive(spec: Spec) -> Mapping[str, HiveColumn]:
-    return spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
 
 
 def _listed(address: str, *, may_be_empty: bool) -> list[PinnedFile]:
