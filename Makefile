@@ -39,7 +39,6 @@ bench: $(VENV)/installed-bench # our times beside others', on the same files; be
 	$(BIN)/python benchmarks/noise_rate.py
 	$(BIN)/python benchmarks/reading.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/ledger.py
-	$(BIN)/python benchmarks/push_down.py 1000000
 
 studies: $(VENV)/installed-demo # the papers' results beside ours: pictures and tables, in build/studies
 	$(BIN)/python -m studies all

@@ -21,8 +21,7 @@ from workloads import decode, duckdb_queries, make_spec, n_threads, ours, refere
 
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 
 if TYPE_CHECKING:
     from pathlib import Path

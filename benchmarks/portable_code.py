@@ -20,7 +20,7 @@ from typing import IO, cast
 from generate import reference_data
 from workloads import ours, reference_spec
 
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 
 PORTABLE = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 UNITS = {"rows": "row", "limited units": {"column": "unit_id", "max_rows": "20"}}

@@ -34,7 +34,7 @@ from workloads import (
     run_polars,
 )
 
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

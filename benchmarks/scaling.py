@@ -33,7 +33,7 @@ from suffice.pipeline.rows.reduce.tree import (
     sums_bytes,
     zero_sums,
 )
-from suffice.pipeline.rows.sources.exact_data import pack
+from suffice.pipeline.rows.sources.contract import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,8 +22,7 @@ from workloads import counted, make_spec
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.reduce import tree
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources import contract
 
 if TYPE_CHECKING:

@@ -378,7 +378,10 @@ def account_rows(ledger: Ledger, dataset: str) -> list[dict[str, str]]:
     account = ledger.account(dataset)
     everything = f"each of {account.per_window}" if account.per_window else "all time"
     windows = list(ledger.windows(dataset))[-SHOWN_WINDOWS:]
-    balances = [(everything, account), *((balance.window, balance) for balance in windows)]
+    balances: list[tuple[str, Any]] = [
+        (everything, account),
+        *((balance.window, balance) for balance in windows),
+    ]
     return [
         {
             "account": dataset,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from suffice.pipeline.rows.sources.exact_data import pack
+from suffice.pipeline.rows.sources.contract import pack
 from suffice.pipeline.spec.spec import load_spec
 from support.source_makers import MAKERS
 from support.splits import splits_of
@@ -52,7 +52,7 @@ CONSUMER_MODULES = (
     "suffice.storage.releases.release_parquet",
     "suffice.storage.releases.release_store",
     "suffice.storage.signatures.signing",
-    "suffice.storage.operations.verify_release",
+    "suffice.storage.operations.verify_store",
     "suffice.storage.operations.verify_ledger",
 )
 
@@ -132,9 +132,9 @@ from pathlib import Path
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.tree import exact_sums
-from suffice.pipeline.rows.sources.exact_data import unpack
+from suffice.pipeline.rows.sources.contract import unpack
 from suffice.pipeline.spec.spec import load_spec
 for directory in (Path(kind) for kind in ("csv", "delta", "iceberg", "duckdb")):
     spec = load_spec(json.loads((directory / "spec.json").read_text()))

@@ -31,7 +31,7 @@ STATISTICS = {
     "carrier": {"family": "categorical", "column": "carrier", "categories": ["UA", "DL"], "other": True},
     "stops": {"family": "poisson", "column": "stops", "upper": 5},
 }
-KINDS = ("duckdb", "pushed", "delta", "iceberg", "postgresql")
+KINDS = ("duckdb", "delta", "iceberg", "postgresql")
 
 
 def source(kind: str, directory: Path, table: pa.Table) -> dict[str, Any]:
@@ -49,11 +49,7 @@ def source(kind: str, directory: Path, table: pa.Table) -> dict[str, Any]:
     with duckdb.connect(str(path)) as connection:
         connection.register("rows", table)
         connection.execute("CREATE TABLE flights AS SELECT * FROM rows")
-    return {
-        "duckdb": str(path),
-        "table": "main.flights",
-        "push_down": "true" if kind == "pushed" else "false",
-    }
+    return {"duckdb": str(path), "table": "main.flights"}
 
 
 def spec_over(entry: dict[str, Any], unit: Any = "row") -> Spec:
@@ -77,7 +73,7 @@ def test_a_table_that_does_not_fit_is_refused_uncharged(
     table = pa.table(ROWS)
     spec = spec_over(source(kind, tmp_path / "data", table))
     stated = inspect(spec).contract
-    assert stated.source.kind == kind.replace("pushed", "duckdb")
+    assert stated.source.kind == kind
     assert str(stated.columns["customer"]) == "integer"
     ledger, store = f"sqlite:///{tmp_path}/ledger.db", str(tmp_path / "releases")
     with create_ledger(ledger) as opened:
@@ -112,7 +108,7 @@ def test_a_tables_floating_ids_are_no_units_beside_nulls_that_are(tmp_path: Path
     """Whatever stands in a column of doubles may be rounded; under own_unit its table is refused."""
     table = pa.table(ROWS)
     table = table.set_column(3, "customer", table["customer"].cast(pa.float64()))
-    entry = {**source("duckdb", tmp_path / "data", table), "push_down": "false"}
+    entry = source("duckdb", tmp_path / "data", table)
     ledger, store = f"sqlite:///{tmp_path}/ledger.db", str(tmp_path / "releases")
     unit = {"column": "customer", "max_rows": "2"}
     contract = inspect(spec_over(entry, unit)).contract

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from distributed import WorkerPlugin
 
-from suffice.pipeline.cluster.fitness import objection
+from suffice.pipeline.cluster.workers import objection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@
 
 Dask checks that the other end of a link has a certificate of the authority, and not which host it names. So
 the authority vouches for one cluster and for nothing else. A client's certificate cannot stand for a
-scheduler or a worker: it is not valid for a server.
+scheduler or a worker: it is not valid for a server. Keys are of the elliptic curve P-256, certificates X.509.
 """
 
 from __future__ import annotations
@@ -19,17 +19,26 @@ import importlib.util
 import os
 import secrets
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ClusterError, MissingExtraError, UsageError
 
+with suppress(ModuleNotFoundError):  # an extra: `certificates_in` says so where it is missing
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric.ec import (
+        SECP256R1,
+        EllipticCurvePrivateKey,
+        generate_private_key,
+    )
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cryptography import x509
-
-    from suffice.pipeline.cluster import issuing
 
 AUTHORITY = "ca"
 CLIENT = "client"
@@ -160,8 +169,6 @@ def _exists(path: Path) -> bool:
 
 def _make(directory: Path, days: int) -> None:
     """Write an authority and every role's certificate; take all of it away where one cannot be written."""
-    from suffice.pipeline.cluster import issuing  # needs an extra
-
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except (OSError, ValueError):
@@ -169,7 +176,7 @@ def _make(directory: Path, days: int) -> None:
         raise UsageError(message) from None
     _refuse_shared(directory)
     begin = dt.datetime.now(dt.UTC) - _HOSTS_DISAGREE
-    authority = issuing.new_authority(begin, dt.timedelta(days=MOST_DAYS) + _HOSTS_DISAGREE)
+    authority = new_authority(begin, dt.timedelta(days=MOST_DAYS) + _HOSTS_DISAGREE)
     written: list[Path] = []
     try:
         for role in (AUTHORITY, *ROLES):
@@ -196,19 +203,17 @@ def _refuse_shared(directory: Path) -> None:
 
 def _renew(directory: Path, days: int) -> None:
     """Replace every role's certificate and key by new ones of the same authority."""
-    from suffice.pipeline.cluster import issuing  # needs an extra
-
     _refuse_shared(directory)
     certificate_path, key_path = _files(directory, AUTHORITY)
     certificate = _read_certificate(certificate_path)
-    key = issuing.read_key(_read(key_path))
+    key = read_key(_read(key_path))
     if key is None or key.public_key() != certificate.public_key():
         message = f"{key_path}: this is not the key of the authority in {certificate_path.name}"
         raise UsageError(message)
     if certificate.not_valid_after_utc <= dt.datetime.now(dt.UTC):
         message = f"{certificate_path}: the authority has ended; make another one in an empty folder"
         raise UsageError(message)
-    authority = issuing.Issued(certificate=certificate, key=key)
+    authority = Issued(certificate=certificate, key=key)
     for role in ROLES:
         for path, data, mode in _contents(directory, role, _issued(authority, role, days)):
             new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -221,16 +226,14 @@ def _renew(directory: Path, days: int) -> None:
                 raise UsageError(message) from None
 
 
-def _issued(authority: issuing.Issued, role: str, days: int) -> issuing.Issued:
-    from suffice.pipeline.cluster import issuing  # needs an extra
-
+def _issued(authority: Issued, role: str, days: int) -> Issued:
     now = dt.datetime.now(dt.UTC)
     ends = min(now + dt.timedelta(days=days), authority.certificate.not_valid_after_utc)
     begin = max(now - _HOSTS_DISAGREE, authority.certificate.not_valid_before_utc)
-    return issuing.new_certificate(authority, role, begin=begin, ends=ends, is_server=role != CLIENT)
+    return new_certificate(authority, role, begin=begin, ends=ends, is_server=role != CLIENT)
 
 
-def _contents(directory: Path, role: str, issued: issuing.Issued) -> list[tuple[Path, bytes, int]]:
+def _contents(directory: Path, role: str, issued: Issued) -> list[tuple[Path, bytes, int]]:
     """Say what is written where: the key first, so that a certificate is never there without it."""
     certificate, key = _files(directory, role)
     return [(key, issued.key_pem(), 0o600), (certificate, issued.pem(), 0o644)]
@@ -238,18 +241,16 @@ def _contents(directory: Path, role: str, issued: issuing.Issued) -> list[tuple[
 
 def _checked(directory: Path) -> tuple[Certificate, ...]:
     """Return what lies in the folder, once it is whole and of one authority."""
-    from suffice.pipeline.cluster import issuing  # needs an extra
-
     authority = _read_certificate(_files(directory, AUTHORITY)[0])
     problems = []
     for role in (AUTHORITY, *ROLES):
         path, key_path = _files(directory, role)
         certificate = _read_certificate(path)
-        if not issuing.vouches(authority, certificate):
+        if not vouches(authority, certificate):
             message = f"{path}: the authority in {AUTHORITY}.pem does not vouch for it: add --renew"
             raise UsageError(message)
         if role != AUTHORITY:  # its key may be kept elsewhere
-            key = issuing.read_key(_read(key_path))
+            key = read_key(_read(key_path))
             if key is None or key.public_key() != certificate.public_key():
                 message = f"{key_path}: this is not the key of {path.name}: add --renew"
                 raise UsageError(message)
@@ -259,9 +260,7 @@ def _checked(directory: Path) -> tuple[Certificate, ...]:
 
 
 def _read_certificate(path: Path) -> x509.Certificate:
-    from suffice.pipeline.cluster import issuing  # needs an extra
-
-    certificate = issuing.read_certificate(_read(path))
+    certificate = read_certificate(_read(path))
     if certificate is None:
         message = f"{path}: this is no certificate in PEM"
         raise UsageError(message)
@@ -292,3 +291,122 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
     except (OSError, ValueError):
         message = f"{path}: this file cannot be written"
         raise UsageError(message) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued:
+    """A certificate with its private key."""
+
+    certificate: x509.Certificate
+    key: EllipticCurvePrivateKey
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+    def pem(self) -> bytes:
+        """Return the certificate as PEM."""
+        return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    def key_pem(self) -> bytes:
+        """Return the private key as PEM, unencrypted: PKCS #8."""
+        return self.key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+
+
+def new_authority(begin: dt.datetime, lasts: dt.timedelta) -> Issued:
+    """Make an authority that vouches for certificates, and for no other authority."""
+    key = generate_private_key(SECP256R1())
+    name = _name(f"suffice cluster {secrets.token_hex(4)}")
+    builder = (
+        _builder(name, name, key, key, begin, begin + lasts)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+    )
+    return Issued(certificate=builder.sign(key, hashes.SHA256()), key=key)
+
+
+def new_certificate(
+    authority: Issued, role: str, *, begin: dt.datetime, ends: dt.datetime, is_server: bool
+) -> Issued:
+    """Issue a certificate with which a role opens links, and accepts them if it is a server."""
+    key = generate_private_key(SECP256R1())
+    purposes = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if is_server:
+        purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
+    issuer = authority.certificate.subject
+    builder = (
+        _builder(_name(role), issuer, key, authority.key, begin, ends)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(role)]), critical=False)
+    )
+    return Issued(certificate=builder.sign(authority.key, hashes.SHA256()), key=key)
+
+
+def read_certificate(data: bytes) -> x509.Certificate | None:
+    """Read a certificate in PEM; None where it is none."""
+    try:
+        return x509.load_pem_x509_certificate(data)
+    except ValueError:
+        return None
+
+
+def read_key(data: bytes) -> EllipticCurvePrivateKey | None:
+    """Read a private key in PEM; None where it is none of ours."""
+    try:
+        key = serialization.load_pem_private_key(data, password=None)
+    except (ValueError, TypeError):
+        return None
+    return key if isinstance(key, EllipticCurvePrivateKey) else None
+
+
+def vouches(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    """Tell whether an authority signed a certificate, its own too."""
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: EllipticCurvePrivateKey,
+    issuer_key: EllipticCurvePrivateKey,
+    begin: dt.datetime,
+    ends: dt.datetime,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(ends)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+        )
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -23,13 +23,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
-from suffice.pipeline.cluster.fitness import Objection, is_loopback, is_open, may_spill, objection
-from suffice.pipeline.cluster.stalls import STALL_SECONDS, Stalls, replace_workers, standings
+from suffice.pipeline.cluster.workers import (
+    STALL_SECONDS,
+    Objection,
+    Stalls,
+    is_loopback,
+    is_open,
+    may_spill,
+    objection,
+    replace_workers,
+    standings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from suffice.pipeline.cluster.stalls import WorkerStanding
+    from suffice.pipeline.cluster.workers import WorkerStanding
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]

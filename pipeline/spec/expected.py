@@ -55,10 +55,6 @@ def expect_spec(spec: Spec) -> Spec:
                     "unit": unit.model_copy(update={"max_rows": 1}) if unit else spec.privacy.unit,
                 }
             ),
-            # Push-down computes no derived columns.
-            "source": spec.source.model_copy(update={"push_down": False})
-            if spec.pushes_down
-            else spec.source,
             "derived": {**spec.derived, ROW_FITS: read_derived(ROW_FITS, _fits(spec), None)},
             "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
             "statistics": {STATISTIC: statistic.under(1 if unit else None)},

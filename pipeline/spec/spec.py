@@ -40,7 +40,7 @@ from suffice.pipeline.terms.declaration.fields import (
 )
 from suffice.pipeline.terms.declaration.source_specs import SourceSpec, parse_source, source_model
 from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
-from suffice.pipeline.terms.statistics.measure import N_SIDES, LatticeColumn
+from suffice.pipeline.terms.statistics.measure import N_SIDES
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 
 if TYPE_CHECKING:
@@ -229,23 +229,6 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: Statistic
         raise SpecError(document.location(path), broken)
 
 
-def check_push_down(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
-    """Check that a database can sum a statistic's rows, each for itself, with the bits of the kernels."""
-    location, way_out = document.location(("source", "push_down")), "leave push_down out: then rows are read"
-    if terms.privacy.column_unit is not None:
-        raise SpecError(location, "rows are bounded by unit before they are summed", way_out)
-    if terms.derived:
-        raise SpecError(location, "derived columns are computed from rows that are read", way_out)
-    if statistic.count_clipped is not None:
-        rule = "what clipping moved is counted in rows that are read"
-        raise SpecError(document.location(("statistics", name, "count_clipped")), rule, way_out)
-    reads = FAMILIES[statistic.family].measure(statistic).reads
-    transforms = [of.transform for of in reads if isinstance(of, LatticeColumn)]
-    if any(by is not None and by.takes_logarithm for by in transforms):
-        rule = f"{statistic.family} takes a logarithm of each value, which databases round in their own ways"
-        raise SpecError(document.location(("statistics", name, "family")), rule, way_out)
-
-
 def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:
     """Check that there is something to release of units beside their rows."""
     family = FAMILIES[statistic.family]
@@ -377,11 +360,6 @@ class Spec(Terms):
         return unit is not None and getattr(self.source, "clustered_by", None) == unit.column
 
     @property
-    def pushes_down(self) -> bool:
-        """Whether the source sums its rows itself."""
-        return bool(getattr(self.source, "push_down", False))
-
-    @property
     def source_address(self) -> str:
         """The place of the rows as accounts name it: an absolute path or pattern, or its like."""
         return self.source.address(self.directory)
@@ -447,8 +425,6 @@ def _validate(document: Document, directory: Path) -> Spec:
     spec = spec.model_copy(update={"statistics": bound})
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)
-        if spec.pushes_down:
-            check_push_down(document, spec, name, statistic)
     components = sum(n_sums(statistic) for statistic in spec.statistics.values())
     if components > MOST_COMPONENTS:
         rule = f"{components} components are declared, at most {MOST_COMPONENTS} are released together"

@@ -20,7 +20,7 @@ from scripts.schemas.shapes import (
     of_dataclass,
     or_null,
 )
-from suffice.storage.publications.manifest_model import PublishedEntry
+from suffice.storage.publications.publication import PublishedEntry
 
 _manifest = documents.publication_manifest()["properties"]
 _file = named(

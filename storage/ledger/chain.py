@@ -5,7 +5,7 @@ r"""The ledger's chain of entries: what was decided, in order, each sealed by th
 
 where :math:`c_i = \mathrm{SHA256}(\mathrm{json}(salt_i, time_i, private_i))` commits to what is not for
 the public: addresses, free text, minutes. So the chain can be exported without them and still be
-verified by anybody, hash by hash (:mod:`suffice.storage.ledger.export`).
+verified by anybody, hash by hash (:mod:`suffice.storage.ledger.replay`).
 
 Whoever keeps one hash, as every release's manifest does, can tell later whether anything up to that
 entry was altered, removed or put in another order.

@@ -7,6 +7,8 @@ their epsilon is spent.
 A process id counts within one namespace only: containers of a machine share its boot id, and each counts
 from one. A holder is therefore called gone only where machine, boot and namespace are ours and the process
 has ended, or another has its number. Of any other holder nothing is known: its lease decides.
+
+A ledger that was restored from an older copy lacks charges, and is told of them as `LostCharge`.
 """
 
 from __future__ import annotations
@@ -19,16 +21,58 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, AmendedRelease, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, micro_epsilon
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
     from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """What a store names of a charge, where its ledger has other entries for it.
+
+    Attributes
+    ----------
+    charge_id : str
+    marker_sequence, marker_hash : int, str
+        The entry that its marker names.
+    drawing_sequence, drawing_hash : int and str, or None
+        The entry that its manifest names, where it was published.
+    """
+
+    charge_id: str
+    marker_sequence: int
+    marker_hash: str
+    drawing_sequence: int | None
+    drawing_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostCharge:
+    """A charge as a store shows it, for a ledger that lacks it, or has it as never drawn.
+
+    Attributes
+    ----------
+    named : Reconciled
+    reserved : mapping
+        What its ``reserved`` entry states, and the store's URI.
+    plan_json : str
+        The plan whose hash that entry states.
+    manifest : bytes or None
+        Of its release; None where a tombstone stands there.
+    """
+
+    named: Reconciled
+    reserved: Mapping[str, Any]
+    plan_json: str
+    manifest: bytes | None
+
 
 _PROC = Path("/proc")
 _MACHINE = Path("/etc/machine-id")

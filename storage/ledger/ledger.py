@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Examination, Head
-    from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary, FailedReadings, SpoolName
-    from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
+    from suffice.storage.ledger.charge import (
+        Charge,
+        ChargeRequest,
+        ChargeSummary,
+        FailedReadings,
+        LostCharge,
+        Reconciled,
+        SpoolName,
+    )
 
 LEASE = timedelta(minutes=2)
 """How long a run may go without :meth:`Ledger.renew` before another may take its charge over."""

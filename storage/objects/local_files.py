@@ -95,7 +95,8 @@ def file_system(path: Path, mounts: str) -> str | None:
         fields, kinds = location.split(" "), source.split(" ")
         if len(fields) < 5 or not kinds[0]:
             continue
-        point = Path(_unescaped(fields[4]))
+        # Spaces, tabs, newlines and backslashes are written as octal escapes.
+        point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4]))
         # Of two mounts on one point the later covers the earlier.
         if path.is_relative_to(point) and len(point.parts) >= depth:
             kind, depth = kinds[0], len(point.parts)
@@ -107,11 +108,6 @@ def is_network(kind: str) -> bool:
     if kind.startswith(_FUSE):
         return kind.removeprefix(_FUSE) not in _LOCAL_FUSE
     return kind in _NETWORK
-
-
-def _unescaped(text: str) -> str:
-    """Undo the octal escapes of spaces, tabs, newlines and backslashes."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 _PIECE = 2**20

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.storage.signatures.keys import PublicKey
-    from suffice.storage.signatures.signing import Signer
+    from suffice.storage.signatures.signing import PublicKey, Signer
 
 LARGEST_AUDIT = 1 << 20
 

@@ -18,7 +18,7 @@ from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.ledger.chain import EntryKind, PublicEntry, public_entry
 from suffice.storage.ledger.charge import ChargeState, label
-from suffice.storage.ledger.export import public_fields, read_fields
+from suffice.storage.ledger.replay import public_fields, read_fields
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_model import FORMAT_VERSION
 from suffice.storage.releases.store_identity import LARGEST_SEQUENCE, MARKERS, marker_key, marker_sequence

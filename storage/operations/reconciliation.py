@@ -27,8 +27,7 @@ from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, editio
 from suffice.pipeline.terms.declaration.domains import Every, is_period
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.chain import canonical_json
-from suffice.storage.ledger.charge import ALL, ChargeState, check_name, release_id
-from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
+from suffice.storage.ledger.charge import ALL, ChargeState, LostCharge, Reconciled, check_name, release_id
 from suffice.storage.objects.address import read_address
 from suffice.storage.operations.markers import marker_of, markers_after, read_marker
 from suffice.storage.operations.witness import read_witness, replace_witness

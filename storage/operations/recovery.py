@@ -252,7 +252,9 @@ def _recover_one(
     try:
         # The newest attempt of the key: the only one that can be unfinished, and all have one store.
         newest = ledger.find(dataset, summary.name, summary.window, amendment=summary.amendment)
-        if newest is None or (summary.state in LIVE and not _is_unfinished(newest, summary)):
+        if newest is None or (
+            summary.state in LIVE and (newest.charge_id != summary.charge_id or newest.state not in LIVE)
+        ):
             return None  # it ended just now
         if summary.state in LIVE:
             now = ledger.now()
@@ -270,7 +272,3 @@ def _recover_one(
     if recovered.action is not Action.LEFT:
         return recovered
     return replace(recovered, action=Action.CLEANED) if recovered.removed else None
-
-
-def _is_unfinished(charge: Charge, summary: ChargeSummary) -> bool:
-    return charge.charge_id == summary.charge_id and charge.state in LIVE

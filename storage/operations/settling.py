@@ -29,7 +29,7 @@ from suffice.errors import (
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.rerun import in_progress_error
-from suffice.storage.objects.patience import ONCE
+from suffice.storage.objects.object_store import ONCE
 from suffice.storage.operations.markers import may_have_drawn, put_marker
 from suffice.storage.operations.publishing import (
     describe_published,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.objects.patience import Patience
+    from suffice.storage.objects.object_store import Patience
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
 
@@ -209,7 +209,8 @@ def settle(
     if charge.state is not ChargeState.STAGED and is_held(charge, now):
         raise in_progress_error(charge, now)
     here = charge.spool is None or (spool is not None and spool.holds(charge))
-    if not here and _undecided(store, charge):
+    # Neither a manifest nor a tombstone stands at the charge's key.
+    if not here and store.read_manifest(charge.name, charge.edition, charge.release_id) is None:
         if charge.state is ChargeState.DRAWING:
             raise elsewhere(spool, charge)
         put_files(store, None, charge)  # none is put: all of them stand there, or another host has them
@@ -331,11 +332,6 @@ def remove_orphans(store: ReleaseStore, charge: Charge | ChargeSummary) -> tuple
         with suppress(ObjectExistsError):  # then the next line tells what stands there
             store.put_tombstone(*location)
     return store.remove_data(*location)
-
-
-def _undecided(store: ReleaseStore, charge: Charge) -> bool:
-    """Tell whether neither a manifest nor a tombstone stands at a charge's key."""
-    return store.read_manifest(charge.name, charge.edition, charge.release_id) is None
 
 
 def _adopt(ledger: Ledger, store: ReleaseStore, charge: Charge, standing: bytes) -> Charge:

@@ -1,13 +1,19 @@
-"""A witness: the head of a ledger's chain, kept where a restored copy of the ledger does not reach.
+"""What would show an older copy of a ledger: a witness of its chain, and every store that it charged for.
 
-It is one small object, in a file elsewhere or in a bucket. A ledger whose chain does not hold the witness's
-entry is an older copy, or went another way. The witness moves on before a charge enters ``drawing``, while
-its epsilon can still be returned, and once more after the release; it never moves back.
+A witness is the head of the chain, kept where a restored copy of the ledger does not reach: one small
+object, in a file elsewhere or in a bucket. A ledger whose chain does not hold the witness's entry is an
+older copy, or went another way. The witness moves on before a charge enters ``drawing``, while its epsilon
+can still be returned, and once more after the release; it never moves back.
+
+A fresh store shows nothing, so an older copy of a ledger beside one would go unseen. Therefore every store
+that the ledger ever charged for is asked, all at once and not for long.
 """
 
 from __future__ import annotations
 
 import re
+import threading
+import time
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,14 +25,240 @@ from suffice.errors import (
     SufficeError,
     SufficeWarning,
     UsageError,
+    WrongStoreError,
 )
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.storage.ledger.account import check_store
 from suffice.storage.ledger.chain import Head
 from suffice.storage.objects.address import read_address
+from suffice.storage.operations.markers import markers_after, refuse_newer, refuse_older_ledger
+from suffice.storage.releases.release_store import open_store
+from suffice.storage.releases.store_identity import read_identity, require_empty
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.storage.ledger.account import KnownStore
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.objects.address import Address
     from suffice.storage.objects.object_store import ObjectStore
+    from suffice.storage.operations.markers import Marker
+    from suffice.storage.releases.release_store import ReleaseStore
+    from suffice.storage.releases.store_identity import StoreIdentity
+
+PATIENCE = 5.0
+"""Seconds that all other stores together have for their answers."""
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreAnswer:
+    """What a known store says.
+
+    Attributes
+    ----------
+    store : KnownStore
+    markers : tuple
+        Those after the last that the ledger knows, with their keys.
+    """
+
+    store: KnownStore
+    markers: tuple[tuple[str, Marker | None], ...]
+
+
+def open_for_release(ledger: Ledger, uri: str, dataset: str, *, patience: float = PATIENCE) -> ReleaseStore:
+    """Open the store that a release goes to, once it and all other stores say that the ledger is whole.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    uri : str
+        As for :func:`suffice.storage.releases.release_store.open_store`.
+    dataset : str
+        The account, whose owner may have pinned stores.
+    patience : float
+        Seconds that the other stores together have for their answers.
+
+    Returns
+    -------
+    ReleaseStore
+        Made where there was none. Where the ledger charged for other stores only, and none of them
+        answers, a `SufficeWarning` names them.
+
+    Raises
+    ------
+    GuaranteeError
+        Where the account's owner does not allow the store.
+    WrongStoreError
+        Where the store belongs to another ledger, was moved, lost its ``suffice.json``, or is retired.
+    LedgerCorruptError
+        Where a store that answers is newer than the ledger.
+    StoreError
+        As `open_store`.
+    """
+    asked = _ask_all(ledger, uri, dataset, patience)
+    store = open_store(uri, ledger_id=ledger.ledger_id, create=True, probe=False)
+    refuse_older_ledger(ledger, store)
+    if asked.unanswered and store.store_id not in {entry.store_id for entry in ledger.stores()}:
+        warnings.warn(_unasked(store, asked.unanswered), SufficeWarning, stacklevel=2)
+    return store
+
+
+def find_for_release(
+    ledger: Ledger, uri: str, dataset: str, *, patience: float = PATIENCE
+) -> ReleaseStore | None:
+    """Do what :func:`open_for_release` does, but make no store; None where it would make one.
+
+    Raises
+    ------
+    GuaranteeError, WrongStoreError, LedgerCorruptError, StoreError
+        As there.
+    """
+    asked = _ask_all(ledger, uri, dataset, patience)
+    if asked.identity is None:
+        require_empty(asked.address.objects(), asked.address.uri)
+        return None
+    store = open_store(uri, ledger_id=ledger.ledger_id, probe=False)
+    refuse_older_ledger(ledger, store)
+    return store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What stands at a place, and which other stores there are of which none answered."""
+
+    address: Address
+    identity: StoreIdentity | None
+    unanswered: Sequence[KnownStore]
+
+
+def _ask_all(ledger: Ledger, uri: str, dataset: str, patience: float) -> _Asked:
+    """Look at a place, and ask all other stores whether the ledger is whole."""
+    address = read_address(uri)
+    pinned = ledger.allowed_stores(dataset)
+    is_the_guard = ledger.witness(dataset) is None and ledger.contract(dataset) is not None
+    check_store(dataset, address.uri, pinned, only_at=is_the_guard)
+    known = ledger.stores()
+    if is_the_guard:
+        _refuse_unknown(ledger, [place for place in pinned if place not in {store.uri for store in known}])
+    identity = read_identity(address.objects(), address.uri)
+    refuse_moved(known, address.uri, identity)
+    here = identity.store_id if identity else ""
+    others = [store for store in known if not store.retired and store.store_id != here]
+    answers = ask(others, ledger.ledger_id, patience=patience)
+    for answer in answers:
+        refuse_newer(ledger, answer.store.uri, answer.markers)
+    return _Asked(address=address, identity=identity, unanswered=() if answers else others)
+
+
+def _refuse_unknown(ledger: Ledger, places: Sequence[str]) -> None:
+    """Look at the places of an account's stores that the ledger never charged for: a copy of it may have.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Where a store of this ledger stands there that has markers.
+    StoreError
+        Where a place cannot be looked at: it alone could tell an older copy.
+    """
+    for place in places:
+        objects = read_address(place).objects()
+        identity = read_identity(objects, place)
+        if identity is not None and identity.ledger_id == ledger.ledger_id:
+            refuse_newer(ledger, place, markers_after(objects, place, 0))
+
+
+def ask(
+    stores: Sequence[KnownStore], ledger_id: str, *, patience: float = PATIENCE
+) -> tuple[StoreAnswer, ...]:
+    """Ask stores for markers after those that the ledger knows; only those that answer in time are in it.
+
+    Parameters
+    ----------
+    stores : sequence of KnownStore
+    ledger_id : str
+        A store of another id, or of another ledger, does not answer for the one that was known.
+    patience : float
+        Seconds.
+    """
+    answers: list[StoreAnswer] = []
+    # Nobody waits for a thread that a dead server or mount holds: it ends with the process.
+    threads = [
+        threading.Thread(target=_ask_one, args=(store, ledger_id, answers), daemon=True) for store in stores
+    ]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return tuple(answers)
+
+
+def refuse_moved(known: Sequence[KnownStore], uri: str, identity: StoreIdentity | None) -> None:
+    """Refuse a place that is not what the ledger remembers of it, and name the command that repairs it.
+
+    Parameters
+    ----------
+    known : sequence of KnownStore
+        All stores of the ledger.
+    uri : str
+        The place.
+    identity : StoreIdentity or None
+        Who stands there.
+
+    Raises
+    ------
+    WrongStoreError
+    """
+    store = next((store for store in known if identity and store.store_id == identity.store_id), None)
+    if store is not None:
+        if store.retired:
+            message = (
+                f"the store {store.store_id} at {uri} was retired by its owner: name another --store, or "
+                f"`suffice store adopt {uri}` takes it back into use"
+            )
+            raise WrongStoreError(message)
+        if store.uri != uri:
+            message = (
+                f"the store {store.store_id} was charged for at {store.uri}: if it was moved, "
+                f"`suffice store adopt {uri}` records that; a copy is never written to"
+            )
+            raise WrongStoreError(message)
+        return
+    for store in known:
+        if store.uri == uri and store.last_marker and not store.retired:
+            now = f"the store {identity.store_id} stands there" if identity else "no store stands there now"
+            message = (
+                f"this ledger charged for the store {store.store_id} here, and {now}. Nothing was charged. "
+                "If its disk is away: bring it back; if it lost its suffice.json: `suffice store adopt "
+                f"{uri}`; if it was moved: adopt it at its new place; if it is gone for good: `suffice store "
+                f"retire {store.store_id} --reason TEXT`"
+            )
+            raise WrongStoreError(message)
+
+
+def _ask_one(store: KnownStore, ledger_id: str, answers: list[StoreAnswer]) -> None:
+    try:
+        address = read_address(store.uri)
+        objects = address.objects()
+        identity = read_identity(objects, store.uri)
+        if identity is None or (identity.store_id, identity.ledger_id) != (store.store_id, ledger_id):
+            return
+        markers = tuple(markers_after(objects, store.uri, store.last_marker))
+    except SufficeError:
+        return
+    answers.append(StoreAnswer(store=store, markers=markers))
+
+
+def _unasked(store: ReleaseStore, others: Sequence[KnownStore]) -> str:
+    named = ", ".join(f"{other.uri} ({other.store_id[:8]})" for other in others[:_MOST_NAMED])
+    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return (
+        f"the store {store.uri} is new to this ledger, and none of those it charged for before can be asked "
+        f"whether the ledger is an older copy: {named}{more}. Make one of them reachable; `suffice store "
+        "retire` gives up one that is gone"
+    )
+
 
 _FORMAT_VERSION = 1
 _LARGEST = 4096

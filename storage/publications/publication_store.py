@@ -2,6 +2,11 @@
 
 Nothing here reads or writes outside of ``publications/``: not even ``suffice.json``. So whoever publishes
 needs no right to anything else there, and the store may be one that holds no release at all.
+
+Whoever may write to a folder of publications can leave a part there that has its name and its hash, and
+wrong numbers; whoever publishes after that would sign them. So a publisher that signs goes on from parts
+that have a receipt: a file of the same folder, signed with the publisher's key, that names one part by its
+content.
 """
 
 from __future__ import annotations
@@ -11,39 +16,102 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import (
     ObjectExistsError,
     PublicationCorruptError,
     PublicationMissingError,
+    SignatureError,
     StoreError,
     UsageError,
 )
+from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.address import Address, read_address
-from suffice.storage.objects.object_store import check_create_only
-from suffice.storage.objects.patience import ONCE, patiently
-from suffice.storage.publications.manifest import LARGEST_PUBLICATION, parse_publication
-from suffice.storage.publications.manifest_model import (
+from suffice.storage.objects.object_store import ONCE, check_create_only, patiently
+from suffice.storage.publications.publication import (
     LARGEST_FILE,
+    LARGEST_PUBLICATION,
     MANIFEST,
     PUBLICATIONS,
+    RECEIPT,
+    Publication,
+    PublishedFile,
     file_path,
     is_publication_id,
+    parse_publication,
     read_path,
 )
-from suffice.storage.publications.publication import Publication, PublishedFile
 from suffice.storage.releases.store_identity import KEY
-from suffice.storage.signatures.keys import pinned_publication_keys
-from suffice.storage.signatures.signing import PUBLICATION, check_signature
+from suffice.storage.signatures.signing import (
+    PART,
+    PUBLICATION,
+    check_signature,
+    is_signature_value,
+    pinned_publication_keys,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from suffice.storage.objects.object_store import ObjectStore
-    from suffice.storage.objects.patience import Patience
-    from suffice.storage.signatures.keys import KeyReference, PublicKey
+    from suffice.storage.objects.object_store import ObjectStore, Patience
+    from suffice.storage.signatures.signing import KeyReference, PublicKey, Signer
+
+_SIGNED = {"algorithm", "key_id", "value"}
+
+
+def put_receipt(store: PublicationStore, publication_id: str, file: PublishedFile, signer: Signer) -> None:
+    """Write that this publisher has written a part.
+
+    Raises
+    ------
+    PublicationCorruptError, StoreError
+        As :meth:`PublicationStore.put_file`.
+    """
+    content = _content(publication_id, file)
+    signed = {**content, "signature": signer.sign(content, PART)}
+    store.put_file(publication_id, RECEIPT, canonical_json.encode(signed))
+
+
+def with_receipts(store: PublicationStore, publication_id: str, signer: Signer | None) -> list[PublishedFile]:
+    """Return the whole files of a folder that a publisher may go on from.
+
+    Of one that signs, those of which a receipt says that it has written them itself; of one that does not,
+    all: nobody vouches for what it publishes.
+
+    Raises
+    ------
+    StoreError
+        Where a file cannot be read.
+    """
+    standing = list(store.files(publication_id))
+    if signer is None:
+        return standing
+    signed = [
+        content
+        for file in standing
+        if file.name == RECEIPT
+        and (content := _read(store.read_file(publication_id, file.path) or b"", signer)) is not None
+    ]
+    return [file for file in standing if _content(publication_id, file) in signed]
+
+
+def _content(publication_id: str, file: PublishedFile) -> dict[str, Any]:
+    return {"publication_id": publication_id, "path": file.path, "sha256": file.sha256, "signature": None}
+
+
+def _read(data: bytes, signer: Signer) -> dict[str, Any] | None:
+    """Return what a receipt of this publisher says; None of anything else."""
+    try:
+        content: Any = canonical_json.decode(data)
+        signature = content["signature"]
+        if signature.keys() != _SIGNED or not is_signature_value(signature["value"]):
+            return None
+        check_signature(content, [signer.public_key], PART)
+    except (ValueError, TypeError, KeyError, AttributeError, SignatureError):
+        return None
+    return {**content, "signature": None}
 
 
 def holds_store(folder: Path) -> bool:
@@ -265,7 +333,7 @@ class PublicationStore:
         ----------
         publication_id : str
         manifest : bytes
-            From :func:`suffice.storage.publications.manifest.compose_publication`.
+            From :func:`suffice.storage.publications.publication.compose_publication`.
 
         Raises
         ------

@@ -199,7 +199,11 @@ def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
             "epsilon": format_epsilon(manifest.epsilon),
             "neighboring": str(manifest.plan.neighboring),
             "unit": manifest.plan.unit,
-            "manifest": {"path": "manifest.json", "bytes": len(data), "hash": _hash(data)},
+            "manifest": {
+                "path": "manifest.json",
+                "bytes": len(data),
+                "hash": f"sha256:{hashlib.sha256(data).hexdigest()}",
+            },
         },
     }
 
@@ -247,10 +251,6 @@ def _listed(column: str, statistic: StatisticPlan, manifest: Manifest) -> dict[s
     if domain.kind is DomainKind.RANGE:
         return {"minimum": str(domain[0]), "maximum": str(domain[-1])}
     return {"enum": list(domain)} if len(domain) <= MOST_LISTED else {}
-
-
-def _hash(data: bytes) -> str:
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 _PARQUET = "application/x-parquet"

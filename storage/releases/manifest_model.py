@@ -198,13 +198,13 @@ Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Version = Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]{1,64}$")]
 
 
-class _Model(BaseModel):
+class StrictModel(BaseModel):
     """Base: nothing unknown, nothing converted, nothing changed after reading."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class FileEntry(_Model):
+class FileEntry(StrictModel):
     """One data file beside the manifest; all but size and SHA-256 follows from the plan."""
 
     statistic: str
@@ -214,7 +214,7 @@ class FileEntry(_Model):
     rows: Annotated[int, Field(gt=0)]
 
 
-class SignatureEntry(_Model):
+class SignatureEntry(StrictModel):
     """Who signed the manifest with this entry null, and how; checked against keys that a reader pins."""
 
     algorithm: Literal["ed25519"]
@@ -229,7 +229,7 @@ class SignatureEntry(_Model):
         return self
 
 
-class AmendmentEntry(_Model):
+class AmendmentEntry(StrictModel):
     """Which amendment of its window a release is, and the release that it replaces."""
 
     number: Annotated[int, Field(ge=1, le=MOST_AMENDMENTS)]
@@ -237,7 +237,7 @@ class AmendmentEntry(_Model):
     manifest_sha256: Hex64
 
 
-class Stated(_Model):
+class Stated(StrictModel):
     """What a manifest states that does not follow from its plan."""
 
     format_version: Literal[1]

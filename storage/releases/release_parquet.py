@@ -243,9 +243,10 @@ class StatisticWriter:
 
     def _write_row_group(self) -> None:
         stored = self._values[: self._waiting]
+        kind = self._schema.field("value").type
         columns = [
             *_labels(self._statistic, self._groups, self._written, len(stored)),
-            _value_array(stored, self._schema.field("value").type),
+            decimal_array(stored.tolist(), kind) if pa.types.is_decimal(kind) else number_array(stored),
         ]
         estimates = np.empty(0)
         if self._statistic.sample is None:
@@ -327,10 +328,6 @@ def _schema(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> pa.Schema
         value = pa.int64() if statistic.value_type == INT64 else pa.decimal128(38, 0)
         columns |= {"component": pa.string(), "value": value, "estimate": pa.float64()}
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
-
-
-def _value_array(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
-    return decimal_array(values.tolist(), kind) if pa.types.is_decimal(kind) else number_array(values)
 
 
 def _labels(

@@ -10,7 +10,7 @@ import pytest
 
 from suffice.errors import SufficeWarning
 from suffice.publishing.publish import publish
-from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import new_keys
 from support.model_releases import publish_models
 from support.published import make_release
 

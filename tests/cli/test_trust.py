@@ -13,7 +13,7 @@ from suffice.cli import app
 from suffice.errors import StageFailedError
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import new_keys
 from support.making import Workspace, make_workspace, mapping
 from support.paid import copy_database, restore_database
 

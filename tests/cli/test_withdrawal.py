@@ -13,7 +13,7 @@ from suffice.errors import ReleaseWithdrawnError
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.local_files import LocalFiles
 from suffice.storage.releases.release_store import open_release, open_store
-from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import new_keys
 from support.bad_inputs import walk
 from support.making import Workspace, make_workspace, mapping
 from support.profiles import pinning, profile_text

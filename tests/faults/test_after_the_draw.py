@@ -29,7 +29,7 @@ from suffice.releasing import run as release_run
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.objects import bucket
-from suffice.storage.objects.patience import Patience
+from suffice.storage.objects.object_store import Patience
 from suffice.storage.operations import publishing
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.settling import abandon_lost, settle

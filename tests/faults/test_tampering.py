@@ -23,13 +23,12 @@ from suffice.storage.ledger.chain import Entry, Head, check_chain, public_entry
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.replay import replay
 from suffice.storage.operations.verify_ledger import compare_with_store
-from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.operations.verify_store import verify_release
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.releases.release_store import open_release, open_store
 from suffice.storage.releases.store_identity import MARKERS, marker_sequence
-from suffice.storage.signatures.keys import new_keys
-from suffice.storage.signatures.signing import Signer, load_signer
+from suffice.storage.signatures.signing import Signer, load_signer, new_keys
 from support.making import make_workspace
 from support.paid import Books, copy_database, open_books, pay, restore_database, steps
 from support.releases import flip_bit, make_plan, publish, some_values

@@ -18,8 +18,8 @@ import suffice
 from suffice.errors import LedgerError, StageFailedError, SufficeError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.mechanism.noise import Sampler
-from suffice.pipeline.rows.mechanism.selection import Selector
-from suffice.pipeline.rows.reduce import links, tree
+from suffice.pipeline.rows.mechanism.sampling import Selector
+from suffice.pipeline.rows.reduce import tree
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
@@ -56,7 +56,7 @@ ROWS_OF_A_UNIT, MAX_ROWS = 4, 3
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with links.open_cluster_for_sums("local") as cluster:
+    with tree.open_cluster_for_sums("local") as cluster:
         yield cluster
 
 
@@ -244,7 +244,7 @@ def test_no_error_shows_anything_exact(
     workspace: Workspace, local: Cluster, monkeypatch: pytest.MonkeyPatch, stage: str, kind: str
 ) -> None:
     if kind == "local":
-        monkeypatch.setattr(links, "open_cluster_for_sums", lambda *_: contextlib.nullcontext(local))
+        monkeypatch.setattr(tree, "open_cluster_for_sums", lambda *_: contextlib.nullcontext(local))
     error, sought = failing(workspace, stage, monkeypatch)
     drew = "noise" in sought.numbers.values()
     assert drew == (stage not in UNDRAWN) or stage in BESIDE_THE_DRAW, "the fault came where it should"

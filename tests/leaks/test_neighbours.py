@@ -28,7 +28,7 @@ from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases import release_parquet
 from suffice.storage.releases.manifest import checksum, compose_manifest
 from suffice.storage.releases.release_store import open_store
-from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import new_keys
 from support.making import ORIGINS, flights, make_workspace, mapping, write_parts
 from support.paid import copy_database
 from support.postgres import execute

@@ -24,8 +24,8 @@ from suffice.pages.budget import Budget, Charged, budgets_of, read_charges
 from suffice.pages.drawing import number
 from suffice.pages.publication_page import _heading, _statistic, _what_is
 from suffice.pipeline.ask.publication.request import Request
-from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger
+from suffice.storage.ledger.replay import export_lines
 from support.catalogued import (
     HOSTILE,
     WINDOWS,

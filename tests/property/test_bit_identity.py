@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from support.catalogue import ANY_STATISTIC
 from support.hostile import hostile_table, make_spec
 from support.pandas_files import as_pandas_writes, within_doubles

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.rows.chunk.exact_sums import Sums, combine
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, boolean_domain
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
 from support.hostile import bernoulli, categorical, hostile_table, make_spec, normal, poisson

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.rows.chunk import row_readers
+from suffice.pipeline.rows.chunk import clipping
 from suffice.pipeline.terms.statistics.lattice import Quantiser, Shape, Transform
 
 UNITS = st.floats(1e-150, 1e150)
@@ -29,7 +29,7 @@ VALUES = st.lists(st.floats(width=64), min_size=1, max_size=50)
 
 def compiled(values: np.ndarray, by: Transform) -> np.ndarray:
     out = np.empty(len(values))
-    row_readers.transform(values, by.shape, by.centre, by.unit, by.exponent, out)
+    clipping.transform(values, by.shape, by.centre, by.unit, by.exponent, out)
     return out
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.rows.reduce import shuffle
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.shuffle import bounded_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.terms.statistics.measure import UnitMeasure
 from support.catalogue import ANY_STATISTIC, ENTRIES
 from support.hostile import hostile_table, make_spec

@@ -25,11 +25,11 @@ from suffice.pipeline.cluster import connection
 from suffice.publishing import parts as publication_parts
 from suffice.publishing.publish import publish
 from suffice.storage.operations.verify_store import verify_publication
-from suffice.storage.publications.manifest_model import RECEIPT
+from suffice.storage.publications.publication import RECEIPT
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases import location
 from suffice.storage.releases.release_store import open_release
-from suffice.storage.signatures.keys import new_keys
+from suffice.storage.signatures.signing import new_keys
 from support.dask_clusters import NO_SPILLING, by_address, in_processes
 from support.many_cells import STATISTIC, publish_many_cells
 from support.publishing_in_parts import in_parts

@@ -16,11 +16,9 @@ import pytest
 from suffice.data_files.tables import parquet_bytes
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.publishing.publish import publish
-from suffice.storage.publications.manifest import compose_publication
-from suffice.storage.publications.manifest_model import PublishedEntry, file_path
+from suffice.storage.publications.publication import PublishedEntry, compose_publication, file_path
 from suffice.storage.releases.manifest import checksum
-from suffice.storage.signatures.keys import new_keys
-from suffice.storage.signatures.signing import PUBLICATION, PUBLICATION_KEY, RELEASE, load_signer
+from suffice.storage.signatures.signing import PUBLICATION, PUBLICATION_KEY, RELEASE, load_signer, new_keys
 from support.javascript import read_publication, read_publications
 from support.many_cells import STATISTIC, publish_many_cells
 from support.publications import CREATED, request_of

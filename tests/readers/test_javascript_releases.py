@@ -17,8 +17,7 @@ from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.families import FAMILIES
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_parquet import decode_statistic
-from suffice.storage.signatures.keys import new_keys
-from suffice.storage.signatures.signing import load_signer
+from suffice.storage.signatures.signing import load_signer, new_keys
 from support.entries import counting_nulls, entry_of
 from support.javascript import ONE_SUM, ask, ask_all, judge, node
 from support.manifest_mutants import encode, is_unvouched, mutants, sealed

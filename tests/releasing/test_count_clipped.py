@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice
-from suffice.errors import SpecError
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.spec.plan import compile_plan
@@ -244,9 +243,3 @@ def test_a_wanted_width_says_what_counting_costs(workspace: Workspace) -> None:
     assert "the spec has 0.0625" in str(counted)
     assert counted.to_dict()["count_clipped"]["stated"] == "0.0625"
     assert float(counted.to_dict()["count_clipped"]["epsilon_without"]) < float(counted.epsilon)
-
-
-def test_push_down_is_refused_by_name(workspace: Workspace) -> None:
-    source = {"duckdb": str(workspace.directory / "x.duckdb"), "table": "main.rows", "push_down": "true"}
-    with pytest.raises(SpecError, match="counted in rows that are read"):
-        workspace.spec(source=source, groups=None, statistics={"skewed": COUNTED["skewed"]})

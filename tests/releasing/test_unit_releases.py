@@ -15,7 +15,7 @@ import suffice
 from suffice.cli.app import app
 from suffice.errors import UsageError
 from suffice.pages import card as cards
-from suffice.pipeline.rows.reduce import links
+from suffice.pipeline.rows.reduce import tree
 from suffice.releasing.release import carry_out
 from support.making import make_workspace
 
@@ -73,7 +73,7 @@ def data(rng: np.random.Generator) -> tuple[pa.Table, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with links.open_cluster_for_sums("local") as cluster:
+    with tree.open_cluster_for_sums("local") as cluster:
         yield cluster
 
 
@@ -93,7 +93,7 @@ def made(
     )
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "local":
-            patch.setattr(links, "open_cluster_for_sums", lambda *_: contextlib.nullcontext(local))
+            patch.setattr(tree, "open_cluster_for_sums", lambda *_: contextlib.nullcontext(local))
         outcome = carry_out(spec, store=place.store, ledger=place.ledger)
     return outcome.release, of_units
 

@@ -16,8 +16,7 @@ from scipy import stats
 
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table
 from suffice.pipeline.rows.mechanism.mechanism import privatize
-from suffice.pipeline.rows.mechanism.sampling import CellSampler
-from suffice.pipeline.rows.mechanism.selection import Selector
+from suffice.pipeline.rows.mechanism.sampling import CellSampler, Selector
 from suffice.pipeline.spec.plan import compile_plan
 from support.exact import collected
 from support.samples import drawn, log_law, permute_and_flip, sample_of, sampled_spec

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.auditing.hostile_rows import Maker, implied_schema, window_of
 from suffice.auditing.running import Runner
 from suffice.auditing.scratch_sources import contract_as_tried, implied_contract
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.spec import load_spec
 
 if TYPE_CHECKING:
@@ -59,9 +59,6 @@ SPECS: dict[str, dict[str, Any]] = {
     "delta": changed(source={"delta": "rows"}),
     "iceberg": changed(source={"iceberg": "air.flights", "catalog": "audited"}),
     "duckdb": changed(source={"duckdb": "rows.db", "table": "main.flights"}),
-    "sums by duckdb": changed(
-        source={"duckdb": "rows.db", "table": "main.flights", "push_down": True}, privacy=ROW
-    ),
     "folders": changed(
         source={"parquet": "rows", "hive": {"origin": "text", "month": "integer"}},
         groups={"origin": ["EWR", "JFK"], "month": {"range": [1, 3]}},

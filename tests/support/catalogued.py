@@ -13,7 +13,7 @@ import numpy as np
 import suffice
 from suffice.pages.card import card
 from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
-from suffice.storage.operations.withdrawing import withdraw
+from suffice.storage.operations.publishing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support.publications import id_of, request_of
 from support.releases import RELEASE_ID, compose, data_files, make_plan, make_store, publish
@@ -118,7 +118,7 @@ def amend(store: Path, plan: Plan, window: str) -> Path:
 
 def publish_answer(store: Path, place: str, *, page: str | None = None) -> str:
     """Publish a posterior of the release at a place with a card; return the publication's id."""
-    from suffice.storage.publications.manifest import compose_publication
+    from suffice.storage.publications.publication import compose_publication
 
     folder = store / place / RELEASE_ID
     release = suffice.open_release(str(folder))

@@ -96,10 +96,8 @@ def warm_up() -> None:
         "opendp._data",
         "scipy.stats",
         "sqlalchemy.dialects.sqlite",
-        "suffice.pipeline.rows.chunk.sql_sums",
         "suffice.pipeline.rows.mechanism.mechanism",
-        "suffice.pipeline.rows.reduce.links",
-        "suffice.pipeline.rows.reduce.push_down",
+        "suffice.pipeline.rows.reduce.tree",
         "suffice.pipeline.rows.reduce.survey",
         "suffice.pipeline.rows.reduce.tree",
         "suffice.pipeline.rows.sources.schema_check",
@@ -204,7 +202,7 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
 
 def install(where: Where, number: int) -> None:
     """Send this process a signal when it first comes to a step."""
-    from suffice.pipeline.rows.mechanism import mechanism, noise, selection
+    from suffice.pipeline.rows.mechanism import mechanism, noise, sampling
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.storage.ledger.sql import rows as entries
     from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -229,7 +227,7 @@ def install(where: Where, number: int) -> None:
         "entry": (entries, "next_entry", lambda _, kind, *__: kind == which),
         "draw": (noise.Sampler, "draw_into", always),
         "noise": (HeldNoise, "wait", always),
-        "sample": (selection.Selector, "draw_into", always),
+        "sample": (sampling.Selector, "draw_into", always),
         "mechanism": (mechanism, "privatize", always),
         "spooled": (SpoolEntry, "writing", lambda _, name: name == which),
         "marker": (SpoolEntry, "finish", always),
@@ -296,7 +294,7 @@ def redraw_on_rerun() -> None:
     from suffice.storage.ledger.charge import ChargeState
     from suffice.storage.ledger.rerun import Decision, decide_rerun
     from suffice.storage.ledger.sql import sql_ledger
-    from suffice.storage.ledger.sql.reservation import claim as take
+    from suffice.storage.ledger.sql.moves import claim as take
     from suffice.storage.objects import local_files
 
     drawn: list[Charge] = []

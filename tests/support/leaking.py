@@ -30,9 +30,8 @@ from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism.noise import Sampler
-from suffice.pipeline.rows.mechanism.selection import Selector
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.mechanism.sampling import Selector
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
 
 if TYPE_CHECKING:

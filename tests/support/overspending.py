@@ -23,7 +23,7 @@ from sqlalchemy import update
 from suffice.errors import SufficeError
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.ledger.sql import reservation, tables
+from suffice.storage.ledger.sql import charge_fits, tables
 from suffice.storage.ledger.sql.rows import insert_unless_there
 
 if TYPE_CHECKING:

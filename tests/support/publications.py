@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.publications.manifest import compose_publication, publication_id_of
+from suffice.storage.publications.publication import compose_publication, publication_id_of
 from suffice.storage.publications.publication_store import PublicationStore
 from support.faults import interpose
 

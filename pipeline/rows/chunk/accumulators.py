@@ -2,31 +2,52 @@
 
 An accumulator owns one statistic's table for one task. The table's last cell takes the rows that belong to
 none, and is thrown away.
+
+Accumulators of whole units see all rows of each unit at once. Which of a unit's rows comes first is a
+function of its own rows and of the run's key alone, and so is everything that the unit adds. Products of
+several columns are of what a unit adds to a cell.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.exact_sums import LIMB_BITS, Table, normalise, zero_table
-from suffice.pipeline.rows.chunk.row_readers import NO_POSITION
-from suffice.pipeline.terms.statistics.measure import N_SIDES
+from suffice.pipeline.rows.chunk.encoding import NO_POSITION
+from suffice.pipeline.rows.chunk.exact_sums import (
+    LIMB_BITS,
+    LIMB_MASK,
+    Table,
+    add_in_time,
+    normalise,
+    rows_before_carry,
+    rows_before_rounding,
+    without_last_cell,
+    zero_table,
+)
+from suffice.pipeline.rows.sources.contract import exact_data
+from suffice.pipeline.terms.statistics.measure import N_PRODUCTS, N_SIDES, CodeColumn, CodeCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from suffice.pipeline.rows.chunk.row_readers import Places
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.rows.chunk.encoding import Places
     from suffice.pipeline.terms.statistics.measure import (
-        CodeCounts,
         CountedPowers,
+        FirstRow,
         MomentSums,
         PowerSums,
+        ReadColumn,
+        RowCounts,
         TableCounts,
         TransitionCounts,
+        UnitMean,
+        UnitProducts,
     )
     from suffice.typing import Codes
 
@@ -231,26 +252,6 @@ def multiplies_matrices(n_columns: int, n_cells: int, largest: int) -> bool:
     )
 
 
-def rows_before_rounding(largest: int) -> int:
-    r"""Return how many rows' products of two sum exactly in float64: :math:`\lfloor 2^{53} / M^2 \rfloor`."""
-    return (1 << 53) // max(1, largest**2)
-
-
-def without_last_cell(table: Table) -> Table:
-    """Return a table without the cell that stands for none."""
-    return Table(low=table.low[:-1], high=None if table.high is None else table.high[:-1])
-
-
-def rows_before_carry(largest: int, degree: int) -> int:
-    r"""Return how many rows may be added to normalised low limbs before any could leave int64.
-
-    .. math:: \lfloor (2^{63} - 1 - 2^{48}) / \max(1, M^{d}) \rfloor
-
-    where M is the largest magnitude of a lattice value and d the degree.
-    """
-    return ((1 << 63) - 1 - (1 << LIMB_BITS)) // max(1, int(largest**degree))
-
-
 def add_powers(table: Table, cells: Codes, lattice: Codes, *, room: int, limit: int) -> int:
     """Add a block's powers to low limbs, carrying in time.
 
@@ -277,16 +278,225 @@ def add_powers(table: Table, cells: Codes, lattice: Codes, *, room: int, limit: 
     return add_in_time(table, len(cells), add_rows, room=room, limit=limit)
 
 
-def add_in_time(
-    table: Table, n_rows: int, add_rows: Callable[[slice], None], *, room: int, limit: int
-) -> int:
-    """Add `n_rows` rows by slices, carrying before a low limb is full; return the room that is left."""
-    start = 0
-    while start < n_rows:
-        if not room:
-            normalise(table)
-            room = limit
-        rows = slice(start, min(start + room, n_rows))
-        add_rows(rows)
-        start, room = rows.stop, room - (rows.stop - rows.start)
-    return room
+class UnitProductAccumulator:
+    """Sums over rows, and of products of what each unit adds to a cell.
+
+    A product is at most 2^62 in magnitude, as `measure.LARGEST_UNIT_SUM` bounds what is multiplied. It is
+    added limb by limb, less than 2^48 to the low one.
+    """
+
+    def __init__(self, measure: UnitProducts, n_cells: int) -> None:
+        of = measure.of
+        self._rows = (
+            CountAccumulator(of, n_cells) if isinstance(of, CodeCounts) else PowerAccumulator(of, n_cells)
+        )
+        self._counts_codes = isinstance(of, CodeCounts)
+        shape = (n_cells, N_PRODUCTS)
+        self._low, self._high = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._products = Table(low=self._low, high=self._high)
+        self._limit = rows_before_carry(LIMB_MASK, 1)
+        self._room = 0
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own."""
+        self._add_kept(np.arange(len(cells), dtype=np.int32), cells, columns)
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add what units keep, all of whose rows are here."""
+        kept = rows.kept
+        self._add_kept(rows.units[kept], rows.cells[kept], [column[kept] for column in columns])
+
+    def _add_kept(self, units: Codes, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows in any order; those of one unit have one number."""
+        # proof: within-unit
+        first, second = self._parts(columns[0])
+        chosen = np.flatnonzero((cells >= 0) & ((first != 0) | (second != 0)))
+        keys = units[chosen].astype(np.int64) * len(self._low) + cells[chosen]
+        order = np.argsort(keys, kind="stable")
+        keys, chosen = keys[order], chosen[order]
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        if len(starts):
+            a, b = (np.add.reduceat(part[chosen], starts) for part in (first, second))
+            self._add_products(cells[chosen[starts]], np.stack([a * a, a * b, b * b], axis=1))
+        self._rows.add(cells, columns)
+
+    def _parts(self, values: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what each row adds to the two sums that are multiplied; nothing where it does not enter."""
+        if self._counts_codes:
+            return (values == 0).astype(np.int64), (values == 1).astype(np.int64)
+        enters = values != kernels.NOTHING
+        return enters.astype(np.int64), np.where(enters, values, 0).astype(np.int64)
+
+    def _add_products(self, cells: Codes, products: NDArray[np.int64]) -> None:
+        def add_rows(rows: slice) -> None:
+            np.add.at(self._low, cells[rows], products[rows] & LIMB_MASK)
+            np.add.at(self._high, cells[rows], products[rows] >> LIMB_BITS)
+
+        self._room = add_in_time(self._products, len(cells), add_rows, room=self._room, limit=self._limit)
+
+    def table(self) -> Table:
+        """Return the sums over rows, then those of products, normalised."""
+        normalise(self._products)
+        rows = self._rows.table()
+        high = np.zeros_like(rows.low) if rows.high is None else rows.high
+        return Table(
+            low=np.concatenate([rows.low, self._low], axis=1),
+            high=np.concatenate([high, self._high], axis=1),
+        )
+
+
+@exact_data(travels=False)
+class UnitRows:
+    """All rows of some units.
+
+    Parameters
+    ----------
+    units : ndarray of int32, shape (n_rows,)
+        The number of each row's unit, from 0 on.
+    n_units : int
+        How many units there are.
+    cells : ndarray of int32, shape (n_rows,)
+        Each row's cell.
+    ranked : ndarray of int64, shape (n_rows,)
+        The rows such that those of one unit stand in the order of their rank.
+    kept : ndarray of bool, shape (n_rows,)
+        Whether a row is among the first `max_rows` of its unit.
+    """
+
+    units: Codes
+    n_units: int
+    cells: Codes
+    ranked: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+
+    def firsts(self, enters: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the first row by rank of each unit among those that enter, -1 where there is none."""
+        firsts = np.full(self.n_units, -1, np.int64)
+        kernels.first_rows(self.ranked, self.units, enters, firsts)
+        return firsts
+
+
+@runtime_checkable
+class UnitAccumulator(Protocol):
+    """What a task needs of a measure of whole units."""
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own."""
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add units all of whose rows are here; the columns may be overwritten."""
+
+    def table(self) -> Table:
+        """Return the exact sums, shape (n_cells, n_sums)."""
+
+
+class FirstRowAccumulator:
+    """Sums of one row of each unit."""
+
+    def __init__(self, measure: FirstRow, n_cells: int) -> None:
+        of = measure.of
+        self._reads = measure.reads
+        self._rows = (
+            CountAccumulator(of, n_cells) if isinstance(of, CodeCounts) else PowerAccumulator(of, n_cells)
+        )
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own."""
+        self._rows.add(cells, columns)
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add of each unit the first row that enters."""
+        # proof: one-row-a-unit
+        firsts = rows.firsts(enters(self._reads, columns))
+        firsts = firsts[firsts >= 0]
+        self._rows.add(rows.cells[firsts], [column[firsts] for column in columns])
+
+    def table(self) -> Table:
+        """Return the exact sums."""
+        return self._rows.table()
+
+
+class UnitMeanAccumulator:
+    """Sums of powers of units' means."""
+
+    def __init__(self, measure: UnitMean, n_cells: int) -> None:
+        self._reads = measure.reads
+        self._units = PowerAccumulator(measure.of, n_cells)
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own, and its own mean."""
+        self._units.add(cells, columns)
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add the mean of each unit's values in the cell of its first row that has one.
+
+        A sum of k values stays below ``2**30 k`` in magnitude, and a task holds fewer than 2**31 rows.
+        """
+        # proof: unit-means
+        firsts = rows.firsts(enters(self._reads, columns))
+        totals, counts = np.zeros(rows.n_units, np.int64), np.zeros(rows.n_units, np.int64)
+        kernels.add_by_unit(rows.units, rows.cells, columns[0], firsts, totals, counts)
+        present = counts > 0
+        means = rounded_ratio(totals[present], counts[present]).astype(np.int32)
+        self._units.add(rows.cells[firsts[present]], [means])
+
+    def table(self) -> Table:
+        """Return the exact sums."""
+        return self._units.table()
+
+
+class RowCountAccumulator:
+    """Sums, or counts, of the numbers of units' rows."""
+
+    def __init__(self, measure: RowCounts, n_cells: int) -> None:
+        self._measure = measure
+        self._table = zero_table(measure, n_cells + 1)
+        self._limit = rows_before_carry(measure.upper, 1)
+        self._room = 0
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows each of which is a unit of its own."""
+        del columns
+        self._add(cells, np.ones(len(cells), np.int64))
+
+    def add_units(self, rows: UnitRows, columns: Sequence[Codes]) -> None:
+        """Add the number of each unit's rows."""
+        # proof: rows-per-unit
+        del columns
+        firsts = rows.firsts(np.ones(len(rows.cells), np.bool_))
+        self._add(rows.cells[firsts], np.bincount(rows.units, minlength=rows.n_units))
+
+    def _add(self, cells: Codes, numbers: NDArray[np.int64]) -> None:
+        upper, kept = self._measure.upper, self._measure.kept
+        seen = np.minimum(numbers, upper)
+        if self._measure.counts_each:
+            kernels.count_codes(cells, (seen - 1).astype(np.int32), self._table.low)
+            return
+        kept_rows = np.minimum(seen, kept)
+        parts = np.stack([kept_rows, seen - kept_rows, upper - seen], axis=1)
+
+        def add_rows(rows: slice) -> None:
+            np.add.at(self._table.low, cells[rows], parts[rows])
+
+        self._room = add_in_time(self._table, len(cells), add_rows, room=self._room, limit=self._limit)
+
+    def table(self) -> Table:
+        """Return the exact sums, normalised."""
+        normalise(self._table)
+        return without_last_cell(self._table)
+
+
+def enters(reads: Sequence[ReadColumn], columns: Sequence[Codes]) -> NDArray[np.bool_]:
+    """Return which rows enter: those that have a code or a lattice value of every column."""
+    enters = np.ones(len(columns[0]), np.bool_)
+    for of, column in zip(reads, columns, strict=True):
+        enters &= column >= 0 if isinstance(of, CodeColumn) else column != kernels.NOTHING
+    return enters
+
+
+def rounded_ratio(totals: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return totals over counts, rounded to integers, ties to even; in integers throughout."""
+    quotients, rests = np.divmod(totals, counts)
+    doubled = 2 * rests
+    quotients += (doubled > counts) | ((doubled == counts) & (quotients % 2 == 1))
+    return quotients

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.rows.sources.exact_data import exact_data, name_alone, refuse
+from suffice.pipeline.rows.sources.contract import exact_data, name_alone, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -148,6 +148,41 @@ def normalise(table: Table) -> None:
     if table.high is not None:
         table.high[...] += table.low >> LIMB_BITS
         table.low[...] &= LIMB_MASK
+
+
+def rows_before_rounding(largest: int) -> int:
+    r"""Return how many rows' products of two sum exactly in float64: :math:`\lfloor 2^{53} / M^2 \rfloor`."""
+    return (1 << 53) // max(1, largest**2)
+
+
+def without_last_cell(table: Table) -> Table:
+    """Return a table without the cell that stands for none."""
+    return Table(low=table.low[:-1], high=None if table.high is None else table.high[:-1])
+
+
+def rows_before_carry(largest: int, degree: int) -> int:
+    r"""Return how many rows may be added to normalised low limbs before any could leave int64.
+
+    .. math:: \lfloor (2^{63} - 1 - 2^{48}) / \max(1, M^{d}) \rfloor
+
+    where M is the largest magnitude of a lattice value and d the degree.
+    """
+    return ((1 << 63) - 1 - (1 << LIMB_BITS)) // max(1, int(largest**degree))
+
+
+def add_in_time(
+    table: Table, n_rows: int, add_rows: Callable[[slice], None], *, room: int, limit: int
+) -> int:
+    """Add `n_rows` rows by slices, carrying before a low limb is full; return the room that is left."""
+    start = 0
+    while start < n_rows:
+        if not room:
+            normalise(table)
+            room = limit
+        rows = slice(start, min(start + room, n_rows))
+        add_rows(rows)
+        start, room = rows.stop, room - (rows.stop - rows.start)
+    return room
 
 
 def combine(parts: Sequence[Sums]) -> Sums:

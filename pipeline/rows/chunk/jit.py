@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
 from numba import types
+from numba.core.caching import InTreeCacheLocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class ShippedMachineCode(InTreeCacheLocator):
+    """The ``__pycache__`` beside a module, to read, in an image whose root cannot be written.
+
+    numba's own locators ask for a folder that can be written, even to read from it. The environment of
+    the images in ``deploy/image`` names this one in ``NUMBA_CACHE_LOCATOR_CLASSES``. Code that is not there,
+    or of another source or processor, is compiled; `compiled` does without keeping it where the folder
+    cannot be written.
+    """
+
+    def ensure_cache_path(self) -> None:
+        """Be content with a folder that is there; elsewhere numba compiles without one."""
+        if not Path(self.get_cache_path()).is_dir():  # type: ignore[no-untyped-call]
+            raise FileNotFoundError
 
 
 def read_only(scalar: types.Type, dimensions: int = 1) -> types.Array:

@@ -4,38 +4,103 @@ r"""One task: a partition of rows in, exact integer sums out.
 
 over every statistic j, cell c and sum k. The sums are integers, so neither the order of the rows nor the
 way they are partitioned changes a bit of them.
+
+Each measure has an accumulator, of one of three kinds: of rows, each for itself; of steps along all rows of a
+unit; of whole units.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from suffice.pipeline.rows import sources
-from suffice.pipeline.rows.chunk.accumulator import accumulator
+from suffice.pipeline.rows.chunk.accumulators import (
+    CountAccumulator,
+    CountedPowerAccumulator,
+    FirstRowAccumulator,
+    MatrixAccumulator,
+    MomentAccumulator,
+    PowerAccumulator,
+    RowCountAccumulator,
+    TableAccumulator,
+    TransitionAccumulator,
+    UnitMeanAccumulator,
+    UnitProductAccumulator,
+    multiplies_matrices,
+)
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
+from suffice.pipeline.rows.chunk.encoding import CellReader, column_reader
 from suffice.pipeline.rows.chunk.exact_sums import cell_count
-from suffice.pipeline.rows.chunk.row_readers import CellReader, column_reader
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.fields import UnitNulls
 from suffice.pipeline.terms.declaration.time_zones import zone_offsets
-from suffice.pipeline.terms.statistics.measure import orders_of
+from suffice.pipeline.terms.statistics.measure import (
+    CodeCounts,
+    CountedPowers,
+    FirstRow,
+    MomentSums,
+    PowerSums,
+    RowCounts,
+    TableCounts,
+    TransitionCounts,
+    UnitMean,
+    UnitProducts,
+    orders_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
-    from suffice.pipeline.rows.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.chunk.exact_sums import Sums, Table
     from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.fields import ColumnUnit
     from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
     from suffice.pipeline.terms.statistics.measure import Measure
+    from suffice.typing import Codes
+
+
+class Accumulator(Protocol):
+    """What a task needs of a measure."""
+
+    def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
+        """Add rows: their cells, and the columns that the measure reads, which may be overwritten.
+
+        A measure of units takes each for a unit of its own.
+        """
+
+    def table(self) -> Table:
+        """Return the exact sums, shape (n_cells, n_sums)."""
+
+
+_ACCUMULATORS: dict[type[Measure], Callable[[Any, int], Accumulator]] = {
+    CodeCounts: CountAccumulator,
+    TableCounts: TableAccumulator,
+    TransitionCounts: TransitionAccumulator,
+    PowerSums: PowerAccumulator,
+    CountedPowers: CountedPowerAccumulator,
+    FirstRow: FirstRowAccumulator,
+    UnitMean: UnitMeanAccumulator,
+    RowCounts: RowCountAccumulator,
+    UnitProducts: UnitProductAccumulator,
+}
+
+
+def accumulator(measure: Measure, n_cells: int) -> Accumulator:
+    """Return an empty accumulator of a measure."""
+    if not isinstance(measure, MomentSums):
+        return _ACCUMULATORS[type(measure)](measure, n_cells)
+    if multiplies_matrices(len(measure.of), n_cells, measure.largest_magnitude):
+        return MatrixAccumulator(measure, n_cells)
+    return MomentAccumulator(measure, n_cells)
+
 
 BLOCK_ROWS = 1 << 17
 """Rows read and summed at a time: their codes fit the second-level cache."""

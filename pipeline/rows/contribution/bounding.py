@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.rows.chunk.accumulator import accumulator
-from suffice.pipeline.rows.chunk.accumulators import TransitionAccumulator
-from suffice.pipeline.rows.chunk.unit_accumulators import UnitAccumulator, UnitRows
+from suffice.pipeline.rows.chunk.accumulators import TransitionAccumulator, UnitAccumulator, UnitRows
+from suffice.pipeline.rows.chunk.partition import accumulator
 from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.records import RecordLayout, by_unit
 
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.chunk.accumulator import Accumulator
     from suffice.pipeline.rows.chunk.exact_sums import Sums
-    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.rows.chunk.partition import Accumulator, ChunkJob
     from suffice.pipeline.rows.contribution.records import Records, UnitKey
     from suffice.typing import Codes
 

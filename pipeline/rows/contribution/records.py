@@ -1,7 +1,8 @@
 """Encoded rows that travel between tasks: unit, cell, and what the statistics read, in few bytes.
 
 A record is a whole number of 64-bit words, the first two of which are its unit, hashed under a secret of the
-run. Rows with equal encodings are interchangeable: everything that is summed is a function of the record.
+run; numbers stand in the bits of the others. Rows with equal encodings are interchangeable: everything that
+is summed is a function of the record.
 """
 
 from __future__ import annotations
@@ -12,19 +13,65 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
+from numba import types
 
+from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, CellReader, OrderReader, Places, column_reader
+from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.chunk.kernels import NOTHING
-from suffice.pipeline.rows.chunk.row_readers import (
-    LARGEST_REST,
-    CellReader,
-    OrderReader,
-    Places,
-    column_reader,
-)
-from suffice.pipeline.rows.contribution import bit_packing, siphash
+from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.contract import exact_data
 from suffice.pipeline.terms.statistics.measure import ABOVE, BELOW, NOT_MOVED, CodeColumn, SideColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.terms.statistics.measure import Measure, ReadColumn
+    from suffice.typing import Codes
+
+    Records: TypeAlias = NDArray[np.uint64]
+    """Records as 64-bit words, shape (n_rows, n_words)."""
+
+_position = (types.int64, types.int64, types.int64)
+_1 = np.uint64(1)
+
+
+@compiled(read_only(types.uint64, 2), read_only(types.int32), writable(types.uint64, 2))
+def pack_units(units: Records, chosen: NDArray[np.int32], records: Records) -> None:
+    """Write the units of chosen rows into the first two words of records."""
+    for row in range(len(chosen)):
+        records[row, 0] = units[chosen[row], 0]
+        records[row, 1] = units[chosen[row], 1]
+
+
+@compiled(read_only(types.int32), read_only(types.int32), *_position, writable(types.uint64, 2))
+def pack(
+    values: NDArray[np.int32], chosen: NDArray[np.int32], word: int, shift: int, lowest: int, records: Records
+) -> None:
+    """Write ``value - lowest + 1`` of chosen rows from bit `shift` of a word on, where there was 0.
+
+    What lies below `lowest` is written as 0.
+    """
+    left = np.uint64(shift)
+    for row in range(len(chosen)):
+        number = np.int64(values[chosen[row]]) - lowest + 1
+        if number > 0:
+            records[row, word] |= np.uint64(number) << left
+
+
+@compiled(read_only(types.uint64, 2), *_position, types.int64, types.int64, writable(types.int32))
+def unpack(
+    records: Records, word: int, shift: int, bits: int, lowest: int, nothing: int, out: NDArray[np.int32]
+) -> None:
+    """Read what `pack` wrote; what lay below `lowest` becomes `nothing`."""
+    right, mask = np.uint64(shift), (_1 << np.uint64(bits)) - _1
+    for row in range(len(records)):
+        number = np.int64((records[row, word] >> right) & mask)
+        out[row] = number - 1 + lowest if number else nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,20 +100,6 @@ class UnitKey:
     def fresh(cls) -> Self:
         """Draw the keys of a run from the operating system."""
         return cls.of(secrets.token_bytes(48))
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.terms.statistics.measure import Measure, ReadColumn
-    from suffice.typing import Codes
-
-    Records: TypeAlias = NDArray[np.uint64]
-    """Records as 64-bit words, shape (n_rows, n_words)."""
 
 
 _UNIT_WORDS = 2
@@ -172,7 +205,7 @@ def _rest(column: str) -> str:
 
 def _unpacked(records: Records, field: Field) -> Codes:
     out = np.empty(len(records), np.int32)
-    bit_packing.unpack(records, field.word, field.shift, field.bits, field.lowest, field.nothing, out)
+    unpack(records, field.word, field.shift, field.bits, field.lowest, field.nothing, out)
     return out
 
 
@@ -209,15 +242,15 @@ class RecordReader:
         records = np.zeros((len(chosen), self._layout.n_words), np.uint64)
         if not len(chosen):
             return records
-        bit_packing.pack_units(rows.units, chosen, records)
+        pack_units(rows.units, chosen, records)
         for order, word, rest in self._orders:
             places = order.read(rows.batch)
             records[:, word] = places.floors.view(np.uint64)[chosen]
-            bit_packing.pack(places.rests, chosen, rest.word, rest.shift, rest.lowest, records)
+            pack(places.rests, chosen, rest.word, rest.shift, rest.lowest, records)
         cell = self._layout.cell
-        bit_packing.pack(rows.cells, chosen, cell.word, cell.shift, cell.lowest, records)
+        pack(rows.cells, chosen, cell.word, cell.shift, cell.lowest, records)
         for column, place in self._columns:
-            bit_packing.pack(column.read(rows.batch), chosen, place.word, place.shift, place.lowest, records)
+            pack(column.read(rows.batch), chosen, place.word, place.shift, place.lowest, records)
         return records
 
 

@@ -22,7 +22,7 @@ from numba import types
 from suffice.arrays import number_array
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.contribution.siphash import hash_texts
-from suffice.pipeline.rows.sources.arrow_arrays import fixed_width, null_mask
+from suffice.pipeline.rows.sources.column_values import fixed_width, null_mask
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

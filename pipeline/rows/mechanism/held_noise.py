@@ -13,7 +13,7 @@ import numpy as np
 from suffice.pipeline.rows.chunk.exact_sums import cell_count, wipe
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
-from suffice.pipeline.rows.sources.exact_data import name_alone, refuse
+from suffice.pipeline.rows.sources.contract import name_alone, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Its bits come from OpenSSL's generator, which the operating system seeds: so the guarantee of what runs is
 computational (`docs/explanation/guarantee.md`). There is no seed that anybody sets or sees and no
-floating-point noise here, and nothing else in this project but `selection` may draw (a test of the imports
+floating-point noise here, and nothing else in this project but `sampling` may draw (a test of the imports
 holds it to that).
 """
 

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.rows.reduce.links import Packed, Partial, for_tasks, in_task
-from suffice.pipeline.rows.reduce.tree import Failure, guarded, succeeded
+from suffice.pipeline.rows.reduce.tree import Failure, Packed, Partial, for_tasks, guarded, in_task, succeeded
 from suffice.pipeline.rows.sources.parquet_files import surveys_by
 
 if TYPE_CHECKING:

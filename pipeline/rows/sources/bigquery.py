@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from suffice.pipeline.rows.sources.timed_tables import TimedTables
+from suffice.pipeline.rows.sources.databases import TimedTables
 from suffice.pipeline.terms.declaration.source_specs import BigquerySpec
 
 

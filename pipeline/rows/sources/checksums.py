@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from suffice.errors import InputNotVerifiedError, UsageError
-from suffice.pipeline.rows.sources.file_access import opened, status
-from suffice.pipeline.rows.sources.file_listing import reaches
+from suffice.errors import InputNotVerifiedError, StageFailedError, UsageError
+from suffice.pipeline.rows.sources.file_access import opened, reaches, status
 from suffice.pipeline.terms.declaration.document import read_small_file
 from suffice.pipeline.terms.declaration.source_specs import is_url
 
@@ -98,7 +97,11 @@ def fits(
     try:
         listed = read_checksums(checksums)
     except UsageError:  # its text is for the owner
-        raise _unreadable() from None
+        message = (
+            "the account demands checksums of its input, and their list cannot be read: its owner names one "
+            "with `suffice ledger grant DATASET ... --checksums FILE`"
+        )
+        raise InputNotVerifiedError(message) from None
     files = {path if is_url(path) else os.path.realpath(path) for path in paths}
     is_reached = is_reached or partial(reaches, address)
     if not files <= listed.keys() or any(map(is_reached, listed.keys() - files)):
@@ -118,17 +121,30 @@ def _has_digest(path: str, digest: str) -> bool:
     return hashed.hexdigest() == digest
 
 
-def mismatch(position: str) -> InputNotVerifiedError:
-    """Return the error for input that is not what was listed, at a place of the spec."""
-    return InputNotVerifiedError(
-        f"{position}: the input is not what the account's owner listed: a file has another SHA-256, is "
-        "listed and not there, or there and not listed; restore the files, or ask the owner"
-    )
+def require_listed(
+    paths: Sequence[str],
+    checksums: str,
+    *,
+    check: Callable[[], None],
+    place: str,
+    address: str,
+    is_reached: Callable[[str], bool] | None = None,
+) -> None:
+    """Refuse files that a list does not name so, as `fits` tells, or that `check` finds changed meanwhile.
 
-
-def _unreadable() -> InputNotVerifiedError:
-    """Return the error for a list that is not there any more, or is none."""
-    return InputNotVerifiedError(
-        "the account demands checksums of its input, and their list cannot be read: its owner names one with "
-        "`suffice ledger grant DATASET ... --checksums FILE`"
-    )
+    Raises
+    ------
+    InputNotVerifiedError
+        It names a place of the spec and the address.
+    """
+    try:
+        is_fit = fits(paths, checksums, address, is_reached)
+        check()
+    except StageFailedError:  # a file changed while it was hashed
+        is_fit = False
+    if not is_fit:
+        message = (
+            f"{place}: {address}: the input is not what the account's owner listed: a file has another "
+            "SHA-256, is listed and not there, or there and not listed; restore the files, or ask the owner"
+        )
+        raise InputNotVerifiedError(message)

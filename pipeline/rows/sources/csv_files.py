@@ -14,8 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources.checksums import fits, mismatch
-from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
+from suffice.pipeline.rows.sources.checksums import require_listed
+from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
+from suffice.pipeline.rows.sources.contract import (
+    PartSchema,
+    Pin,
+    Split,
+    exact_data,
+    spec_columns,
+    split_rows,
+)
 from suffice.pipeline.rows.sources.contracted_columns import contract_schema
 from suffice.pipeline.rows.sources.delimited_lines import (
     LONGEST_LINE,
@@ -24,10 +32,14 @@ from suffice.pipeline.rows.sources.delimited_lines import (
     fields_of,
     line_blocks,
 )
-from suffice.pipeline.rows.sources.exact_data import exact_data
-from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
-from suffice.pipeline.rows.sources.file_listing import list_files, list_objects, reaches
-from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
+from suffice.pipeline.rows.sources.file_access import (
+    PinnedFile,
+    list_files,
+    list_objects,
+    opened,
+    reaches,
+    status,
+)
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, is_url
 
@@ -233,18 +245,14 @@ def verify(pin: Pin, checksums: str) -> None:
         Where a file is not in the list or has another SHA-256, one in the list is gone, or there is no list.
     """
     address = pin.public["address"]
-    try:
-        is_fit = fits(
-            [file.address for file in _pinned_files(pin)],
-            checksums,
-            address,
-            partial(reaches, address, kind=KIND),
-        )
-        check(pin)
-    except StageFailedError:  # a file changed while it was hashed
-        is_fit = False
-    if not is_fit:
-        raise mismatch(f"{_PLACE}: {address}")
+    require_listed(
+        [file.address for file in _pinned_files(pin)],
+        checksums,
+        check=partial(check, pin),
+        place=_PLACE,
+        address=address,
+        is_reached=partial(reaches, address, kind=KIND),
+    )
 
 
 def check(pin: Pin) -> None:
@@ -321,7 +329,7 @@ def _head(content: BinaryIO) -> bytes:
 def _columns(csv: CsvFile) -> pa.Schema:
     types = dict(csv.types)
     return pa.schema(
-        [pa.field(name, ARROW_TYPES[types.get(name, CsvType.TEXT)]) for name in csv.names if name is not None]
+        [pa.field(name, TEXT_TYPES[types.get(name, CsvType.TEXT)]) for name in csv.names if name is not None]
     )
 
 
@@ -384,7 +392,7 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
                 arrays = [
                     values_by_column[name]
                     if name in values_by_column
-                    else pa.nulls(len(texts[0]), ARROW_TYPES[kinds[name]])
+                    else pa.nulls(len(texts[0]), TEXT_TYPES[kinds[name]])
                     for name in columns
                 ]
                 batch = pa.RecordBatch.from_arrays(arrays, list(columns))

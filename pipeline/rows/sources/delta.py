@@ -127,7 +127,10 @@ def _listed(
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=False)).read_all()
     partitions = table.metadata().partition_columns
     kept = _kept_rows(table, address)
-    values = {name: _partition_column(actions, name) for name in partitions}
+    partition_chunks = actions["partition"].chunks
+    values = {
+        name: pa.chunked_array([chunk.field(name) for chunk in partition_chunks]) for name in partitions
+    }
     for number, path in enumerate(actions["path"].to_pylist()):
         constants = tuple((name, values[name][number]) for name in partitions)
         if days is not None and spec.window is not None and spec.window.column in values:
@@ -157,10 +160,6 @@ def _kept_rows(table: Any, address: str) -> dict[str, pa.BooleanArray]:
         raise UsageError(message) from None
     paths = [path.removeprefix(table.table_uri) for path in vectors["filepath"].to_pylist()]
     return {path: kept.values for path, kept in zip(paths, vectors["selection_vector"], strict=True)}
-
-
-def _partition_column(actions: pa.Table, name: str) -> pa.ChunkedArray:
-    return pa.chunked_array([chunk.field(name) for chunk in actions["partition"].chunks])
 
 
 def _file_address(address: str, path: str) -> str:

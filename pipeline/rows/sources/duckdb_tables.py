@@ -7,33 +7,33 @@ no other file is touched.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from suffice.errors import MissingExtraError, StageFailedError, UsageError
-from suffice.pipeline.rows.sources.checksums import fits, mismatch
-from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, spec_columns, split_rows
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.checksums import require_listed
+from suffice.pipeline.rows.sources.contract import (
+    PartSchema,
+    Pin,
+    Split,
+    exact_data,
+    spec_columns,
+    split_rows,
+)
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import DuckdbSpec
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-
-    Query = Callable[[str, Mapping[str, float], Mapping[str, pa.Table]], dict[str, NDArray[np.int64]]]
-    """Takes SQL, its parameters and tables of keys by name; gives columns of integers by name."""
 
 _CONFIGURATION = {
     "temp_directory": "",  # rows and sums stay in memory
@@ -97,9 +97,6 @@ def has_unwritten_changes(path: str) -> bool:
 
 
 KIND = DuckdbSpec.kind
-
-ROWS = '"rows;"'
-"""What queries call the rows: no table of a spec has a semicolon in its name."""
 
 _PLACE = f"source.{KIND}"
 _UNREAD = pa.time64("us")
@@ -171,18 +168,13 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     try:
         with opened(path) as (connection, catalog):
             columns = _columns(connection.sql(f"SELECT * FROM {_named(catalog, table)} LIMIT 0"))  # noqa: S608
-            definition = _definition(connection, catalog, table)
-            ranges = _ranges(
-                connection, catalog, file, table, len(spec_columns(spec)), is_divided=not source.push_down
-            )
+            ranges = _ranges(connection, catalog, file, table, len(spec_columns(spec)))
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
             "or it holds no such table, or no such view of its own rows"
         )
         raise UsageError(message) from None
-    if source.push_down:
-        _require_fixed_rows(table, definition)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": spec.source_address},
@@ -238,14 +230,8 @@ def verify(pin: Pin, checksums: str) -> None:
     InputNotVerifiedError
         Where the file is not in the list, has another SHA-256, or there is no list.
     """
-    pinned: _PinnedTable = pin.private
-    try:
-        is_fit = fits([pinned.file.address], checksums, pinned.file.address)
-        check(pin)
-    except StageFailedError:  # it changed while it was hashed
-        is_fit = False
-    if not is_fit:
-        raise mismatch(f"{_PLACE}: {pinned.file.address}")
+    address = pin.private.file.address
+    require_listed([address], checksums, check=partial(check, pin), place=_PLACE, address=address)
 
 
 def check(pin: Pin) -> None:
@@ -260,93 +246,9 @@ def check(pin: Pin) -> None:
     _check_pinned(pinned.file)
 
 
-@contextmanager
-def querying(pin: Pin, n_threads: int) -> Iterator[Query]:
-    """Open the pinned file for queries that sum its table, in this process and in memory.
-
-    Parameters
-    ----------
-    pin : Pin
-        Of a table.
-    n_threads : int
-        Threads that sum.
-
-    Raises
-    ------
-    StageFailedError
-        Where the file cannot be read, or is not the pinned one; the text is fixed.
-    """
-    pinned: _PinnedTable = pin.private
-    _check_pinned(pinned.file)
-    try:
-        with opened(pinned.file.address) as (connection, catalog):
-            table = _named(catalog, pinned.table)
-            rows = f"WITH {ROWS} AS NOT MATERIALIZED (SELECT * FROM {table}) "  # noqa: S608
-            connection.execute("SET enable_progress_bar = false").fetchall()
-            connection.execute(f"SET threads = {int(n_threads)}").fetchall()
-
-            def run(
-                sql: str, parameters: Mapping[str, float], keys: Mapping[str, pa.Table]
-            ) -> dict[str, NDArray[np.int64]]:
-                for name, codes in keys.items():
-                    connection.register(name, codes)
-                answer = _answer(connection, rows + sql, parameters)
-                for name in keys:
-                    connection.unregister(name)
-                return answer
-
-            yield run
-    except driver().Error:
-        raise _failure(pinned.file, "cannot be read: it is damaged, or memory is short") from None
-    _check_pinned(pinned.file)
-
-
-def _answer(connection: Any, sql: str, parameters: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
-    """Ask in a thread of its own, so that an interrupt of the caller stays one.
-
-    Of an interrupt while it is asked, DuckDB makes an error like any other, after which a run reads again.
-    """
-    with ThreadPoolExecutor(1) as thread:
-        asked = thread.submit(lambda: connection.execute(sql, dict(parameters)).fetchnumpy())
-        try:
-            answer: dict[str, NDArray[np.int64]] = asked.result()
-        except BaseException:
-            connection.interrupt()
-            raise
-    return answer
-
-
 def _named(catalog: str, table: str) -> str:
     """Return a table's full name; a schema may be called as the file is."""
     return f"{quoted(catalog)}.{quoted_name(table)}"
-
-
-def _definition(connection: Any, catalog: str, table: str) -> str | None:
-    """Return how DuckDB writes a table's definition; None for a view."""
-    schema_name, table_name = table.split(".")
-    relations = connection.execute(
-        "SELECT sql FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
-        [catalog, schema_name, table_name],
-    ).fetchall()
-    return relations[0][0] if relations else None
-
-
-def _require_fixed_rows(table: str, definition: str | None) -> None:
-    """Refuse what may compute other values each time it is asked, also within one query.
-
-    Raises
-    ------
-    UsageError
-        Where it is a view, or has generated columns.
-    """
-    if definition is None:
-        what = f"{table} is a view, which may have other rows for each statistic: name a table"
-    elif "GENERATED ALWAYS AS" in definition:
-        what = f"{table} has generated columns, which may have other values each time: name a table without"
-    else:
-        return
-    message = f"source.push_down: {what}, or leave push_down out"
-    raise UsageError(message)
 
 
 def _columns(relation: Any) -> pa.Schema:
@@ -363,12 +265,11 @@ def _columns(relation: Any) -> pa.Schema:
 
 
 def _ranges(
-    connection: Any, catalog: str, file: PinnedFile, table: str, n_columns: int, *, is_divided: bool
+    connection: Any, catalog: str, file: PinnedFile, table: str, n_columns: int
 ) -> tuple[RowRange, ...]:
     """Count rows in ranges of ids that are tasks.
 
-    A view is one task: it has no ids. So is a table with a column of that name, which hides them, and one
-    that is not read but summed.
+    A view is one task: it has no ids. So is a table with a column of that name, which hides them.
     """
     name = _named(catalog, table)
     ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
@@ -380,7 +281,7 @@ def _ranges(
         " AND c.database_oid = t.database_oid AND lower(c.column_name) = 'rowid')",
         [schema_name, table_name, catalog],
     ).fetchall()
-    if not has_ids or not is_divided:
+    if not has_ids:
         return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
     step = -(-split_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608

@@ -17,11 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources.contract import PartSchema, Split, split_rows
-from suffice.pipeline.rows.sources.contracted_columns import Footer, read_footers
-from suffice.pipeline.rows.sources.exact_data import Kept, exact_data
+from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
+from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
-from suffice.pipeline.rows.sources.file_columns import AS_STORED, FileColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.pipeline.rows.sources.contract import exact_data
 from suffice.pipeline.terms.declaration.table_names import quoted
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from suffice.errors import SchemaError
-from suffice.pipeline.rows.sources.arrow_arrays import decimal_is_readable
+from suffice.pipeline.rows.sources.column_values import NUMERIC, decimal_is_readable, stored_family
 from suffice.pipeline.rows.sources.contract import spec_columns
-from suffice.pipeline.rows.sources.family_values import NUMERIC, stored_family
 from suffice.pipeline.spec.contract_fit import LOOSE_KINDS, column_uses
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.column_types import TypeFamily

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from suffice.pipeline.rows.sources.adbc import credentials
-from suffice.pipeline.rows.sources.timed_tables import TimedTables
+from suffice.pipeline.rows.sources.databases import TimedTables, credentials
 from suffice.pipeline.terms.declaration.source_specs import SnowflakeSpec
 
 VARIABLE = "SUFFICE_SNOWFLAKE"

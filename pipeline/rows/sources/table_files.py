@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from suffice.arrays import null_scalar
-from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources.checksums import fits, mismatch
-from suffice.pipeline.rows.sources.contract import PartSchema, Pin, spec_columns
-from suffice.pipeline.rows.sources.contracted_columns import contracted
-from suffice.pipeline.rows.sources.exact_data import exact_data
+from suffice.errors import UsageError
+from suffice.pipeline.rows.sources.checksums import require_listed
+from suffice.pipeline.rows.sources.contract import PartSchema, Pin, exact_data, spec_columns
+from suffice.pipeline.rows.sources.contracted_columns import FileColumns, contracted
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
-from suffice.pipeline.rows.sources.file_columns import FileColumns
 from suffice.pipeline.rows.sources.parquet_files import (
     PinnedFiles,
     check_files,
@@ -251,13 +250,14 @@ def verify_table(pin: Pin, checksums: str) -> None:
     def is_reached(path: str) -> bool:
         return table.root is not None and path.startswith(f"{table.root}/") and path.endswith(".parquet")
 
-    try:
-        is_fit = fits([file.address for file in table.files.files], checksums, address, is_reached)
-        check_table(pin)
-    except StageFailedError:  # a file changed while it was hashed
-        is_fit = False
-    if not is_fit:
-        raise mismatch(f"source.{pin.kind}: {address}")
+    require_listed(
+        [file.address for file in table.files.files],
+        checksums,
+        check=partial(check_table, pin),
+        place=f"source.{pin.kind}",
+        address=address,
+        is_reached=is_reached,
+    )
 
 
 def window_days(spec: Spec, window: str) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from pydantic_core import PydanticKnownError
 from suffice.buckets import BUCKET_SCHEMES, read_bucket
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.column_types import HiveColumn, read_hive
-from suffice.pipeline.terms.declaration.fields import Boolean, Column, SpecModel
+from suffice.pipeline.terms.declaration.fields import Column, SpecModel
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_integer, read_text
 from suffice.pipeline.terms.declaration.table_names import KeyRanges, ThreePartName, TwoPartName
 
@@ -287,17 +287,13 @@ class PostgresqlSpec(SourceSpec):
 
 
 class DuckdbSpec(SourceSpec):
-    """A table or a view in a local DuckDB file, which nobody writes meanwhile.
-
-    With ``push_down`` DuckDB sums the rows of a table itself, in the memory of the process that asks it.
-    """
+    """A table or a view in a local DuckDB file, which nobody writes meanwhile."""
 
     kind: ClassVar[str] = "duckdb"
 
     duckdb: Annotated[str, PlainValidator(source_path)]
     table: TwoPartName
     clustered_by: Column | None = None
-    push_down: Boolean = False
 
     def address(self, directory: Path) -> str:
         """Return the file's absolute path, links resolved, and the name as if it lay in it."""

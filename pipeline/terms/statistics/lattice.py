@@ -74,11 +74,6 @@ class Transform:
     unit: float = 1.0
     exponent: float = 1.0
 
-    @property
-    def takes_logarithm(self) -> bool:
-        """Whether a logarithm is part of it."""
-        return self.shape in {Shape.POWER, Shape.LOG}
-
     def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the transformed values; the reference that the compiled kernel is tested against.
 

@@ -41,7 +41,7 @@ from suffice.auditing.scratch_sources import (
     contract_as_tried,
     kind_tried,
 )
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.domains import Domain
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.pooling.comparison import Comparison
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.windows_and_amendments import ALL
@@ -30,7 +29,7 @@ from suffice.pipeline.terms.declaration.column_types import (
     TypeFamily,
 )
 from suffice.pipeline.terms.declaration.derived_columns import PublicMap
-from suffice.pipeline.terms.declaration.derived_conditions import Combination, Membership
+from suffice.pipeline.terms.declaration.derived_conditions import ColumnComparison, Combination, Membership
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_label, period_start
 from suffice.pipeline.terms.declaration.fields import UnitType
 from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn, orders_of

@@ -22,7 +22,7 @@ from suffice.errors import StageFailedError
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise, zeros
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_ids
-from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise, selection
+from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise, sampling
 from suffice.pipeline.spec import plan as plan_module
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -218,9 +218,7 @@ def _scaled(divisor: float) -> Iterator[None]:
         return noise.Sampler(noise._measurement(scale / divisor))  # noqa: SLF001
 
     def selector(*, scale: int, range_sensitivity: int, epsilon: Any) -> Any:  # noqa: ARG001
-        return selection.Selector(selection._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
-
-    from suffice.pipeline.rows.mechanism import sampling
+        return sampling.Selector(sampling._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
 
     with (
         patched(held_noise, "discrete_laplace", sampler),
@@ -234,7 +232,7 @@ def _after_draw(
     change: Callable[[Any], None], choose: Callable[[Any, Any], None] | None = None
 ) -> Iterator[None]:
     """Change noise once it is drawn; and draws of samples, given their scores."""
-    draw, select = noise.Sampler.draw_into, selection.Selector.draw_into
+    draw, select = noise.Sampler.draw_into, sampling.Selector.draw_into
 
     def changed(sampler: Any, out: Any) -> None:
         draw(sampler, out)
@@ -245,7 +243,7 @@ def _after_draw(
         if choose is not None:
             choose(scores, out)
 
-    with patched(noise.Sampler, "draw_into", changed), patched(selection.Selector, "draw_into", chosen):
+    with patched(noise.Sampler, "draw_into", changed), patched(sampling.Selector, "draw_into", chosen):
         yield
 
 

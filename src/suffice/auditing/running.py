@@ -30,11 +30,10 @@ from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.chunk.sql_sums import sum_queries
 from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.rows.mechanism import mechanism
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
-from suffice.pipeline.rows.reduce import push_down, tree
+from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.rows.sources import contract, schema_check
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.profile import settings
@@ -194,11 +193,7 @@ class Runner:
             schemas = sources.schema(pin)
             schema_check.check_columns(spec, schemas, self.contract)
             splits = sources.splits(pin)
-            if spec.pushes_down:
-                queries = sum_queries(job, schemas[0].columns)
-                totals = push_down.pushed_sums(job, queries, pin, n_threads=self.cluster.n_threads)
-            else:
-                totals = tree.exact_sums(job, splits, self.cluster)
+            totals = tree.exact_sums(job, splits, self.cluster)
         return totals.open_totals()
 
     def release(self, data: DataSet) -> ObservedRun:

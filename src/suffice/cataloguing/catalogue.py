@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.publications.publication import Publication
     from suffice.storage.releases.release_store import ReleaseStore
-    from suffice.storage.signatures.keys import KeyReference
+    from suffice.storage.signatures.signing import KeyReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

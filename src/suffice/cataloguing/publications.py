@@ -14,7 +14,7 @@ from suffice.pages.release_page import Link
 from suffice.pipeline.ask.publication.model_terms import model_text
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.terms.released.withdrawal import Withdrawal
-from suffice.storage.publications.manifest_model import MANIFEST
+from suffice.storage.publications.publication import MANIFEST
 from suffice.storage.publications.publication_store import PublicationStore
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from suffice.pages.site_pages import SiteEntry
     from suffice.pages.site_run import SiteRun
     from suffice.storage.publications.publication import Publication
-    from suffice.storage.signatures.keys import KeyReference
+    from suffice.storage.signatures.signing import KeyReference
 
 LARGEST_COPIED = 64 * 2**20
 """Bytes of a publication's file that is put beside its page; larger ones stay in the store."""

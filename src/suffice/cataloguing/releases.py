@@ -20,13 +20,13 @@ from suffice.errors import ReleaseCorruptError, SufficeError
 from suffice.pages.release_page import Banner, Link, release_page
 from suffice.pages.site_pages import SiteEntry, series_path
 from suffice.pages.statistic_view import sample_view, statistic_view
-from suffice.pipeline.spec.terms import Window
+from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.spec.windows_and_amendments import edition, window_times
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
+from suffice.storage.releases.manifest import WITHDRAWN
 from suffice.storage.releases.release_store import open_release
-from suffice.storage.releases.withdrawal import WITHDRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.storage.releases.release_store import ListedRelease, ReleaseStore
-    from suffice.storage.signatures.keys import KeyReference
+    from suffice.storage.signatures.signing import KeyReference
 
 MOST_FOLLOWED = 24
 """Intervals of a statistic that the page of a series follows from window to window."""

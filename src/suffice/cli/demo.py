@@ -28,8 +28,8 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, par
 from suffice.plots.posteriors import plot_posterior
 from suffice.plots.style import footer_of
 from suffice.profile.settings import settings
-from suffice.storage.ledger.export import export_lines
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.ledger.replay import export_lines
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:

@@ -140,7 +140,7 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
-    from suffice.pipeline.rows.sources.template import skeleton
+    from suffice.pipeline.rows.sources.inspecting import skeleton
 
     check_file("--out", out, overwrite=None)
     text = skeleton(data, relative_to=out.parent if out else Path())

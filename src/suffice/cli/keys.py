@@ -28,7 +28,7 @@ def new(
     as_json: JsonOption = False,
 ) -> None:
     """Draw a pair of keys and write it; neither file is ever overwritten."""
-    from suffice.storage.signatures.keys import new_keys
+    from suffice.storage.signatures.signing import new_keys
 
     check_file("--out", out, overwrite=None)
     files = new_keys(out)
@@ -53,7 +53,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the ids of the public keys in files, as releases name them."""
-    from suffice.storage.signatures.keys import load_public_keys
+    from suffice.storage.signatures.signing import load_public_keys
 
     keys = load_public_keys(files)
     if as_json:

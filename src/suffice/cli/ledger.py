@@ -443,7 +443,7 @@ def _checksums(path: Path | None, *, none: bool) -> str | None:
 
 def _audit(path: Path, dataset: str) -> FittingAudit:
     from suffice.storage.operations.audits import fitting_audit
-    from suffice.storage.signatures.keys import pinned_keys
+    from suffice.storage.signatures.signing import pinned_keys
 
     return fitting_audit(path, dataset, pinned_keys())
 

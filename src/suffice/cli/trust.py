@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from suffice.storage.ledger.chain import Head
-    from suffice.storage.ledger.export import Export
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.operations.withdrawing import RestingRelease
+    from suffice.storage.ledger.replay import Export
+    from suffice.storage.operations.publishing import RestingRelease
 
 
 def verify(
@@ -49,7 +49,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check the files, manifest and signature of a release or publication, and the ledger's record."""
-    from suffice.storage.operations.verify_release import verify_release
+    from suffice.storage.operations.verify_store import verify_release
     from suffice.storage.publications.publication_store import locate_publication
 
     folder = locate_publication(release)
@@ -99,8 +99,8 @@ def verify_publication_of(
     as_json: bool,
 ) -> None:
     """Check what stands in the folder of a publication; its releases are looked for in `releases` too."""
+    from suffice.storage.operations.publishing import resting_releases
     from suffice.storage.operations.verify_store import verify_publication
-    from suffice.storage.operations.withdrawing import resting_releases
     from suffice.storage.publications.publication_store import PublicationStore
 
     store = PublicationStore.open(store_uri, publication_keys=publication_keys)
@@ -219,8 +219,8 @@ def export_ledger(
 ) -> None:
     """Write the chain for the public, a JSON line per entry: `ledger verify --export` checks it anywhere."""
     check_file("--out", out, overwrite=None)
-    from suffice.storage.ledger.export import export_lines
     from suffice.storage.ledger.opening import open_ledger
+    from suffice.storage.ledger.replay import export_lines
 
     with open_ledger(ledger, reading_only=True) as opened:
         lines = list(export_lines(opened.entries()))
@@ -316,7 +316,7 @@ def _witness_problems(ledger: Ledger, witness: str) -> list[str]:
 
 
 def _read_export(path: Path) -> Export:
-    from suffice.storage.ledger.export import read_export
+    from suffice.storage.ledger.replay import read_export
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -328,8 +328,7 @@ def _read_export(path: Path) -> Export:
 
 def signature_fields(manifest: Mapping[str, Any], public_keys: list[str] | None) -> dict[str, str | None]:
     """Return what ``show`` says about the signature of a release that was opened."""
-    from suffice.storage.signatures.keys import pinned_keys
-    from suffice.storage.signatures.signing import signature_status
+    from suffice.storage.signatures.signing import pinned_keys, signature_status
 
     signature = manifest["signature"]
     return {

@@ -11,8 +11,7 @@ from suffice.doctor.contract import ok, problem, skipped, warning
 from suffice.errors import SufficeError
 from suffice.monitoring.records import COUNTS_FOLDER, counts_folder, read_counts
 from suffice.storage.releases.spool import find_spool, spool_path
-from suffice.storage.signatures.keys import pinned_keys
-from suffice.storage.signatures.signing import SIGNING_KEY, signer_from_environment
+from suffice.storage.signatures.signing import SIGNING_KEY, pinned_keys, signer_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

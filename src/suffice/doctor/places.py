@@ -14,9 +14,8 @@ from suffice.profile.values import redacted
 from suffice.storage.ledger.charge import LIVE, is_held
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
-from suffice.storage.operations.known_stores import ask
 from suffice.storage.operations.markers import refuse_newer, refuse_older_ledger
-from suffice.storage.operations.witness import check_witness
+from suffice.storage.operations.witness import ask, check_witness
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.store_identity import read_identity
 

@@ -17,7 +17,7 @@ from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.ledger.export import read_export
+from suffice.storage.ledger.replay import read_export
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

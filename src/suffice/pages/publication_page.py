@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from suffice.storage.publications.manifest_model import PublishedEntry
-    from suffice.storage.publications.publication import Publication
+    from suffice.storage.publications.publication import Publication, PublishedEntry
 
 LARGEST_PARQUET = 64 * 2**20
 LARGEST_JSON = 8 * 2**20

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, ProfileError, UsageError
-from suffice.pipeline.cluster.stalls import LONGEST_STALL, STALL_SECONDS
+from suffice.pipeline.cluster.workers import LONGEST_STALL, STALL_SECONDS
 from suffice.profile.values import LOG, LOG_FORMATS, is_inside, same_ledger, store_uri
 
 if TYPE_CHECKING:

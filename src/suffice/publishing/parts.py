@@ -25,8 +25,8 @@ from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.math.distributions.piecewise import worst_diagnostics
 from suffice.profile.settings import pinned_certificates
-from suffice.storage.publications.manifest_model import LONGEST_DIAGNOSTIC, MOST_FILES
-from suffice.storage.publications.receipts import put_receipt, with_receipts
+from suffice.storage.publications.publication import LONGEST_DIAGNOSTIC, MOST_FILES
+from suffice.storage.publications.publication_store import put_receipt, with_receipts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
-    from suffice.storage.publications.manifest_model import PublishedEntry
-    from suffice.storage.publications.publication import PublishedFile
+    from suffice.storage.publications.publication import PublishedEntry, PublishedFile
     from suffice.storage.publications.publication_store import PublicationStore
     from suffice.storage.signatures.signing import Signer
 

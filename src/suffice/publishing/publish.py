@@ -27,8 +27,8 @@ from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.files import answer_files
 from suffice.publishing.parts import publish_parts
 from suffice.storage.objects.address import read_address
-from suffice.storage.objects.patience import Patience
-from suffice.storage.publications.manifest import compose_publication
+from suffice.storage.objects.object_store import Patience
+from suffice.storage.publications.publication import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore, holds_publications, holds_store
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import locate, open_release
@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.storage.publications.manifest_model import PublishedEntry
-    from suffice.storage.publications.publication import Publication
-    from suffice.storage.signatures.keys import KeyReference
-    from suffice.storage.signatures.signing import SignatureStatus, Signer
+    from suffice.storage.publications.publication import Publication, PublishedEntry
+    from suffice.storage.signatures.signing import KeyReference, SignatureStatus, Signer
 
     Reference = Release | str | os.PathLike[str]
 

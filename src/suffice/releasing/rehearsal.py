@@ -32,10 +32,14 @@ from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import check_create_only
-from suffice.storage.operations.known_stores import find_for_release
-from suffice.storage.operations.rehearsals import RehearsalPlace, compose_rehearsal, rehearsed_charge
-from suffice.storage.operations.spooling import spool_files, spool_sizes
-from suffice.storage.operations.witness import check_witness
+from suffice.storage.operations.spooling import (
+    RehearsalPlace,
+    compose_rehearsal,
+    rehearsed_charge,
+    spool_files,
+    spool_sizes,
+)
+from suffice.storage.operations.witness import check_witness, find_for_release
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.spool import open_spool, spool_path
 from suffice.storage.signatures.signing import signer_from_environment
@@ -223,9 +227,7 @@ class _Run:
     def carry_out(self) -> None:
         """Try all stages, and leave nothing behind, whatever happens."""
         from suffice.pipeline.rows.chunk.partition import chunk_job  # the engine is an extra
-        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-        from suffice.pipeline.rows.reduce.push_down import require_threads
-        from suffice.pipeline.rows.reduce.tree import exact_sums
+        from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 
         with contextlib.ExitStack() as opened:
             with self._stage("ledger") as stage:
@@ -252,8 +254,6 @@ class _Run:
                 opened.callback(spool.remove, charge.charge_id)
                 stage.tried = f"has room for {counted(len(self.plan.statistics) + 1, 'file')}"
             with self._stage("cluster") as stage:
-                if self.spec.pushes_down:
-                    require_threads(self.chosen.cluster)
                 cluster = opened.enter_context(
                     open_cluster_for_sums(self.chosen.cluster, self.chosen.cluster_certificates)
                 )
@@ -340,16 +340,12 @@ class _Run:
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""
         from suffice.pipeline.rows import sources
-        from suffice.pipeline.rows.chunk.partition import chunk_job
-        from suffice.pipeline.rows.chunk.sql_sums import sum_queries
         from suffice.pipeline.rows.sources.generated import generated_splits
         from suffice.pipeline.rows.sources.schema_check import check_columns
 
         with contextlib.closing(sources.pin(self.spec, self.window, contract)) as pin:
             schemas = sources.schema(pin)
             texts = check_columns(self.spec, schemas, contract)
-            if self.spec.pushes_down:
-                sum_queries(chunk_job(self.spec, self.window), schemas[0].columns)
         for text in texts:
             warnings.warn(text, SufficeWarning, stacklevel=2)
         return generated_splits(self.spec, schemas, self.window)

@@ -24,8 +24,7 @@ from suffice.releasing.guarding import uncharged, wait_for
 from suffice.releasing.run import PUBLISHED, ReleaseRun
 from suffice.storage.ledger.account import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.operations.known_stores import open_for_release
-from suffice.storage.operations.witness import check_witness, follow_witness
+from suffice.storage.operations.witness import check_witness, follow_witness, open_for_release
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.release_store import open_release
 from suffice.storage.releases.spool import spool_path

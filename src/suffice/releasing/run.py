@@ -33,7 +33,7 @@ from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.releasing.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
-from suffice.storage.objects.patience import Patience
+from suffice.storage.objects.object_store import Patience
 from suffice.storage.operations.markers import may_have_drawn, put_marker
 from suffice.storage.operations.publishing import publish_patiently
 from suffice.storage.operations.settling import clean_up, give_back, published_by_another, settle, spend
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
-    from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.pipeline.rows.sources.contract import Pin, Split
     from suffice.pipeline.spec.plan import Plan
@@ -135,13 +133,10 @@ class ReleaseRun:
         require_engine()
         from suffice.pipeline.rows import sources  # reruns and refusals need no engine
         from suffice.pipeline.rows.chunk.partition import chunk_job
-        from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-        from suffice.pipeline.rows.reduce.push_down import require_threads
         from suffice.pipeline.rows.reduce.survey import surveyed_on
+        from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
         from suffice.pipeline.rows.sources.schema_check import check_columns
 
-        if self.spec.pushes_down:
-            require_threads(address)
         spool = open_spool(self.spool_path)
         with uncharged():
             self.store.check_create_only()
@@ -160,7 +155,8 @@ class ReleaseRun:
                 sources.verify(pin, checksums)
             self.input_verified = checksums is not None
             splits = sources.splits(pin)
-            add = self._adding(chunk_job(self.spec, self.window), cluster, pin, splits, progress)
+            job = chunk_job(self.spec, self.window)
+            add = partial(exact_sums, job, splits, cluster, progress=progress)
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
             if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
                 settled, status = self._settle(charge)
@@ -184,32 +180,6 @@ class ReleaseRun:
             reading.count for reading in failed if (reading.name, reading.window, reading.amendment) == key
         )
         return count > self.ledger.account(charge.dataset).failed_readings
-
-    def _adding(
-        self,
-        job: ChunkJob,
-        cluster: Cluster,
-        pin: Pin,
-        splits: Sequence[Split],
-        progress: Progress | None,
-    ) -> Callable[[], ExactTotals]:
-        """Return what adds all rows up: tasks that read them, or the database that holds them.
-
-        Raises
-        ------
-        SchemaError
-            Where the database is to add a column of a type that it is not asked to.
-        """
-        from suffice.pipeline.rows import sources
-        from suffice.pipeline.rows.chunk.sql_sums import sum_queries
-        from suffice.pipeline.rows.reduce.push_down import pushed_sums
-        from suffice.pipeline.rows.reduce.tree import exact_sums
-
-        if not self.spec.pushes_down:
-            return partial(exact_sums, job, splits, cluster, progress=progress)
-        (table,) = sources.schema(pin)
-        queries = sum_queries(job, table.columns)
-        return partial(pushed_sums, job, queries, pin, n_threads=cluster.n_threads, progress=progress)
 
     def _settle(self, charge: Charge | None) -> tuple[Charge | None, str]:
         """Act on the rerun rules: publish what is staged, fence off what expired after its draw."""
@@ -427,9 +397,7 @@ def require_engine() -> None:
     try:
         for module in (
             "suffice.pipeline.rows.chunk.partition",
-            "suffice.pipeline.rows.chunk.sql_sums",
-            "suffice.pipeline.rows.reduce.links",
-            "suffice.pipeline.rows.reduce.push_down",
+            "suffice.pipeline.rows.reduce.tree",
             "suffice.pipeline.rows.mechanism.mechanism",
             "suffice.pipeline.rows.reduce.tree",
         ):

@@ -3,23 +3,37 @@
 Charges are compared when they end and forgotten then, so that memory does not grow with their number.
 A checkpoint is the state that a full replay had reached, sealed by an entry of the chain. Whoever changes it
 changes every later hash, and published manifests hold some of those.
+
+Tables are made once, recognised by their revision, and examined with their triggers.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import create_engine, func, insert, inspect, select, text, update
 
+from suffice.errors import LedgerError
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.ledger.chain import MOST_PROBLEMS, ChainCheck, Entry, EntryKind, Examination, Head
+from suffice.storage.ledger.chain import (
+    MOST_PROBLEMS,
+    START_HASH,
+    ChainCheck,
+    Entry,
+    EntryKind,
+    Examination,
+    Head,
+    coarse,
+    format_time,
+)
 from suffice.storage.ledger.replay import Books, compare, post, sha256
-from suffice.storage.ledger.sql import tables
+from suffice.storage.ledger.sql import migrations, tables
 from suffice.storage.ledger.sql.rows import append_entry, read_entries, read_head, stream
-from suffice.storage.ledger.sql.schema import altered_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,6 +42,82 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
     from suffice.storage.ledger.replay import Row, Rows
+
+
+def has_ledger(connection: Connection, location: str) -> bool:
+    """Tell whether a database holds a ledger that this version of the package reads and writes.
+
+    Parameters
+    ----------
+    connection : Connection
+    location : str
+        The database as messages name it.
+
+    Raises
+    ------
+    LedgerError
+        Where it holds the ledger of another version, or another program's tables.
+    """
+    inspector = inspect(connection)
+    if not inspector.has_table("alembic_version"):
+        return False
+    if not inspector.has_table(tables.ledger.name):
+        message = f"{location} is a database, but not a ledger of suffice"
+        raise LedgerError(message)
+    revision = connection.scalar(select(text("version_num")).select_from(text("alembic_version")))
+    if revision != tables.REVISION:
+        message = (
+            f"the ledger {location} has the schema {revision}, this version of suffice needs "
+            f"{tables.REVISION}: use the version that wrote it, or a newer one"
+        )
+        raise LedgerError(message)
+    return True
+
+
+def make_ledger(connection: Connection, now: datetime) -> None:
+    """Make all tables and the first entry, in the transaction that `connection` is in."""
+    migrations.upgrade(connection)
+    ledger_id = secrets.token_hex(16)
+    connection.execute(
+        insert(tables.ledger).values(
+            id=1,
+            ledger_id=ledger_id,
+            head_sequence=0,
+            head_hash=START_HASH,
+            created_at=format_time(coarse(now)),
+        )
+    )
+    append_entry(connection, EntryKind.CREATED, now, {"ledger_id": ledger_id, "format_version": 1})
+
+
+def altered_rules(connection: Connection) -> list[str]:
+    """Name the tables, indexes and triggers of an SQLite ledger that are not as the migrations made them.
+
+    On a server only the role that made the ledger can change them.
+    """
+    if connection.dialect.name != "sqlite":
+        return []
+    present = _objects(connection)
+    return [
+        f"the ledger's {kind} {name} is missing or altered: it keeps a rule, or rows"
+        for kind, name, _table, _statement in sorted(_made_by_the_migrations() - present, key=str)
+    ]
+
+
+@cache
+def _made_by_the_migrations() -> frozenset[tuple[str, str, str, str]]:
+    engine = create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            migrations.upgrade(connection)
+            return _objects(connection)
+    finally:
+        engine.dispose()
+
+
+def _objects(connection: Connection) -> frozenset[tuple[str, str, str, str]]:
+    query = text("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
+    return frozenset((row[0], row[1], row[2], row[3]) for row in connection.execute(query))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,9 @@
-"""A charge's moves in an SQL database, each within the transaction that `connection` is in.
+"""A charge's moves in an SQL database: taken over, drawn, staged, published, abandoned, reconciled.
 
-Failed attempts of a key are counted here, and by a trigger of ``migrations.rules_0001`` as well.
-Charges that a restored ledger lacks go through the states of any charge, so that every rule holds for them.
+Each is within the transaction that `connection` is in. It locks the charge's row after its account's and
+before the chain's head. Failed attempts of a key are counted here, and by a trigger of
+``migrations.rules_0001`` as well. Charges that a restored ledger lacks go through the states of any charge,
+so that every rule holds for them.
 """
 
 from __future__ import annotations
@@ -11,22 +13,31 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Integer, case, delete, func, insert, select
+from sqlalchemy import Integer, case, delete, func, insert, select, update
 
 from suffice.errors import (
     BudgetExceededError,
     ChargeInProgressError,
+    ChargeLostError,
     LedgerCorruptError,
     ReadingsExhaustedError,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.storage.ledger.chain import SALT, EntryKind
-from suffice.storage.ledger.charge import LIVE, Charge, ChargeState, FailedReadings, SpoolName, check_epsilon
-from suffice.storage.ledger.reconciliation import Reconciled
+from suffice.storage.ledger.chain import SALT, EntryKind, format_time
+from suffice.storage.ledger.charge import (
+    LIVE,
+    Charge,
+    ChargeState,
+    FailedReadings,
+    Reconciled,
+    SpoolName,
+    check_epsilon,
+    is_held,
+)
 from suffice.storage.ledger.replay import sha256
+from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.ledger.sql import tables
-from suffice.storage.ledger.sql.balance import shift, take
-from suffice.storage.ledger.sql.reservation import begin, claim, follow_marker, move
+from suffice.storage.ledger.sql.charge_fits import begin, shift, take
 from suffice.storage.ledger.sql.rows import (
     append_entry,
     epsilon_of,
@@ -36,6 +47,9 @@ from suffice.storage.ledger.sql.rows import (
     read_head,
     read_newest,
     remaining_in,
+    stream,
+    summary_of,
+    summary_query,
 )
 
 if TYPE_CHECKING:
@@ -43,8 +57,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection
 
-    from suffice.storage.ledger.reconciliation import LostCharge
-    from suffice.storage.ledger.sql.reservation import Holder
+    from suffice.storage.ledger.charge import ChargeSummary, LostCharge
+    from suffice.storage.ledger.sql.charge_fits import Holder
+
 
 _REASON = "found in a store, without a release, by a ledger that lacked it"
 
@@ -224,3 +239,101 @@ def _forget_manifest(connection: Connection, charge: Charge) -> None:
 def _step(charge: Charge) -> dict[str, object]:
     """Return what every entry of a charge's move states."""
     return {"charge_id": charge.charge_id, "epoch": charge.epoch}
+
+
+def claim(connection: Connection, holder: Holder, seen: Charge) -> Charge:
+    """Take a charge over with the next epoch.
+
+    Raises
+    ------
+    ChargeInProgressError, ChargeLostError
+        As :meth:`suffice.storage.ledger.ledger.Ledger.take_over`.
+    """
+    charge = read_charge(connection, holder.ledger_id, seen.charge_id, lock=True)
+    if charge.epoch != seen.epoch or charge.state not in LIVE:
+        raise _lost(charge)
+    # The bytes of a staged charge are fixed: two runs that publish it put the same release.
+    now = holder.clock()
+    if charge.state is not ChargeState.STAGED and is_held(charge, now):
+        raise in_progress_error(charge, now)
+    connection.execute(
+        update(tables.charges)
+        .where(tables.charges.c.charge_id == charge.charge_id, tables.charges.c.epoch == charge.epoch)
+        .values(
+            epoch=charge.epoch + 1,
+            holder=holder.token,
+            holder_process=holder.process,
+            lease_expires=holder.lease_from_now(),
+        )
+    )
+    payload = {"charge_id": charge.charge_id, "epoch": charge.epoch + 1}
+    append_entry(connection, EntryKind.TAKEN_OVER, holder.clock(), payload)
+    return read_charge(connection, holder.ledger_id, charge.charge_id)
+
+
+def move(
+    connection: Connection, holder: Holder, charge: Charge, before: Sequence[ChargeState], **values: object
+) -> None:
+    """Change a charge's row if this holder still holds it at that epoch in one of these states.
+
+    Raises
+    ------
+    ChargeLostError
+    """
+    columns = tables.charges.c
+    done = connection.execute(
+        update(tables.charges)
+        .where(
+            columns.charge_id == charge.charge_id,
+            columns.epoch == charge.epoch,
+            columns.holder == holder.token,
+            columns.state.in_(before),
+        )
+        .values(**values)
+    )
+    if done.rowcount != 1:
+        raise _lost(read_charge(connection, holder.ledger_id, charge.charge_id))
+
+
+def let_go(connection: Connection, holder: Holder, charge: Charge) -> None:
+    """End the lease of a charge that this holder holds; any other is left as it is."""
+    columns = tables.charges.c
+    connection.execute(
+        update(tables.charges)
+        .where(
+            columns.charge_id == charge.charge_id,
+            columns.holder == holder.token,
+            columns.state.in_(LIVE),
+        )
+        .values(lease_expires=format_time(holder.clock()))
+    )
+
+
+def _lost(charge: Charge) -> ChargeLostError:
+    return ChargeLostError(
+        f"this run no longer holds {charge.label}: the charge is {charge.state} at epoch {charge.epoch}"
+    )
+
+
+def follow_marker(connection: Connection, charge: Charge) -> None:
+    """Note that a charge's marker stands in its store."""
+    columns = tables.stores.c
+    connection.execute(
+        update(tables.stores)
+        .where(columns.store_id == charge.store_id, columns.last_marker < charge.reserved_sequence)
+        .values(last_marker=charge.reserved_sequence)
+    )
+
+
+def read_editions(connection: Connection, dataset: str, name: str) -> dict[str, list[ChargeSummary]]:
+    """Return of each window of a name the newest charge of every edition, in the order of amendments."""
+    columns = tables.charges.c
+    query = summary_query().where(columns.dataset == dataset, columns.name == name)
+    newest: dict[tuple[str, int], ChargeSummary] = {}
+    order = (columns.amendment, columns.attempt)
+    for charge in map(summary_of, stream(connection, query.order_by(*order))):
+        newest[charge.window, charge.amendment] = charge
+    editions: dict[str, list[ChargeSummary]] = {}
+    for charge in newest.values():
+        editions.setdefault(charge.window, []).append(charge)
+    return editions

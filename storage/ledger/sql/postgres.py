@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
 from suffice.errors import LedgerError, LedgerMissingError, UsageError
-from suffice.storage.ledger.sql.schema import has_ledger, make_ledger
+from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import database_errors, no_turn
 

@@ -33,23 +33,27 @@ from suffice.storage.ledger.charge import (
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import moves, tables
-from suffice.storage.ledger.sql.balance import Places, TermsAsked, exceeded_error, write_grant
+from suffice.storage.ledger.sql.charge_fits import Holder, exceeded_error, find_amended, start
 from suffice.storage.ledger.sql.examining import Examiner, write_checkpoint
-from suffice.storage.ledger.sql.moves import read_failed, read_reconciled, reconcile
-from suffice.storage.ledger.sql.reservation import (
-    Holder,
+from suffice.storage.ledger.sql.granting import (
+    LastingTerms,
+    TermsAsked,
     change_store,
-    claim,
-    find_amended,
-    let_go,
-    move,
-    read_editions,
     read_pins,
     read_sources,
     read_stores,
     read_stores_of_charges,
     read_unfinished,
-    start,
+    write_grant,
+)
+from suffice.storage.ledger.sql.moves import (
+    claim,
+    let_go,
+    move,
+    read_editions,
+    read_failed,
+    read_reconciled,
+    reconcile,
 )
 from suffice.storage.ledger.sql.rows import (
     append_entry,
@@ -89,8 +93,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Examination, Head
-    from suffice.storage.ledger.charge import ChargeSummary, FailedReadings
-    from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
+    from suffice.storage.ledger.charge import ChargeSummary, FailedReadings, LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
 
 Result = TypeVar("Result")
@@ -197,7 +200,7 @@ class SqlLedger(Ledger):
         )
 
         def work(connection: Connection) -> Account:
-            places = Places(
+            places = LastingTerms(
                 sources=sources,
                 stores=stores,
                 checksums=checksums,

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import QueuePool, StaticPool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
-from suffice.storage.ledger.sql.schema import has_ledger, make_ledger
+from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import database_errors, failure_of, no_turn
 from suffice.storage.objects.local_files import network_file_system

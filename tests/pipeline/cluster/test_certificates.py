@@ -17,7 +17,7 @@ from cryptography import x509
 from distributed.comm import core as comm_core
 
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.cluster import certificates, connection, issuing
+from suffice.pipeline.cluster import certificates, connection
 from suffice.pipeline.cluster.certificates import ROLES, certificates_in
 from suffice.pipeline.cluster.connection import open_cluster
 from support.dask_clusters import NO_SPILLING
@@ -184,14 +184,14 @@ def test_a_folder_that_others_can_write_is_refused(own: Path, tmp_path: Path, mo
 
 
 def test_what_was_begun_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = issuing.new_certificate
+    real = certificates.new_certificate
 
-    def failing(authority: issuing.Issued, role: str, **more: object) -> issuing.Issued:
+    def failing(authority: certificates.Issued, role: str, **more: object) -> certificates.Issued:
         if role == "client":
             (tmp_path / "cluster" / "client.key").mkdir()
         return real(authority, role, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(issuing, "new_certificate", failing)
+    monkeypatch.setattr(certificates, "new_certificate", failing)
     with pytest.raises(UsageError, match=r"client\.key: this file cannot be written"):
         certificates_in(tmp_path / "cluster")
     assert [path.name for path in (tmp_path / "cluster").iterdir()] == ["client.key"]
@@ -302,12 +302,12 @@ def test_a_clients_files_are_looked_at_first(own: Path, monkeypatch: pytest.Monk
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
     monkeypatch.setattr(certificates, "_HOSTS_DISAGREE", dt.timedelta(days=3))
-    key = issuing.read_key((own / "ca.key").read_bytes())
+    key = certificates.read_key((own / "ca.key").read_bytes())
     assert key is not None
-    authority = issuing.Issued(certificate=read(own / "ca.pem"), key=key)
+    authority = certificates.Issued(certificate=read(own / "ca.pem"), key=key)
     now = dt.datetime.now(dt.UTC)
     begin = authority.certificate.not_valid_before_utc
-    ended = issuing.new_certificate(authority, "client", begin=begin, ends=now, is_server=False)
+    ended = certificates.new_certificate(authority, "client", begin=begin, ends=now, is_server=False)
     (own / "client.pem").write_bytes(ended.pem())
     refused("that of the client ended on")
     (own / "client.pem").write_bytes(b"none")

@@ -8,7 +8,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import load_spec
-from suffice.storage.publications.manifest_model import PUBLICATIONS
+from suffice.storage.publications.publication import PUBLICATIONS
 from support.making import mapping
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from suffice.errors import (
 )
 from suffice.pipeline.spec.windows_and_amendments import AmendedRelease, edition, read_edition
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
-from suffice.storage.ledger.export import export_lines, read_export
+from suffice.storage.ledger.replay import export_lines, read_export
 from support.charging import MANIFEST, drawn, published, shown
 from support.ledger_sql import REFUSALS, execute
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.storage.ledger.export import export_lines, read_export
-from suffice.storage.ledger.replay import Books
+from suffice.storage.ledger.replay import Books, export_lines, read_export
 from support.charging import MANIFEST, drawn, published
 from support.ledger_sql import execute, rows, tamper, tampered
 

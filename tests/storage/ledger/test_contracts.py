@@ -12,7 +12,7 @@ from suffice.errors import GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.storage.ledger.account import NamedAudit
 from suffice.storage.ledger.chain import public_entry
-from suffice.storage.ledger.export import export_lines, read_export
+from suffice.storage.ledger.replay import export_lines, read_export
 from support.ledger_sql import REFUSALS, execute
 
 if TYPE_CHECKING:

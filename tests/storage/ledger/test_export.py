@@ -10,7 +10,7 @@ import pytest
 
 from suffice.errors import LedgerCorruptError
 from suffice.storage.ledger.chain import PublicEntry, canonical_json
-from suffice.storage.ledger.export import export_lines, read_export
+from suffice.storage.ledger.replay import export_lines, read_export
 from support.paid import Books, open_books, pay
 
 if TYPE_CHECKING:

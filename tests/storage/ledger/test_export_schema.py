@@ -10,9 +10,8 @@ import jsonschema
 
 from scripts.schemas.__main__ import SCHEMAS
 from suffice.storage.ledger.chain import SALT, EntryKind
-from suffice.storage.ledger.charge import release_id
-from suffice.storage.ledger.export import export_lines
-from suffice.storage.ledger.reconciliation import LostCharge, Reconciled
+from suffice.storage.ledger.charge import LostCharge, Reconciled, release_id
+from suffice.storage.ledger.replay import export_lines
 from support.charging import MANIFEST, drawn, published
 from support.manifest_mutants import DELETED, changed, paths
 

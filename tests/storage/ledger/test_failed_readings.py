@@ -9,8 +9,7 @@ import pytest
 
 from suffice.errors import ReadingsExhaustedError, UsageError
 from suffice.storage.ledger.charge import ChargeState
-from suffice.storage.ledger.export import export_lines, read_export
-from suffice.storage.ledger.replay import replay
+from suffice.storage.ledger.replay import export_lines, read_export, replay
 from support.ledger_sql import REFUSALS, execute
 
 if TYPE_CHECKING:

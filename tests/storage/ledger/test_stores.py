@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import GuaranteeError, UsageError, WrongStoreError
-from suffice.storage.ledger.export import export_lines, read_export
+from suffice.storage.ledger.replay import export_lines, read_export
 from support.ledger_sql import tampered
 
 if TYPE_CHECKING:

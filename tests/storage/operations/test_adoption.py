@@ -9,10 +9,10 @@ import pytest
 
 from suffice.errors import LedgerCorruptError, WrongStoreError
 from suffice.storage.ledger.opening import create_ledger
-from suffice.storage.operations.known_stores import open_for_release
 from suffice.storage.operations.reconciliation import adopt_store
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.verify_ledger import compare_with_store
+from suffice.storage.operations.witness import open_for_release
 from suffice.storage.releases.release_store import open_store
 from support.paid import Books, copy_database, open_books, pay, restore_database
 

@@ -14,8 +14,7 @@ from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.storage.operations.audits import encode_audit, fitting_audit, read_audit
 from suffice.storage.releases.manifest import software_versions
-from suffice.storage.signatures.keys import load_public_keys, new_keys
-from suffice.storage.signatures.signing import load_signer
+from suffice.storage.signatures.signing import load_public_keys, load_signer, new_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

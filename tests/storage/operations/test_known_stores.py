@@ -22,9 +22,9 @@ from suffice.errors import (
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.objects import local_files
 from suffice.storage.objects.local_files import LocalFiles
-from suffice.storage.operations import known_stores
-from suffice.storage.operations.known_stores import open_for_release
+from suffice.storage.operations import witness
 from suffice.storage.operations.markers import refuse_older_ledger
+from suffice.storage.operations.witness import open_for_release
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.store_identity import marker_key, marker_sequence
 from support.bucket_server import BucketServer, bucket_server
@@ -142,9 +142,9 @@ def test_stores_that_do_not_answer_are_not_waited_for(
         started = time.monotonic()
         with pytest.raises(LedgerCorruptError):
             open_for_release(ledger, str(tmp_path / "fresh"), "passengers", patience=0.5)
-        assert time.monotonic() - started < known_stores.PATIENCE, "the patience that was given counts"
+        assert time.monotonic() - started < witness.PATIENCE, "the patience that was given counts"
         released.set()
-    assert known_stores.PATIENCE <= 10
+    assert witness.PATIENCE <= 10
 
 
 def test_pins_are_held_before_anything_is_made(books: Books, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import LedgerCorruptError
-from suffice.storage.ledger.export import export_lines, read_export
 from suffice.storage.ledger.ledger import utc_now
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.ledger.replay import export_lines, read_export
 from suffice.storage.operations.markers import may_have_drawn, put_marker, refuse_older_ledger
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.settling import settle

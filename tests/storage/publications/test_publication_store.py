@@ -18,12 +18,11 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.objects.patience import Patience
-from suffice.storage.publications.manifest import parse_publication
+from suffice.storage.objects.object_store import Patience
+from suffice.storage.publications.publication import parse_publication
 from suffice.storage.publications.publication_store import PublicationStore, check_is_there, open_publication
 from suffice.storage.releases.release_store import open_store
-from suffice.storage.signatures.keys import new_keys
-from suffice.storage.signatures.signing import load_signer, publication_signer_from_environment
+from suffice.storage.signatures.signing import load_signer, new_keys, publication_signer_from_environment
 from support.bucket_server import bucket_server
 from support.buckets import s3_server, variables
 from support.publications import FILES, id_of, manifest_of, publish, replace_bytes, request_of

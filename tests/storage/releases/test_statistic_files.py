@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from suffice.errors import ReleaseCorruptError, StoreError, UsageError
 from suffice.pipeline.terms.released.noisy_statistic import HeldCells
 from suffice.storage.releases import location, parquet_layout, release_parquet
+from suffice.storage.releases.location import StatisticFiles
 from suffice.storage.releases.release_store import open_release
-from suffice.storage.releases.statistic_files import StatisticFiles
 from support.releases import make_plan, public_n_plan, publish, some_values
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from suffice.errors import ReleaseCorruptError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.releases.withdrawal import (
+from suffice.storage.releases.manifest import (
     LARGEST_WITHDRAWAL,
     compose_withdrawal,
     parse_withdrawal,

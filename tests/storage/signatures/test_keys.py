@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.storage.signatures.keys import PublicKey, load_public_keys, new_keys, pinned_keys
-from suffice.storage.signatures.signing import load_signer
+from suffice.storage.signatures.signing import PublicKey, load_public_keys, load_signer, new_keys, pinned_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

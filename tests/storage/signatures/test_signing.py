@@ -12,16 +12,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from suffice.errors import ReleaseCorruptError, SignatureError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.operations.verify_release import verify_release
+from suffice.storage.operations.verify_store import verify_release
 from suffice.storage.releases.manifest import checksum
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import open_release
 from suffice.storage.signatures import ed25519
-from suffice.storage.signatures.keys import PublicKey, new_keys
 from suffice.storage.signatures.signing import (
+    PublicKey,
     Signer,
     check_signature,
     load_signer,
+    new_keys,
     signed_message,
     signer_from_environment,
 )

@@ -59,7 +59,7 @@ def test_the_rows_are_those_of_the_whole_posterior(family: str) -> None:
 def test_numbers_that_do_not_exist_are_null() -> None:
     # A cell that may have no record has no standard deviation of the variance under this prior.
     statistic = cells("normal", [[1 << 34, 1 << 34, 0]])
-    terms = {"prior": "NormalInverseGamma(0, 1, 1.5, 100)"}
+    terms: dict[str, Any] = {"prior": "NormalInverseGamma(0, 1, 1.5, 100)"}
     answer = answer_part(asked(terms=PosteriorTerms(**terms, clipping="modelled")), 0, statistic)
     rows = table_of(answer.summaries).to_pylist()
     assert rows[1]["parameter"] == "variance"
@@ -137,7 +137,7 @@ def test_a_part_is_a_function_of_its_number_and_of_the_seed() -> None:
 def test_conflicts_are_judged_with_all_cells_in_mind() -> None:
     """A tail that six cells call a conflict is none among a hundred million."""
     statistic = cells("bernoulli", [[1000, 0]] + [[80, 20]] * 5)
-    terms = {"prior": "Beta(2, 2)"}
+    terms: dict[str, Any] = {"prior": "Beta(2, 2)"}
     few = answer_part(asked(terms=PosteriorTerms(prior="Beta(300, 1000)")), 0, statistic)
     assert any(line.startswith("conflict") for line in few.notes)
     posterior = posterior_of(statistic, prior="Beta(2, 2)")

@@ -12,10 +12,14 @@ from suffice.pipeline.rows.chunk.accumulators import (
     MomentAccumulator,
     add_powers,
     multiplies_matrices,
+)
+from suffice.pipeline.rows.chunk.exact_sums import (
+    Table,
+    normalise,
     rows_before_carry,
     rows_before_rounding,
+    to_python,
 )
-from suffice.pipeline.rows.chunk.exact_sums import Table, normalise, to_python
 from suffice.pipeline.rows.chunk.kernels import NOTHING
 from suffice.pipeline.terms.statistics.lattice import Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, MomentSums

@@ -15,8 +15,8 @@ from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk_job, sum_batches
 from suffice.pipeline.rows.contribution.records import UnitKey
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.shuffle import bounded_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.terms.declaration.derived_columns import read_derived
 from suffice.pipeline.terms.declaration.time_zones import zone_offsets
 from support.hostile import bernoulli, categorical, make_spec, normal

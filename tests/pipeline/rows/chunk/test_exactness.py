@@ -9,8 +9,7 @@ import pytest
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from support.duckdb_sums import duckdb_sums
 from support.hostile import TEXTS, bernoulli, categorical, make_spec, normal, poisson, write_hostile

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.row_readers import quantise
+from suffice.pipeline.rows.chunk.clipping import quantise
 from suffice.pipeline.terms.statistics.lattice import Quantiser
 
 REPOSITORY = Path(__file__).resolve().parents[4]

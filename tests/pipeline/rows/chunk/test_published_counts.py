@@ -18,8 +18,7 @@ import suffice
 from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.storage.ledger.opening import create_ledger
 from support.hostile import categorical

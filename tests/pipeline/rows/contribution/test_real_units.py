@@ -13,8 +13,8 @@ import pytest
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.shuffle import bounded_sums
+from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
 from support.hostile import categorical, make_spec, normal, poisson
 from support.real_data import REAL_DATA

@@ -15,13 +15,11 @@ import pytest
 from suffice.errors import SchemaError, SpecError
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.rows import sources
-from suffice.pipeline.rows.chunk.accumulator import accumulator
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
-from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.chunk.partition import accumulator, chunk_job
 from suffice.pipeline.rows.contribution import bounding
 from suffice.pipeline.rows.contribution.bounding import first_rows
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec

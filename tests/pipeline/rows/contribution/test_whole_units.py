@@ -12,8 +12,8 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.rows.chunk.accumulators import rounded_ratio
 from suffice.pipeline.rows.chunk.exact_sums import to_python
-from suffice.pipeline.rows.chunk.unit_accumulators import rounded_ratio
 from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.recompile import read_canonical_plan

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import most_rows, totals_of
-from suffice.pipeline.rows.chunk.accumulator import accumulator
+from suffice.pipeline.rows.chunk.accumulators import UnitAccumulator, UnitRows
 from suffice.pipeline.rows.chunk.exact_sums import LIMB_MASK, to_python, zero_table
 from suffice.pipeline.rows.chunk.kernels import NOTHING
-from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.chunk.unit_accumulators import UnitAccumulator, UnitRows
+from suffice.pipeline.rows.chunk.partition import accumulator, chunk_job
 from suffice.pipeline.spec.plan import compile_plan, measures
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.measure import UnitProducts

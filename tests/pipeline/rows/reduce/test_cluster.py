@@ -19,14 +19,13 @@ from suffice.errors import ClusterError, StageFailedError, UsageError
 from suffice.pipeline.cluster import connection as clusters
 from suffice.pipeline.cluster.admission import Admission
 from suffice.pipeline.cluster.connection import DistributedCluster
-from suffice.pipeline.cluster.fitness import is_loopback
+from suffice.pipeline.cluster.workers import is_loopback
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.survey import surveyed_on
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from support.dask_clusters import NO_SPILLING, by_address
 from support.hostile import categorical, make_spec, normal
 from support.splits import splits_of

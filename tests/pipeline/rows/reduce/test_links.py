@@ -12,10 +12,9 @@ import pytest
 from distributed.protocol.serialize import deserialize, serialize
 
 from suffice.pipeline.rows.chunk.exact_sums import Table
-from suffice.pipeline.rows.contribution.clustered_units import Seen
-from suffice.pipeline.rows.reduce import links
-from suffice.pipeline.rows.reduce.links import Packed, Partial, PartialSums, for_tasks, in_task
-from suffice.pipeline.rows.reduce.shuffle import Divided
+from suffice.pipeline.rows.reduce import tree
+from suffice.pipeline.rows.reduce.shuffle import Divided, Seen
+from suffice.pipeline.rows.reduce.tree import Packed, Partial, PartialSums, for_tasks, in_task
 from suffice.pipeline.rows.sources.contract import Split
 
 SECRET = 987_654_321_987
@@ -44,7 +43,7 @@ def test_results_of_tasks_say_nothing_and_are_not_pickled(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(4))
 def test_links_of_dask_move_them(number: int) -> None:
-    links.move_partial_results()
+    tree.move_partial_results()
     partial = partials()[number]
     header, frames = serialize(partial)
     assert header["serializer"] == "dask"

@@ -15,12 +15,10 @@ import pytest
 from suffice.errors import ClusterError, StageFailedError
 from suffice.pipeline.rows.chunk.exact_sums import Sums, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job
-from suffice.pipeline.rows.contribution import clustered_units
 from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.rows.reduce import shuffle
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
 from suffice.pipeline.rows.reduce.shuffle import bounded_sums
-from suffice.pipeline.rows.reduce.tree import READING_FAILED, exact_sums
+from suffice.pipeline.rows.reduce.tree import READING_FAILED, exact_sums, open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
 from support.hostile import categorical, make_spec, normal
 from support.splits import row_count, splits_of
@@ -126,7 +124,7 @@ def test_the_same_bits_however_rows_lie(
     monkeypatch.setattr(shuffle, "RECORD_BYTES_PER_THREAD", int(rng.choice([5_000, 20_000, 10**9])))
     monkeypatch.setattr(shuffle, "_BUCKETS_PER_THREAD", int(rng.integers(1, 5)))
     monkeypatch.setattr(shuffle, "_MOST_EDGES", int(rng.integers(8, 300)))
-    monkeypatch.setattr(clustered_units, "_MOST_BITS", int(rng.choice([64, 2**20])))
+    monkeypatch.setattr(shuffle, "_MOST_BITS", int(rng.choice([64, 2**20])))
     partitions = list(partitions_of(spec))
     rng.shuffle(partitions)
     calls: list[tuple[int, int]] = []

@@ -12,12 +12,11 @@ import pytest
 
 from suffice.errors import ClusterError
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.cluster.stalls import Stalls, WorkerStanding
+from suffice.pipeline.cluster.workers import Stalls, WorkerStanding
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from support.hostile import make_spec, normal
 from support.splits import splits_of
 from support.workers import FragileJob

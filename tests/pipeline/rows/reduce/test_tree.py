@@ -16,8 +16,13 @@ from suffice.pipeline.cluster.connection import Cluster, ThreadCluster
 from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
-from suffice.pipeline.rows.reduce.links import PartialSums, open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums, sums_bytes, zero_sums
+from suffice.pipeline.rows.reduce.tree import (
+    PartialSums,
+    exact_sums,
+    open_cluster_for_sums,
+    sums_bytes,
+    zero_sums,
+)
 from suffice.pipeline.rows.sources.contract import Split, join
 from support.hostile import categorical, make_spec, normal
 from support.splits import splits_of

@@ -16,7 +16,7 @@ import pytest
 from suffice.errors import InputNotVerifiedError, UsageError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources.checksums import read_checksums
-from suffice.pipeline.rows.sources.file_listing import list_files, reaches
+from suffice.pipeline.rows.sources.file_access import list_files, reaches
 from support.hostile import bernoulli, make_spec
 
 ZEROS = "0" * 64

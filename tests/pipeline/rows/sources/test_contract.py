@@ -22,10 +22,9 @@ import pytest
 from suffice.errors import InputNotVerifiedError, SchemaError, StageFailedError, UsageError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources import SOURCES
-from suffice.pipeline.rows.sources.contract import Pin, Split, join
-from suffice.pipeline.rows.sources.exact_data import pack, unpack
+from suffice.pipeline.rows.sources.contract import Pin, Split, join, pack, unpack
+from suffice.pipeline.rows.sources.inspecting import skeleton
 from suffice.pipeline.rows.sources.schema_check import check_schema, type_family
-from suffice.pipeline.rows.sources.template import skeleton
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
@@ -42,13 +41,6 @@ CANARY = "CANARY-3e80"
 SECRET = "SECRET-77c1"  # noqa: S105 - stands for one
 N_ROWS = 9871
 COLUMNS = ("amount", "city", "flag")
-PUSH_DOWN = (
-    "pipeline/rows/chunk/sql_sums.py",
-    "pipeline/rows/reduce/push_down.py",
-    "tests/leaks/test_pushed_down.py",
-    "tests/pipeline/rows/reduce/test_push_down.py",
-)
-"""What sums in DuckDB itself, and so knows it by name."""
 CREDENTIALS = ("KEY", "TOKEN", "POSTGRESQL")
 """Words in the names of environment variables whose values nothing may show."""
 FAMILIES = {
@@ -189,7 +181,7 @@ def test_nobody_else_imports_a_reader(kind: str, repository: Path) -> None:
     found += [
         path.name for path in (repository / "src/suffice").glob("*.py") if imported.search(path.read_text())
     ]
-    assert [path for path in found if path.rpartition("/")[0] not in allowed and path not in PUSH_DOWN] == []
+    assert [path for path in found if path.rpartition("/")[0] not in allowed] == []
 
 
 @pytest.mark.slow
@@ -391,7 +383,7 @@ def test_splits_show_nothing_and_hold_neither_values_nor_credentials(
 READER = """
 import os, pickle, sys
 from suffice.pipeline.rows import sources
-from suffice.pipeline.rows.sources.exact_data import unpack
+from suffice.pipeline.rows.sources.contract import unpack
 while True:
     sys.path[:], environment, packed = pickle.load(sys.stdin.buffer)
     os.environ.clear()

@@ -137,6 +137,13 @@ def test_nothing_is_installed_written_or_opened_beside_it(path: Path) -> None:
     assert found["autoload_known_extensions"] == "false"
 
 
+@pytest.mark.parametrize("macro", ["count(a)", '"//"(a, b)', '">="(a, b)', '"<"(a, b)'])
+def test_a_macro_of_the_file_replaces_no_function_or_operator(path: Path, macro: str) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute(f"CREATE MACRO {macro} AS 99")
+    assert numbers(splits_of(spec_of(path), 1)) == KEPT
+
+
 def test_a_schema_may_be_called_as_the_file_is(tmp_path: Path) -> None:
     path = tmp_path / "sales.duckdb"
     with duckdb.connect(tmp_path / "made.duckdb") as connection:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.pipeline.rows.sources.exact_data import exact_data, pack, unpack
+from suffice.pipeline.rows.sources.contract import exact_data, pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable

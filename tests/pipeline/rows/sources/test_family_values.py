@@ -16,8 +16,8 @@ import pytest
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.sources import file_columns
-from suffice.pipeline.rows.sources.family_values import ARROW_TYPES, as_family, stored_family
+from suffice.pipeline.rows.sources import contracted_columns
+from suffice.pipeline.rows.sources.column_values import ARROW_TYPES, as_family, stored_family
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from support.hostile import categorical, make_spec
@@ -156,7 +156,7 @@ def test_a_person_whose_id_does_not_read_is_not_many_people(
     assert totals(tmp_path, [beside, rows(pa.nulls(5))], family, "own_unit").sum() == 7, "nulls are units"
 
     monkeypatch.setattr(  # a mutant: what does not read is a null
-        file_columns, "_is_missing", lambda column: pa.array([True] * len(column))
+        contracted_columns, "_is_missing", lambda column: pa.array([True] * len(column))
     )
     assert totals(tmp_path, [beside, lacking], family, "own_unit").sum() == 102
 

@@ -12,10 +12,8 @@ from suffice.pipeline.families.shared.contract import ColumnType
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
-from suffice.pipeline.rows.sources.contract import PartSchema
-from suffice.pipeline.rows.sources.exact_data import pack, unpack
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
+from suffice.pipeline.rows.sources.contract import PartSchema, pack, unpack
 from suffice.pipeline.rows.sources.generated import N_ROWS, generated_splits
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import Spec, load_spec

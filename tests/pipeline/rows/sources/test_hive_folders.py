@@ -20,7 +20,7 @@ from suffice.buckets import connect
 from suffice.errors import SchemaError, SpecError, StageFailedError, UsageError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
-from suffice.pipeline.rows.sources.hive_folders import stated_by
+from suffice.pipeline.rows.sources.parquet import stated_by
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, HiveColumn, HiveType, read_hive

@@ -10,8 +10,7 @@ import pytest
 from suffice.errors import InputNotVerifiedError, SpecError, StageFailedError, UsageError
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources import SOURCES
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split
 from suffice.pipeline.spec.spec import load_spec

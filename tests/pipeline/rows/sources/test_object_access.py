@@ -15,8 +15,7 @@ from obstore import put
 from suffice.buckets import connect
 from suffice.errors import UsageError
 from suffice.pipeline.rows.sources import file_access as object_access
-from suffice.pipeline.rows.sources.file_access import opened, status
-from suffice.pipeline.rows.sources.file_listing import list_objects
+from suffice.pipeline.rows.sources.file_access import list_objects, opened, status
 from support.bucket_server import bucket_server
 from support.buckets import BUCKET, SECRET, variables
 

@@ -13,7 +13,7 @@ import pytest
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.rows.sources import contract
-from suffice.pipeline.rows.sources.exact_data import pack, unpack
+from suffice.pipeline.rows.sources.contract import pack, unpack
 from suffice.pipeline.rows.sources.parquet import check, pin, read, schema, splits
 from suffice.pipeline.terms.declaration.source_specs import parse_source
 from support.hostile import categorical, make_spec, normal

@@ -18,8 +18,8 @@ from suffice.errors import SchemaError, SpecError, StageFailedError, UsageError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.rows.sources import contract
-from suffice.pipeline.rows.sources.exact_data import pack
-from suffice.pipeline.rows.sources.postgresql_session import addressed
+from suffice.pipeline.rows.sources.contract import pack
+from suffice.pipeline.rows.sources.postgresql import addressed
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import load_spec
 from support.hostile import bernoulli, normal

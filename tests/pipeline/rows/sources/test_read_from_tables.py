@@ -12,8 +12,7 @@ from pyiceberg.catalog import load_catalog
 
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.spec.spec import load_spec
 from support.making import flights
 from support.source_makers import MAKERS

@@ -12,10 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.chunk.sql_sums import sum_queries
-from suffice.pipeline.rows.reduce.links import open_cluster_for_sums
-from suffice.pipeline.rows.reduce.push_down import pushed_sums
-from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources import SOURCES
 from suffice.pipeline.rows.sources.schema_check import check_schema
 from suffice.pipeline.spec.spec import load_spec
@@ -226,22 +223,3 @@ def test_no_writer_opens_a_duckdb_file_that_is_read(entry: dict[str, Any]) -> No
     assert "lock" in done.stderr
     assert n_rows + sum(batch.num_rows for batch in batches) == N_ROWS
     sources.check(pin)
-
-
-@pytest.mark.parametrize("what", ["numbers by city", "months of instants"])
-def test_totals_that_duckdb_sums_are_those_of_the_same_rows_in_parquet(
-    what: str, expected: Totals, tmp_path: Path
-) -> None:
-    parts = dict(SPECS[what])
-    statistics = parts["statistics"].items()  # decimals of many digits are refused
-    parts["statistics"] = {name: each for name, each in statistics if name not in {"price", "long"}}
-    entry = {**MAKERS["duckdb"].write(tmp_path, same_rows(N_ROWS)), "push_down": "true"}
-    spec = spec_of(entry, **parts)
-    window = "2013-01" if spec.window else "all"
-    pin = sources.pin(spec, window)
-    job = chunk_job(spec, window)
-    queries = sum_queries(job, sources.schema(pin)[0].columns)
-    found = to_python(pushed_sums(job, queries, pin, n_threads=2).open_totals())
-    assert {name: sums.tolist() for name, sums in found.items()} == {
-        name: expected[what][name] for name in parts["statistics"]
-    }

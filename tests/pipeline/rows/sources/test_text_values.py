@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.rows.sources.text_values import ARROW_TYPES, read_texts
+from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
 from suffice.pipeline.terms.declaration.source_specs import CsvType
 
 PARTS = [*"0123456789+-.eEtTzZ:/ _", "nan", "inf", "true", "2013-01-05", "17:30", "\u0661", "\0", "9" * 18]
@@ -27,7 +27,7 @@ def read(text: str | None, kind: str) -> object:
 def test_every_text_is_a_value_or_null_by_itself(texts: list[str | None], kind: CsvType) -> None:
     values = read_texts(pa.array(texts, pa.string()), kind)
     values.validate(full=True)
-    assert values.type == ARROW_TYPES[kind]
+    assert values.type == TEXT_TYPES[kind]
     assert len(values) == len(texts)
     alone = [read_texts(pa.array([text], pa.string()), kind) for text in texts]
     assert repr(values.to_pylist()) == repr([value for one in alone for value in one.to_pylist()])

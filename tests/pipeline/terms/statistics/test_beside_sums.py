@@ -13,9 +13,9 @@ from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.accumulator import accumulator
+from suffice.pipeline.rows.chunk.encoding import column_reader
 from suffice.pipeline.rows.chunk.exact_sums import to_python
-from suffice.pipeline.rows.chunk.row_readers import column_reader
+from suffice.pipeline.rows.chunk.partition import accumulator
 from suffice.pipeline.spec.plan import compile_plan, measures
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.measure import LatticeColumn

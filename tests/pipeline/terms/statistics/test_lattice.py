@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from suffice.pipeline.rows.chunk import row_readers
+from suffice.pipeline.rows.chunk import clipping
 from suffice.pipeline.terms.statistics.lattice import Quantiser, Shape, Transform, log_bound, power_bound
 
 TRANSFORMS = [
@@ -34,7 +34,7 @@ def hostile_values() -> np.ndarray:
 
 def compiled(values: np.ndarray, by: Transform) -> np.ndarray:
     out = np.empty(len(values))
-    row_readers.transform(values, by.shape, by.centre, by.unit, by.exponent, out)
+    clipping.transform(values, by.shape, by.centre, by.unit, by.exponent, out)
     return out
 
 

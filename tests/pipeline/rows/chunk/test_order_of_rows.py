@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from suffice.pipeline.rows.chunk.row_readers import LARGEST_REST, NO_POSITION, OrderReader
+from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, NO_POSITION, OrderReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

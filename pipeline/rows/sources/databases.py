@@ -1,28 +1,102 @@
-"""Tables that a warehouse shows as they were at a time: the pin is the time, and every query names it."""
+"""What databases read over ADBC have in common: drivers, credentials, blocks of rows, fixed texts.
+
+A warehouse shows its tables as they were at a time: then the pin is the time, and every query names it.
+"""
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
-from suffice.pipeline.rows.sources.adbc import blocks, connected, driver, driver_errors, keys_fit, not_read
-from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split
-from suffice.pipeline.rows.sources.exact_data import exact_data
+import pyarrow as pa
+
+from suffice.errors import InputNotVerifiedError, MissingExtraError, StageFailedError, UsageError
+from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, exact_data
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow as pa
-
-    from suffice.errors import StageFailedError
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.pipeline.terms.declaration.table_names import KeyRanges
+
+
+def driver(module: str, kind: str, extra: str) -> Any:
+    """Import a driver.
+
+    Raises
+    ------
+    MissingExtraError
+        Where it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        feature = f"source.{kind}"
+        raise MissingExtraError(feature, extra) from None
+
+
+def credentials(variable: str, kind: str) -> str:
+    """Return a connection's URI from the environment.
+
+    Raises
+    ------
+    UsageError
+        Where the variable is not set.
+    """
+    uri = os.environ.get(variable, "")
+    if not uri:
+        message = f"source.{kind}: {variable} is not set: whoever reads finds the connection's URI in it"
+        raise UsageError(message)
+    return uri
+
+
+def driver_errors() -> tuple[type[Exception], ...]:
+    """Return what a driver raises; its texts may quote rows and credentials, and are never shown."""
+    try:
+        from adbc_driver_manager import Error  # an extra
+    except ModuleNotFoundError:  # then `driver` has said so
+        return (pa.ArrowException, OSError)
+    return (Error, pa.ArrowException, OSError)
+
+
+@contextmanager
+def connected(connect: Callable[[], Any]) -> Iterator[Any]:
+    """Give a cursor of a connection of its own, and close both whatever happens to the connection."""
+    connection = connect()
+    try:
+        with closing(connection.cursor()) as cursor:
+            yield cursor
+    finally:
+        connection.close()
+
+
+def blocks(cursor: Any, query: str, block_rows: int) -> Iterator[pa.RecordBatch]:
+    """Run a query, and give its rows in blocks of at most so many."""
+    cursor.execute(query)
+    for batch in cursor.fetch_record_batch():
+        for start in range(0, batch.num_rows, block_rows):
+            yield batch.slice(start, block_rows)
+
+
+def keys_fit(ranges: KeyRanges, kind: pa.DataType) -> bool:
+    """Tell whether a column of an Arrow type can be compared with public keys."""
+    if ranges.is_of_dates:
+        return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+    return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
+
+
+def not_read(what: str, reason: str) -> StageFailedError:
+    """Return the error for rows that cannot be read, or are not those that were pinned."""
+    return StageFailedError("reading", f"{what} {reason}")
+
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(Z|[+-]\d{4})", re.ASCII)
 

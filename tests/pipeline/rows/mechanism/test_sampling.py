@@ -21,8 +21,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism import held_noise, sampling
 from suffice.pipeline.rows.mechanism.mechanism import privatize
 from suffice.pipeline.rows.mechanism.noise import Sampler
-from suffice.pipeline.rows.mechanism.sampling import CellSampler
-from suffice.pipeline.rows.mechanism.selection import Selector, exponential_mechanism
+from suffice.pipeline.rows.mechanism.sampling import CellSampler, Selector, exponential_mechanism
 from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.statistics.statistic_plan import LARGEST_SAMPLE_SCALE, ScoreTables, grid_values

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from suffice.pipeline.rows.chunk.encoding import NO_POSITION, CellReader, column_reader
 from suffice.pipeline.rows.chunk.partition import chunk_job
-from suffice.pipeline.rows.chunk.row_readers import NO_POSITION, CellReader, column_reader
 from suffice.pipeline.rows.contribution.records import RecordLayout, RecordReader
 from support.hostile import categorical, hostile_table, make_spec, normal, poisson
 from support.units import KEY

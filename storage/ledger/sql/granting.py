@@ -1,14 +1,15 @@
-"""Epsilon on its way in an SQL database: granted, reserved, returned, spent.
+"""What owners grant in an SQL database: epsilon, its terms, and the places of rows and releases.
 
 Callers hold the account's row locked, so that an account and its windows change in one order.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, text, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
@@ -16,10 +17,10 @@ from suffice.storage.ledger.account import (
     ROW,
     UNGUARDED,
     AccountTerms,
+    KnownStore,
     NamedAudit,
     check_new_contract,
     check_sources,
-    counts_by_window,
 )
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import DEFAULT_ALLOWED
@@ -33,9 +34,10 @@ from suffice.storage.ledger.sql.rows import (
     most_taken_by_a_window,
     read_account,
     read_account_row,
-    remaining_in,
     sources_of,
     stores_of,
+    summary_of,
+    summary_query,
     terms_of,
 )
 
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.storage.ledger.charge import ChargeRequest
+    from suffice.storage.ledger.charge import ChargeSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ Allowed = dict[str, list[str] | str | int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class LastingTerms:
     """What holds until another grant: places of rows and releases, checksums, tries; None where left out."""
 
     sources: Sequence[str] | None = None
@@ -97,11 +99,17 @@ class Places:
         }
 
 
-UNCHANGED = Places()
+UNCHANGED = LastingTerms()
 
 
 def write_grant(
-    connection: Connection, dataset: str, *, micro: int, terms: TermsAsked, places: Places, unguarded: bool
+    connection: Connection,
+    dataset: str,
+    *,
+    micro: int,
+    terms: TermsAsked,
+    places: LastingTerms,
+    unguarded: bool,
 ) -> dict[str, object] | None:
     """Make an account or change its total, its places, its list of checksums and its contract.
 
@@ -178,58 +186,6 @@ def _texts(allowed: Allowed) -> dict[str, str | int | None]:
     }
 
 
-def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
-    """Reserve epsilon if that much remains: the UPDATE that decides."""
-    accounts, windows = tables.accounts.c, tables.windows.c
-    if not counts_by_window(row.per_window, window):
-        taken = accounts.micro_spent + accounts.micro_reserved + most_taken_by_a_window(row.dataset)
-        done = connection.execute(
-            update(tables.accounts)
-            .where(accounts.dataset == row.dataset, taken + micro <= accounts.micro_granted)
-            .values(micro_reserved=accounts.micro_reserved + micro)
-        )
-        return done.rowcount == 1
-    key = (windows.dataset == row.dataset, windows.window == window)
-    if connection.scalar(select(windows.window).where(*key)) is None:  # the account's lock is held
-        connection.execute(
-            insert(tables.windows).values(dataset=row.dataset, window=window, micro_spent=0, micro_reserved=0)
-        )
-    left = select(accounts.micro_granted - accounts.micro_spent - accounts.micro_reserved)
-    left_by_all = left.where(accounts.dataset == row.dataset).scalar_subquery()
-    done = connection.execute(
-        update(tables.windows)
-        .where(*key, windows.micro_spent + windows.micro_reserved + micro <= left_by_all)
-        .values(micro_reserved=windows.micro_reserved + micro)
-    )
-    return done.rowcount == 1
-
-
-def shift(connection: Connection, row: Row[Any], window: str, *, reserved: int, spent: int) -> None:
-    """Move epsilon between reserved, spent and free, on the row that the charge counts on."""
-    by_window = counts_by_window(row.per_window, window)
-    table = tables.windows if by_window else tables.accounts
-    statement = update(table).where(table.c.dataset == row.dataset)
-    if by_window:
-        statement = statement.where(table.c.window == window)
-    connection.execute(
-        statement.values(
-            micro_reserved=table.c.micro_reserved + reserved, micro_spent=table.c.micro_spent + spent
-        )
-    )
-
-
-def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest) -> BudgetExceededError:
-    """Return the error for a request that its account cannot cover."""
-    remaining = remaining_in(connection, row, request.window)
-    where = f" in window {request.window}" if counts_by_window(row.per_window, request.window) else ""
-    message = (
-        f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left{where} of "
-        f"{format_epsilon(epsilon_of(row.micro_granted))}, the release asks for "
-        f"{format_epsilon(request.epsilon)}"
-    )
-    return BudgetExceededError(message, requested=request.epsilon, remaining=remaining)
-
-
 def _set_total(connection: Connection, dataset: str, micro: int, allowed: Allowed) -> None:
     columns = tables.accounts.c
     taken = columns.micro_spent + columns.micro_reserved + most_taken_by_a_window(dataset)
@@ -267,3 +223,61 @@ def _columns(terms: AccountTerms) -> dict[str, object]:
         "per_window": terms.per_window,
         "units_disjoint": terms.units_disjoint,
     }
+
+
+def read_stores(connection: Connection) -> tuple[KnownStore, ...]:
+    """Return every store, in the order of their first charges."""
+    rows = connection.execute(select(tables.stores).order_by(tables.stores.c.first_sequence)).mappings()
+    return tuple(KnownStore(**row) for row in rows)
+
+
+def change_store(connection: Connection, store_id: str, **values: object) -> bool:
+    """Set what an owner may change of a store; tell whether that changed anything.
+
+    Raises
+    ------
+    UsageError
+        Where the ledger never charged for it.
+    """
+    query = select(tables.stores).where(tables.stores.c.store_id == store_id)
+    row = connection.execute(query.with_for_update()).mappings().one_or_none()
+    if row is None:
+        message = (
+            f"this ledger has charged for no store {store_id}: `suffice store list` names those it knows"
+        )
+        raise UsageError(message)
+    if all(row[name] == value for name, value in values.items()):
+        return False
+    connection.execute(update(tables.stores).where(tables.stores.c.store_id == store_id).values(**values))
+    return True
+
+
+def read_pins(connection: Connection, dataset: str) -> tuple[str, ...]:
+    """Return the prefixes of the stores that an account allows; none where there is no account."""
+    pins = connection.scalar(select(tables.accounts.c.stores).where(tables.accounts.c.dataset == dataset))
+    return tuple(json.loads(pins or "[]"))
+
+
+def read_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """Return what each account allows as sources, by data set."""
+    query = select(tables.accounts.c.dataset, tables.accounts.c.sources)
+    sources_by_dataset = {row.dataset: tuple(json.loads(row.sources)) for row in connection.execute(query)}
+    return dict(sorted(sources_by_dataset.items()))
+
+
+def read_stores_of_charges(connection: Connection) -> Sequence[tuple[int, str, str]]:
+    """Return of every charge the sequence of its reservation, its release id and its store's id."""
+    columns = tables.charges.c
+    query = select(columns.reserved_sequence, columns.release_id, columns.store_id)
+    return [(row.reserved_sequence, row.release_id, row.store_id) for row in connection.execute(query)]
+
+
+_UNFINISHED = "state IN ('reserved', 'drawing')"
+"""As the index on them says it: SQLite compares the texts."""
+
+
+def read_unfinished(connection: Connection, store_id: str) -> Sequence[ChargeSummary]:
+    """Return the charges of a store that are reserved or drawing: those of runs that go on, or died."""
+    columns = tables.charges.c
+    query = summary_query().where(columns.store_id == store_id, text(_UNFINISHED))
+    return [summary_of(row) for row in connection.execute(query.order_by(columns.reserved_sequence))]
