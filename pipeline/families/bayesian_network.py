@@ -28,7 +28,7 @@ from suffice.pipeline.families.shared.counted_tables import (
 )
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity
 from suffice.pipeline.terms.statistics.count_table import released_tables

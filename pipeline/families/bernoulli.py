@@ -19,7 +19,7 @@ from suffice.pipeline.families.shared.example import ColumnType, Example, Genera
 from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
 from suffice.pipeline.families.shared.success_sums import PROBABILITY, log_odds
 from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.domains import boolean_domain
 from suffice.pipeline.terms.declaration.fields import Nulls, NullsField
 from suffice.pipeline.terms.declaration.sample_entry import SampledColumnSpec

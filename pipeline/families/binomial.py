@@ -26,7 +26,7 @@ from suffice.pipeline.families.shared.success_sums import (
 )
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, exact_bounds
 from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared.declared_categories import code_column, na
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.block import Block, Parameters, Quantity

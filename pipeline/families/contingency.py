@@ -16,7 +16,7 @@ from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Varia
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
 from suffice.pipeline.terms.statistics.block import Block, Parameters
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts

@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared.one_sum import LARGEST_RATE, SumLattice, S
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
 from suffice.pipeline.terms.statistics.beyond_bounds import clipped_poisson, poisson_outside
 

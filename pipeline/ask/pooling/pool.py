@@ -33,7 +33,7 @@ from suffice.pipeline.ask.posterior.infer import (
     noise_aware_posterior,
 )
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
+from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.pooled.importance_sampling import factors_of, products
 from suffice.pipeline.math.parameters.contrasts import matched_cells

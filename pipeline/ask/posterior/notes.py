@@ -38,7 +38,7 @@ def plug_in_lines(posterior: Posterior) -> list[str]:
 
 def draws_text(posterior: Posterior) -> str:
     """Say that the ends of intervals are quantiles of draws; empty where they rest on none."""
-    from suffice.pipeline.math.distributions.piecewise import from_draws  # numpy is slow to import
+    from suffice.pipeline.math.distributions.composite import from_draws  # numpy is slow to import
 
     if not from_draws(posterior.distribution):
         return ""

@@ -21,7 +21,7 @@ import numpy as np
 
 from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, shortest_intervals
+from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior, ends_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
     from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.distributions.shortest_intervals import Range
+    from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

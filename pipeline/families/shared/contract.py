@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.terms.statistics.measure import FirstRow, UnitMean
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Sup
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
-from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
+from suffice.pipeline.math.distributions.spread import CONCENTRATION
 from suffice.pipeline.terms.statistics.beyond_bounds import (
     Outside,
     clipped_gamma,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.math.distributions.intervals import CENTRAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

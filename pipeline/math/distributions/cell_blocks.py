@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.piecewise import from_draws, worst_diagnostics
+from suffice.pipeline.math.distributions.composite import from_draws, worst_diagnostics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

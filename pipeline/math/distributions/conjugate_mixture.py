@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.piecewise import Draws
+from suffice.pipeline.math.distributions.composite import Draws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.math.distributions.piecewise import from_draws
+from suffice.pipeline.math.distributions.composite import from_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

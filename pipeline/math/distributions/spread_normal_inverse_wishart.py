@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions import spread_density
+from suffice.pipeline.math.distributions import spread
 from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishartDistribution,
     sample_normal_inverse_wishart,
@@ -32,7 +32,7 @@ class SpreadNormalInverseWishart(Prior):
         \Sigma \mid v \sim \mathrm{InverseWishart}(d + 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
         m_j \sim \mathrm{Normal}(\mu_j, h_j / 2)
 
-    with f the density of ``spread_density.py``, of scales between :math:`10^{-8}` and 1: given its scale, the
+    with f the density of ``spread.py``, of scales between :math:`10^{-8}` and 1: given its scale, the
     variance of column j has an inverse gamma of concentration 1, of median :math:`.72\, v_j h_j^2`, and every
     correlation is even on -1..1. Scales are latent, and every column has its own.
 
@@ -64,7 +64,7 @@ class SpreadNormalInverseWishart(Prior):
     def sample(self, size: int, rng: np.random.Generator, columns: int) -> tuple[Floats, Floats]:
         """Return independent draws of means (size, columns) and covariances (size, columns, columns)."""
         loc, half_range = self.of(columns)
-        scale = scale_matrix(spread_density.sample((size, columns), rng) * half_range**2)
+        scale = scale_matrix(spread.sample((size, columns), rng) * half_range**2)
         _, covariance = sample_normal_inverse_wishart(
             np.zeros((size, columns)), np.ones(size), np.full(size, freedom(columns)), scale, 1, rng
         )

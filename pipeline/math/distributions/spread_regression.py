@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions import spread_density
+from suffice.pipeline.math.distributions import spread
 from suffice.pipeline.math.distributions.prior import Entries, Prior, freeze, vector_of
-from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
+from suffice.pipeline.math.distributions.spread import CONCENTRATION
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import require_half_ranges
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class SpreadNormalInverseGammaRegression(Prior):
         \log v \sim f, \qquad s \mid v \sim \mathrm{InverseGamma}(3, 2 v), \qquad
         \beta_k \mid s, v \sim \mathrm{Normal}(0, \sqrt{s / v})
 
-    with f the density of ``spread_density.py``, of scales between :math:`10^{-8}` and 1. The residuals'
+    with f the density of ``spread.py``, of scales between :math:`10^{-8}` and 1. The residuals'
     variance s is v on average, given its scale v, which is latent. With both integrated out a coefficient is
     Student's t of 6 degrees of freedom and scale :math:`\sqrt{2 / 3}`; one of 1 takes the outcome through
     half its range while the predictor goes through half of its own. No coefficient has a spread scale: where
@@ -78,7 +78,7 @@ class SpreadNormalInverseGammaRegression(Prior):
     ) -> tuple[Floats, Floats]:
         """Return independent draws of coefficients (size, k) and variances (size,), in the columns' units."""
         matrix, shift = self.map_to_half_ranges(columns, linear=linear)
-        v = spread_density.sample((size,), rng)
+        v = spread.sample((size,), rng)
         variance = 2.0 * v / rng.standard_gamma(CONCENTRATION, size)
         beta = np.sqrt(variance / v)[:, None] * rng.standard_normal((size, len(shift)))
         unit = self.of(columns, linear=linear)[1][-1] ** 2

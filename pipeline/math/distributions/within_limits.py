@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.piecewise import Draws, from_draws
+from suffice.pipeline.math.distributions.composite import Draws, from_draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

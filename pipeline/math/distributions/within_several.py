@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from suffice.pipeline.math.distributions.distribution import Distribution
-from suffice.pipeline.math.distributions.piecewise import Draws
+from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.distributions.within_limits import NEGLIGIBLE, Restricted
 
 if TYPE_CHECKING:

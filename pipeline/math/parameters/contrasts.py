@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
+from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
 from suffice.pipeline.terms.statistics.count_table import label_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from suffice.pipeline.math.distributions.shortest_intervals import Range
+    from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior
     from suffice.pipeline.terms.statistics.count_table import Labels
     from suffice.typing import Cells, Floats

@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.shortest_intervals import (
+from suffice.pipeline.math.distributions.intervals import (
     CENTRAL,
     HIGHEST_DENSITY,
     shortest_intervals,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.shortest_intervals import Range
+    from suffice.pipeline.math.distributions.intervals import Range
     from suffice.typing import Floats
 
 

@@ -22,7 +22,7 @@ from suffice.pipeline.ask.posterior.notes import described
 from suffice.pipeline.ask.publication.question import cells_asked, given_n_prior
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
-from suffice.pipeline.math.distributions.piecewise import worst_diagnostics
+from suffice.pipeline.math.distributions.composite import worst_diagnostics
 from suffice.profile.settings import pinned_certificates
 from suffice.storage.publications.manifest_model import LONGEST_DIAGNOSTIC, MOST_FILES
 from suffice.storage.publications.receipts import put_receipt, with_receipts

@@ -37,7 +37,7 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp, ndtr
 from scipy.special import gammaln, multigammaln
 
-from suffice.pipeline.math.distributions import spread_density
+from suffice.pipeline.math.distributions import spread
 from suffice.pipeline.math.distributions.moment_projection import Scaling
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
 from suffice.pipeline.math.engines.jax.totals import NATS, require_terms, window_of_n
@@ -228,12 +228,12 @@ class Coordinates:
         return centre * (sd / noise) ** 2 + sd * u
 
     def log_scales(self, count: int) -> Any:
-        """Return logs of latent scales, (n_cells, count), by the density of ``spread_density.py``."""
+        """Return logs of latent scales, (n_cells, count), by the density of ``spread.py``."""
         u = self._latent[:, self._taken : self._taken + count]
         self._taken += count
-        log_scale = spread_density.RANGE * (ndtr(u) - 1.0)
+        log_scale = spread.RANGE * (ndtr(u) - 1.0)
         self.log_weight += jnp.sum(
-            jnp.log(spread_density.RANGE * spread_density.density(log_scale, jnp.exp)), axis=1
+            jnp.log(spread.RANGE * spread.density(log_scale, jnp.exp)), axis=1
         )
         return log_scale
 

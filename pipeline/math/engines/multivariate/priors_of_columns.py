@@ -20,7 +20,7 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishart,
     NormalInverseWishartDistribution,
 )
-from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
+from suffice.pipeline.math.distributions.spread import CONCENTRATION
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import (
     SpreadNormalInverseWishart,
     updated_given_scales,

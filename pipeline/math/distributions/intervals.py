@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.piecewise import from_draws
+from suffice.pipeline.math.distributions.composite import from_draws
 from suffice.pipeline.math.distributions.within_limits import WithinLimits
 
 if TYPE_CHECKING:
