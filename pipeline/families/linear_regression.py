@@ -197,7 +197,7 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     Up to a constant, worked out in half ranges; `coefficient` is (..., k), the intercept last where there is
     one, and `variance` (...), in the columns' units; leading axes broadcast against the cells.
     """
-    from suffice.pipeline.math.distributions.moment_projection import Scaling, design_of  # consumers only
+    from suffice.pipeline.math.distributions.design_sums import Scaling, design_of  # consumers only
 
     scaling = Scaling.of(parameters)
     design = design_of(sums, parameters)

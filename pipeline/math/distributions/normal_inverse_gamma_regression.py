@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.design_sums import Scaling, design_of
 from suffice.pipeline.math.distributions.distribution import OfCells, moment_above
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
-from suffice.pipeline.math.distributions.moment_projection import Scaling, design_of
 from suffice.pipeline.math.distributions.normal import log_student
 from suffice.pipeline.math.distributions.prior import (
     Entries,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.moment_projection import Scaling
+from suffice.pipeline.math.distributions.design_sums import Scaling
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from jax.scipy.special import logsumexp, ndtr
 from scipy.special import gammaln, multigammaln
 
 from suffice.pipeline.math.distributions import spread
-from suffice.pipeline.math.distributions.moment_projection import Scaling
+from suffice.pipeline.math.distributions.design_sums import Scaling
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
 from suffice.pipeline.math.engines.jax.totals import NATS, require_terms, window_of_n
 from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments, require_rows

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
-from suffice.pipeline.math.distributions.moment_projection import Moments, Scaling
+from suffice.pipeline.math.distributions.design_sums import Scaling
+from suffice.pipeline.math.distributions.moment_projection import Moments
 from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
     NormalInverseGammaRegression,
     RegressionDistribution,
