@@ -32,7 +32,7 @@ from suffice.pipeline.math.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats, Mask
 

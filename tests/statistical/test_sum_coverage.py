@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.typing import Floats
 
     Draw: TypeAlias = Callable[[Floats, Floats, np.random.Generator], NDArray[np.float64 | np.int64]]

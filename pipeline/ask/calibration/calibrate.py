@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
 
 SIMULATIONS = 5000

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors, PredictorRows
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums

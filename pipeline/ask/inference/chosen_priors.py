@@ -24,7 +24,7 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.density import ScipyDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan

@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-    from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
     from suffice.pipeline.math.priors.record_count import NPrior

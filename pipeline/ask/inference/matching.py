@@ -19,8 +19,7 @@ from suffice.pipeline.math.priors.mixtures import Mixture
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution, Prior
     from suffice.pipeline.math.priors.mixtures import AnyDensity
     from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats

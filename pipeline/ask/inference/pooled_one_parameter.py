@@ -28,8 +28,8 @@ from suffice.pipeline.ask.inference.any_prior import (
 )
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
+from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.one_parameter import coordinate_of
 from suffice.pipeline.math.distributions.quadrature import integral_rule
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.math.distributions.distribution import Line, Prior
     from suffice.pipeline.math.distributions.on_grid import Cell
-    from suffice.pipeline.math.distributions.one_parameter import Line
-    from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.ask.inference.predictive import Model
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

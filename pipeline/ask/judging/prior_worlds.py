@@ -10,10 +10,10 @@ import numpy as np
 from suffice.pipeline.ask.inference.any_prior import LINES, conjugate_default, on_line
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.distributions.one_parameter import Line
 from suffice.pipeline.math.engines.one_sum import marginals
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -31,7 +31,7 @@ from suffice.pipeline.math.priors.worlds import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.math.priors.mixtures import AnyDensity
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.domains import Domain

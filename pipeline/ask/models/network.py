@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.statistics.count_table import Variable

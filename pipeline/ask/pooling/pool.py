@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.priors.density import Density
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.judging.checking import Check
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.engines.union.distribution import CellPoints
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

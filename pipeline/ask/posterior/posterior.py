@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
     from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior

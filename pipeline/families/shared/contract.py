@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.example import Example, GenerativeCase
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.distributions.regions import Region
     from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.shared.sum_model import SumModel
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
     from suffice.pipeline.families.shared.sampled_parameter import Natural
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside

@@ -12,8 +12,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.distribution import OfCells
-from suffice.pipeline.math.distributions.prior import Prior, require_number, written
+from suffice.pipeline.math.distributions.distribution import OfCells, Prior, require_number, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

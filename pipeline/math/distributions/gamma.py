@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.one_parameter import (
+from suffice.pipeline.math.distributions.distribution import (
     LARGE,
     Coordinate,
     Line,
     OneParameter,
+    Prior,
     excess,
     log_height,
     root_over,
     times_exp,
 )
-from suffice.pipeline.math.distributions.prior import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.distribution import moment_above
+from suffice.pipeline.math.distributions.distribution import (
+    Coordinate,
+    Line,
+    OneParameter,
+    Prior,
+    moment_above,
+    times_exp,
+)
 from suffice.pipeline.math.distributions.gamma import gamma_cdf, gamma_log_normaliser, log_gamma
-from suffice.pipeline.math.distributions.one_parameter import Coordinate, Line, OneParameter, times_exp
-from suffice.pipeline.math.distributions.prior import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

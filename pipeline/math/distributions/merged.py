@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.one_parameter import coordinate_of, widened
+from suffice.pipeline.math.distributions.distribution import coordinate_of, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.one_parameter import Coordinate, Line, OneParameter
-from suffice.pipeline.math.distributions.prior import Prior
+from suffice.pipeline.math.distributions.distribution import Coordinate, Line, OneParameter, Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.distribution import OfCells
+from suffice.pipeline.math.distributions.distribution import OfCells, Prior
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import log_student
-from suffice.pipeline.math.distributions.prior import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

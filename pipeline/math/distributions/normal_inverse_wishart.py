@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.distribution import OfCells, moment_above
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
-from suffice.pipeline.math.distributions.normal import log_student
-from suffice.pipeline.math.distributions.prior import (
+from suffice.pipeline.math.distributions.distribution import (
     Entries,
+    OfCells,
     Prior,
     freeze,
     matrix_of,
+    moment_above,
     require_positive,
     vector_of,
 )
+from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.normal import log_student
 from suffice.pipeline.terms.statistics.moment_columns import pair_name
 
 if TYPE_CHECKING:

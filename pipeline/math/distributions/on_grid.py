@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.distributions.one_parameter import Line
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.typing import Floats
 
     Cell: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]

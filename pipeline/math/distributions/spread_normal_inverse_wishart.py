@@ -9,11 +9,11 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import spread
+from suffice.pipeline.math.distributions.distribution import Entries, Prior, freeze, vector_of
 from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishartDistribution,
     sample_normal_inverse_wishart,
 )
-from suffice.pipeline.math.distributions.prior import Entries, Prior, freeze, vector_of
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.moment_projection import Moments

@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import spread
-from suffice.pipeline.math.distributions.prior import Entries, Prior, freeze, vector_of
+from suffice.pipeline.math.distributions.distribution import Entries, Prior, freeze, vector_of
 from suffice.pipeline.math.distributions.spread import CONCENTRATION
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import require_half_ranges
 

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.laplace_sums import log_density_of_sum
 from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.one_parameter import Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,7 +23,7 @@ from suffice.pipeline.math.priors.parsing import CONJUGATE, called_name, parse_c
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.joint_density import Independent
 
 

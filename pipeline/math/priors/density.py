@@ -23,7 +23,7 @@ from suffice.pipeline.math.distributions.quadrature import integral_rule
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.one_parameter import Line
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.typing import Floats
 
 

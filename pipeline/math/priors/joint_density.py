@@ -13,7 +13,7 @@ from suffice.pipeline.math.priors.density import Density, called, ends_of, prior
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.density import ScipyDistribution
     from suffice.typing import Floats
 

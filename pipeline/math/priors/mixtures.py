@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.distribution import Prior, written
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.prior import Prior, written
 from suffice.pipeline.math.distributions.spread import (
     CONCENTRATION,
     LARGEST,

@@ -20,7 +20,7 @@ from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import Sp
 from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.prior import Entries, Prior
+    from suffice.pipeline.math.distributions.distribution import Entries, Prior
 
 CONJUGATE: dict[str, type[Prior]] = {
     prior.__name__: prior

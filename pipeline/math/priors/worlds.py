@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.one_parameter import coordinate_of
+from suffice.pipeline.math.distributions.distribution import coordinate_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.one_parameter import Line
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.typing import Floats
 
 

@@ -32,7 +32,7 @@ from support.unrestricted import posterior_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 

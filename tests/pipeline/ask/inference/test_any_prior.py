@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 

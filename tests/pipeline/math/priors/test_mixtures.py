@@ -35,7 +35,7 @@ from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import noise_aware_posterior
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 ENTRIES: dict[str, dict[str, Any]] = {

@@ -24,7 +24,7 @@ from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
 
 PRIORS: list[Prior] = [
     Beta(1, 1),
