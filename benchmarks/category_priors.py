@@ -24,8 +24,7 @@ import numpy as np
 from measuring import versions
 
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.intervals import shortest_intervals
 from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 from suffice.pipeline.math.priors.mixtures import Mixture

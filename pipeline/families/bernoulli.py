@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT, Family, Un
 from suffice.pipeline.families.shared.example import ColumnType, Example, GenerativeCase
 from suffice.pipeline.families.shared.sampled_parameter import SampledParameter
 from suffice.pipeline.families.shared.success_sums import PROBABILITY, log_odds
-from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
+from suffice.pipeline.math.distributions.dirichlet import Beta, BetaDistribution
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.domains import boolean_domain
 from suffice.pipeline.terms.declaration.fields import Nulls, NullsField

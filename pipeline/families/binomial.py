@@ -25,7 +25,7 @@ from suffice.pipeline.families.shared.success_sums import (
     uniform_prior,
 )
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, exact_bounds
-from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
 

@@ -18,8 +18,7 @@ from suffice.pipeline.ask.calibration.record_worlds import python_integers, sums
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.composite import from_draws
+from suffice.pipeline.math.distributions.composite import blocks_of, from_draws
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_of_draws
 from suffice.pipeline.math.distributions.within_limits import WithinLimits
 from suffice.pipeline.math.parameters.draws import DRAWS

@@ -25,14 +25,12 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.chosen_priors import refused_prior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.distributions.distribution import Coordinate, Line, coordinate_of
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.quadrature import integral_rule
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
 from suffice.pipeline.math.engines.one_sum.nodes import MixtureRatio, batches, resolve
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
-    from suffice.pipeline.math.distributions.on_grid import Cell
+    from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -24,10 +24,10 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.expected_records import QuantityNoise
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
-from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
+from suffice.pipeline.math.distributions.regions import within_several
 from suffice.pipeline.math.distributions.within_limits import within, within_region
-from suffice.pipeline.math.distributions.within_several import within_several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

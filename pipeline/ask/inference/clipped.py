@@ -18,7 +18,7 @@ from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide
 from suffice.pipeline.math.distributions.distribution import coordinate_of
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.engines.clipped.likelihood import log_product
 from suffice.pipeline.math.engines.clipped.saddle_point import ClippedSums, saddle, tilted
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord
     from suffice.pipeline.math.distributions.distribution import Line, Prior
-    from suffice.pipeline.math.distributions.on_grid import Cell
+    from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan

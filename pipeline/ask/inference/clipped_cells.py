@@ -33,7 +33,7 @@ from suffice.pipeline.ask.inference.any_prior import LINES, any_prior_posterior
 from suffice.pipeline.ask.inference.clipped import clipped_distribution
 from suffice.pipeline.ask.inference.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
+from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
-    from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
+    from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
     from suffice.pipeline.math.priors.record_count import NPrior

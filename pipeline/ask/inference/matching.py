@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet, DirichletDistribution
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.density import Density

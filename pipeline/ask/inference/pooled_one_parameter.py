@@ -29,8 +29,7 @@ from suffice.pipeline.ask.inference.any_prior import (
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.math.distributions.distribution import coordinate_of
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.quadrature import integral_rule
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.distribution import Line, Prior
-    from suffice.pipeline.math.distributions.on_grid import Cell
+    from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats

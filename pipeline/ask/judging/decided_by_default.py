@@ -23,14 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.dirichlet import BlockDirichlet, Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.dirichlet import Beta, BlockDirichlet, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.intervals import shortest_of_draws
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.intervals import shortest_of_draws
 from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 from suffice.pipeline.math.parameters.draws import MASS
 from suffice.pipeline.math.parameters.parameter_posterior import points_for

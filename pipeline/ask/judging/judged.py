@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.multinomial.distribution import CountsDistribution
 from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution

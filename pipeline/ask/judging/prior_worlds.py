@@ -11,7 +11,7 @@ from suffice.pipeline.ask.inference.any_prior import LINES, conjugate_default, o
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.distribution import Line
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.engines.one_sum import marginals
@@ -225,7 +225,7 @@ def _of_counts(statistic: NoisyStatistic, prior: Dirichlet, quantity: Quantity) 
 
 def _chance(concentration: Floats, position: int, step: float = FINE) -> Worlds:
     """Worlds of one entry of a Dirichlet vector."""
-    from suffice.pipeline.math.distributions.beta import Beta  # counts only
+    from suffice.pipeline.math.distributions.dirichlet import Beta  # counts only
 
     alpha, others = float(concentration[position]), float(np.sum(concentration) - concentration[position])
     if others <= 0.0:

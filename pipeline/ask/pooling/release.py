@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.density import ScipyDistribution
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture

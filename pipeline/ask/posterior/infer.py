@@ -30,7 +30,7 @@ from suffice.pipeline.ask.inference.chosen_priors import (
 from suffice.pipeline.ask.posterior.cells import require_whole
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN, Posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.cell_blocks import CellBlocks
+from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.math.priors.record_count import NPrior

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ConflictWarning, UsageError
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
+from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture

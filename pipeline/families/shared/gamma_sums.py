@@ -11,8 +11,12 @@ import numpy as np
 from suffice.pipeline.families.shared.clipped_record import LARGEST_REACH, ClippedRecord
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
-from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
+from suffice.pipeline.math.distributions.gamma import (
+    Gamma,
+    GammaDistribution,
+    InverseGamma,
+    InverseGammaDistribution,
+)
 from suffice.pipeline.math.distributions.spread import CONCENTRATION
 from suffice.pipeline.terms.statistics.beyond_bounds import (
     Outside,

@@ -10,7 +10,7 @@ from suffice.pipeline.families.shared.clipped_record import counting
 from suffice.pipeline.families.shared.one_sum import LARGEST_RATE
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.families.shared.sum_model import OneSum, SumModel, bounds, known, known_exactly
-from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
+from suffice.pipeline.math.distributions.dirichlet import Beta, BetaDistribution
 from suffice.pipeline.terms.statistics.beyond_bounds import clipped_failures, failures_outside
 
 if TYPE_CHECKING:

@@ -1,26 +1,35 @@
 """Probabilities of count tables, known piece by piece.
 
 Where no closed form is known, a distribution answers by its draws.
+
+Distributions of many cells, a block of cells at a time: memory stays where it is, and progress shows.
+
+Equally weighted mixtures of conjugate distributions, one for every draw of latent statistics.
+
+Distributions of cells of which some model clipping and the others need not.
 """
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.typing import Floats, Rows
+    from suffice.pipeline.math.distributions.distribution import Distribution, DistributionOfCells
+    from suffice.typing import Cells, Floats, Mask, Rows
 
+    CellProgress: TypeAlias = Callable[[int, int], None]
+    """Gets the number of cells that are done, and of all, after each block."""
     Piece: TypeAlias = tuple[Distribution, Rows | slice, Rows]
     """A distribution, which of its entries are taken, and where these stand."""
-
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 
 class Draws(ABC):
@@ -52,7 +61,18 @@ def from_draws(distribution: object) -> bool:
     return bool(getattr(distribution, "is_from_draws", False))
 
 
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+def worst_diagnostics(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how some pieces were drawn, and the worst numbers of all."""
+    merged: dict[str, Any] = {}
+    for each in pieces:
+        for key, value in each.items():
+            if key == "sampler":
+                known = str(merged.get(key, value))
+                merged[key] = known if value in known else f"{known}; {value}"
+            else:
+                worst = max if key == "largest_r_hat" else min
+                merged[key] = worst(merged.get(key, value), value)
+    return merged
 
 
 class TablePosterior(Protocol):
@@ -158,15 +178,209 @@ class PiecewiseTables(Draws):
         return result
 
 
-def worst_diagnostics(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how some pieces were drawn, and the worst numbers of all."""
-    merged: dict[str, Any] = {}
-    for each in pieces:
-        for key, value in each.items():
-            if key == "sampler":
-                known = str(merged.get(key, value))
-                merged[key] = known if value in known else f"{known}; {value}"
-            else:
-                worst = max if key == "largest_r_hat" else min
-                merged[key] = worst(merged.get(key, value), value)
-    return merged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConjugateMixture(Draws):
+    """A mixture of conjugate distributions in every cell, each given one state of the latent statistics.
+
+    Means and standard deviations are those of the mixture; draws take a state and draw from its
+    distribution.
+
+    Attributes
+    ----------
+    conditional : DistributionOfCells
+        Given every state, state by state and then cell by cell.
+    n_states, n_cells : int
+    diagnostics : dict of str to int, float or str
+        How the states were drawn, and how many of them count.
+    in_turn : bool
+        Whether no state comes back before all have been taken, in all cells at once; else every draw in
+        every cell takes one at random.
+    """
+
+    conditional: DistributionOfCells
+    n_states: int
+    n_cells: int
+    diagnostics: Mapping[str, Any]
+    in_turn: bool
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.conditional.parameters
+
+    @property
+    def components(self) -> Mapping[str, tuple[str, ...]]:
+        """What each parameter is of, where it is of several."""
+        components: Mapping[str, tuple[str, ...]] = getattr(self.conditional, "components", {})
+        return components
+
+    def take(self, cells: Cells) -> Self:
+        """Return the mixture of some cells."""
+        rows = (np.arange(self.n_states)[:, None] * self.n_cells + cells).ravel()
+        return replace(self, conditional=self.conditional.at(rows), n_cells=len(cells))
+
+    def mean(self, parameter: str) -> Floats:
+        """Means, averaged over the conditional distributions' own."""
+        mean: Floats = self._by_state(self.conditional.mean(parameter)).mean(axis=0)
+        return mean
+
+    def sd(self, parameter: str) -> Floats:
+        """Standard deviations, from the conditional distributions' own."""
+        within = np.mean(self._by_state(self.conditional.sd(parameter)) ** 2, axis=0)
+        sd: Floats = np.sqrt(within + self._by_state(self.conditional.mean(parameter)).var(axis=0))
+        return sd
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws."""
+        parts = []
+        for states in self._chosen(draws, rng):
+            taken = np.arange(self.n_cells) + states * self.n_cells
+            drawn = self.conditional.at(taken.ravel()).sample(1, rng)
+            parts.append(
+                {name: values[0].reshape(*taken.shape, *values.shape[2:]) for name, values in drawn.items()}
+            )
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.parameters}
+
+    def _chosen(self, draws: int, rng: np.random.Generator) -> list[Rows]:
+        """States to draw from, (n, n_cells) or one for all cells (n, 1)."""
+        if not self.in_turn:
+            return [rng.integers(0, self.n_states, (draws, self.n_cells))]
+        chosen = states_in_turn(self.n_states, draws, rng)[:, None]
+        return [chosen[start : start + self.n_states] for start in range(0, draws, self.n_states)]
+
+    def _by_state(self, values: Floats) -> Floats:
+        return values.reshape(self.n_states, self.n_cells, *values.shape[1:])
+
+
+def states_in_turn(n_states: int, draws: int, rng: np.random.Generator) -> Rows:
+    """Return the states that draws take, (draws,); none comes back before all have been taken."""
+    return np.concatenate([rng.permutation(n_states) for _ in range(-(-draws // n_states))])[:draws]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellBlocks:
+    """The distributions of consecutive blocks of cells, as one of all cells.
+
+    Attributes
+    ----------
+    blocks : tuple of Distribution
+        In the order of the cells; at least one.
+    """
+
+    blocks: tuple[Distribution, ...]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.blocks[0].parameters
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """The worst of all blocks; empty where draws are independent."""
+        return worst_diagnostics([getattr(block, "diagnostics", {}) for block in self.blocks])
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return np.concatenate([block.mean(parameter) for block in self.blocks])
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        return np.concatenate([block.sd(parameter) for block in self.blocks])
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles of some blocks are those of draws."""
+        return any(map(from_draws, self.blocks))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles; draws, where they rest on any, are those of one block at a time."""
+        return np.concatenate([block.quantiles(parameter, q, draws, rng) for block in self.blocks])
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities, block by block; None where those of one are not known."""
+        parts, done = [], 0
+        for block in self.blocks:
+            after = done + len(block.mean(parameter))
+            density = block.density(parameter, points[done:after])
+            if density is None:
+                return None
+            parts.append(density)
+            done = after
+        return np.concatenate(parts)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws."""
+        n_cells = sum(len(block.mean(self.parameters[0])) for block in self.blocks)
+        drawn: dict[str, Floats] = {}
+        done = 0
+        for block in self.blocks:
+            for name, values in block.sample(draws, rng).items():
+                whole = drawn.setdefault(name, np.empty((draws, n_cells, *values.shape[2:])))
+                whole[:, done : done + values.shape[1]] = values
+            done += values.shape[1]
+        return drawn
+
+
+def blocks_of(distribution: Distribution) -> tuple[Distribution, ...]:
+    """Return the distributions of consecutive cells that one consists of: itself, or its blocks."""
+    return distribution.blocks if isinstance(distribution, CellBlocks) else (distribution,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartlyClipped:
+    """Parameters in cells some of which model clipping.
+
+    Attributes
+    ----------
+    plain : Distribution
+        Of all cells, without clipping.
+    clipped : Distribution
+        Of the cells that model it, in their order.
+    modelled : ndarray of shape (n_cells,), bool
+        Which they are.
+    """
+
+    plain: Distribution
+    clipped: Distribution
+    modelled: Mask
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.plain.parameters
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self._joined(self.plain.mean(parameter), self.clipped.mean(parameter))
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        return self._joined(self.plain.sd(parameter), self.clipped.sd(parameter))
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles of some cells are those of draws."""
+        return from_draws(self.plain) or from_draws(self.clipped)
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles; they rest on draws only where those of the cells without clipping do."""
+        plain, clipped = (
+            distribution.quantiles(parameter, q, draws, rng) for distribution in (self.plain, self.clipped)
+        )
+        return self._joined(plain.T, clipped.T).T
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities."""
+        plain = self.plain.density(parameter, points)
+        clipped = self.clipped.density(parameter, points[self.modelled])
+        return None if plain is None or clipped is None else self._joined(plain.T, clipped.T).T
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        plain, clipped = (distribution.sample(draws, rng) for distribution in (self.plain, self.clipped))
+        return {name: self._joined(plain[name], clipped[name]) for name in self.parameters}
+
+    def _joined(self, plain: Floats, clipped: Floats) -> Floats:
+        joined = plain.copy()
+        joined[..., self.modelled] = clipped
+        return joined

@@ -1,18 +1,33 @@
 """The Dirichlet distribution of category probabilities: as a prior, and of many cells as their posterior.
 
 Probabilities of count tables are a distribution for every block of entries.
+
+The beta distribution of a probability: as a prior, and of many cells as their posterior.
 """
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.distribution import OfCells, Prior, require_number, written
+from suffice.pipeline.math.distributions.distribution import (
+    LARGE,
+    Coordinate,
+    Line,
+    OfCells,
+    OneParameter,
+    Prior,
+    excess,
+    log_height,
+    require_number,
+    root_over,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,23 +40,121 @@ if TYPE_CHECKING:
     Starts: TypeAlias = NDArray[np.int64]
 
 
-def project_simplex(values: Floats, total: float | Floats) -> Floats:
-    """Return the nearest rows that are nowhere negative and sum to the total, one or (n_rows, 1)."""
-    descending = -np.sort(-values, axis=1)
-    ranks = np.arange(1.0, values.shape[1] + 1.0)
-    excess = (np.cumsum(descending, axis=1) - total) / ranks
-    kept = np.sum(descending > excess, axis=1)
-    # With a total of 0 nothing is kept: then the largest entry sets the threshold.
-    threshold = np.take_along_axis(excess, np.maximum(kept - 1, 0)[:, None], axis=1)
-    projected: Floats = np.maximum(values - threshold, 0.0)
-    return projected
+@dataclass(frozen=True, slots=True)
+class Beta(Prior):
+    r"""Beta distribution of a probability.
+
+    .. math:: p(x) \propto x^{a - 1} (1 - x)^{b - 1}
+
+    Parameters
+    ----------
+    concentration1 : float, > 0
+        a: pseudo-count of true.
+    concentration0 : float, > 0
+        b: pseudo-count of false.
+    """
+
+    concentration1: float
+    concentration0: float
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Return independent draws, (size,)."""
+        return rng.beta(self.concentration1, self.concentration0, size)
+
+    def distribution(self) -> BetaDistribution:
+        """Return it as the distribution of one cell."""
+        return BetaDistribution(**self._of_one_cell())
 
 
-def block_starts(tables: Sequence[CountTable]) -> Starts:
-    """First entry of every distribution: each table holds one of its last variable per row of the others."""
-    lengths = np.concatenate([np.full(table.size // table.shape[-1], table.shape[-1]) for table in tables])
-    starts: Starts = np.cumsum(lengths) - lengths
-    return starts
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetaDistribution(OneParameter):
+    """Beta distributions of a probability.
+
+    Attributes
+    ----------
+    concentration1, concentration0 : ndarray of shape (n_cells,), float64
+        As in ``Beta``.
+    name : str
+        The parameter's.
+    """
+
+    _natural: ClassVar = ("concentration0", "concentration1")
+
+    concentration1: Floats
+    concentration0: Floats
+    name: str = "probability"
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self.concentration1 / self._total()
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        total = self._total()
+        share = self.concentration1 / total
+        return np.asarray(np.sqrt(share * (1.0 - share) / (total + 1.0)))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Exact quantiles."""
+        from scipy.special import betaincinv
+
+        alpha, total = self.concentration1[:, None], self._total()[:, None]
+        return np.asarray(betaincinv(alpha, total - alpha, np.asarray(q)), dtype=np.float64)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        size = (draws, len(self.concentration1))
+        return {self.name: 1.0 - rng.beta(self.concentration0, self.concentration1, size)}
+
+    def log_normaliser(self) -> Floats:
+        """Return the log of the normaliser."""
+        from scipy.special import gammaln
+
+        log_z: Floats = gammaln(self.concentration0) + gammaln(self.concentration1) - gammaln(self._total())
+        return log_z
+
+    def coordinate(self) -> Coordinate:
+        """Return the logit."""
+        alpha, beta = self.concentration1, self.concentration0
+        return Coordinate(
+            centre=np.log(alpha / beta),
+            width=np.sqrt(1.0 / alpha + 1.0 / beta),
+            cdf=lambda position: beta_cdf(alpha, beta, position),
+            log_density=lambda position: _log_beta(alpha, beta, position),
+            line=Line.LOGIT,
+        )
+
+    def _total(self) -> Floats:
+        return self.concentration0 + self.concentration1
+
+
+def _log_beta(alpha: Floats, beta: Floats, position: Floats) -> Floats:
+    """Log density of the logit of a beta, relative to that at its mode."""
+    distance = position - np.log(alpha / beta)
+    p, q = alpha / (alpha + beta), beta / (alpha + beta)
+    height = log_height(alpha) + log_height(beta) - log_height(alpha + beta)
+    with np.errstate(over="ignore", divide="ignore"):
+        below = alpha * np.log1p(q * np.expm1(-distance))
+        return height - below - beta * np.log1p(p * np.expm1(distance))
+
+
+def beta_cdf(alpha: Floats, beta: Floats, logit: Floats) -> Floats:
+    """Probability that a beta is below the probability with this logit."""
+    from scipy.special import betainc, ndtr
+
+    p, q = Line.LOGIT.parameter(logit), Line.LOGIT.parameter(-logit)
+    a, b = np.maximum(alpha, LARGE), np.maximum(beta, LARGE)
+    n = a + b - 1.0
+    s, t = a - 0.5, b - 0.5
+    gap = s * q - t * p
+    deviance = 2.0 * (s * excess(-gap / s) + t * excess(gap / t)) / (1.0 + 1.0 / (6.0 * n))
+    distance = a - 1.0 / 3.0 - (n + 1.0 / 3.0) * p + 0.02 * (q / a - p / b + (q - 0.5) / (n + 1.0))
+    result: Floats = ndtr(-distance * root_over(deviance, gap, np.sqrt(n * p * q)))
+    small = np.minimum(alpha, beta) < LARGE
+    low, high = np.flatnonzero(small & (p <= 0.5)), np.flatnonzero(small & (p > 0.5))
+    result[low] = betainc(alpha[low], beta[low], p[low])
+    result[high] = 1.0 - betainc(beta[high], alpha[high], q[high])
+    return result
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -231,4 +344,20 @@ def sample_blocks(concentration: Floats, starts: Starts, rng: np.random.Generato
     return gammas / block_totals(gammas, starts)
 
 
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+def block_starts(tables: Sequence[CountTable]) -> Starts:
+    """First entry of every distribution: each table holds one of its last variable per row of the others."""
+    lengths = np.concatenate([np.full(table.size // table.shape[-1], table.shape[-1]) for table in tables])
+    starts: Starts = np.cumsum(lengths) - lengths
+    return starts
+
+
+def project_simplex(values: Floats, total: float | Floats) -> Floats:
+    """Return the nearest rows that are nowhere negative and sum to the total, one or (n_rows, 1)."""
+    descending = -np.sort(-values, axis=1)
+    ranks = np.arange(1.0, values.shape[1] + 1.0)
+    excess = (np.cumsum(descending, axis=1) - total) / ranks
+    kept = np.sum(descending > excess, axis=1)
+    # With a total of 0 nothing is kept: then the largest entry sets the threshold.
+    threshold = np.take_along_axis(excess, np.maximum(kept - 1, 0)[:, None], axis=1)
+    projected: Floats = np.maximum(values - threshold, 0.0)
+    return projected

@@ -26,6 +26,8 @@ would then leave an improper posterior.
 Vectors are lists of numbers, matrices lists of their rows.
 """
 
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
 from __future__ import annotations
 
 import math
@@ -383,9 +385,6 @@ def _one(distribution: Distribution) -> OneParameter:
     if not isinstance(distribution, OneParameter):
         raise TypeError(type(distribution).__name__)
     return distribution
-
-
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 
 LARGE = 4.0

@@ -3,6 +3,8 @@
 Where the variance is unknown too, a mean or a coefficient has Student's t as its marginal.
 """
 
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -38,9 +40,6 @@ def log_student(degrees: Floats, loc: Floats, width: Floats, points: Floats) -> 
         - (half + 0.5) * np.log1p(standard * standard / degrees)
     )
     return log_density
-
-
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 
 @dataclass(frozen=True, slots=True)

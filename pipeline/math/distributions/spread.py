@@ -23,19 +23,33 @@ from :math:`10^{-7.8}` to 1: standard deviations from a 7,900th of the half rang
 twice the one before. The even part leaves no scale without a say. The other one, a density that is flat in
 the standard deviation, lets large scales prevail where noise hides which it is: an upper end is then far out,
 not too low.
+
+A prior of means and a covariance whose scales are spread over eight decades, one for each column.
+
+A prior of a regression: the residuals' scale is spread over eight decades, coefficients are about 1.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.distribution import Entries, Prior, freeze, vector_of
+from suffice.pipeline.math.distributions.normal_inverse_wishart import (
+    NormalInverseWishartDistribution,
+    sample_normal_inverse_wishart,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.typing import Floats
+
 
 CONCENTRATION = 3.0
 """Of a variance's inverse gamma about each scale: the least whole number that leaves it a finite variance."""
@@ -59,8 +73,6 @@ LARGEST: tuple[float, ...] = VARIANCES[4:]
 scale has moments that the smallest of these decide wherever noise may hide the scale, so they end sooner."""
 LARGEST_WEIGHTS = _weights(LARGEST)
 """Their weights, by the same rule."""
-
-
 RANGE = 8.0 * math.log(10.0)
 """R: how far below that of the half range the log of a variance's scale may lie."""
 _LOWEST = math.exp(-RANGE)
@@ -103,3 +115,198 @@ def sample(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     deviation = lowest + (1.0 - lowest) * share
     drawn: Floats = np.where(is_even, np.exp(-RANGE * share), deviation**2)
     return drawn
+
+
+COLUMN_CONCENTRATION = 1.0
+"""Of a column's variance about its scale: the one under which every correlation is even on -1..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadNormalInverseWishart(Prior):
+    r"""Joint prior of the mean and the covariance of d columns, of which little is known but their bounds.
+
+    .. math::
+        \log v_j \sim f, \qquad
+        \Sigma \mid v \sim \mathrm{InverseWishart}(d + 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
+        m_j \sim \mathrm{Normal}(\mu_j, h_j / 2)
+
+    with f the density of ``spread.py``, of scales between :math:`10^{-8}` and 1: given its scale, the
+    variance of column j has an inverse gamma of concentration 1, of median :math:`.72\, v_j h_j^2`, and every
+    correlation is even on -1..1. Scales are latent, and every column has its own.
+
+    Parameters
+    ----------
+    loc : float or list of float
+        mu: the prior mean of the means, in the columns' units: one for all, or one per column.
+    half_range : float or list of float, > 0
+        h: half the width of the columns' bounds, in their units: one for all, or one per column.
+    """
+
+    loc: Entries
+    half_range: Entries
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        require_half_ranges(self, self.half_range)
+
+    def of(self, size: int) -> tuple[Floats, Floats]:
+        """Return loc and half ranges, (size,) each.
+
+        Raises
+        ------
+        PriorError
+            Where the prior is not one of so many columns.
+        """
+        return vector_of(self, "loc", size), vector_of(self, "half_range", size)
+
+    def sample(self, size: int, rng: np.random.Generator, columns: int) -> tuple[Floats, Floats]:
+        """Return independent draws of means (size, columns) and covariances (size, columns, columns)."""
+        loc, half_range = self.of(columns)
+        scale = scale_matrix(sample((size, columns), rng) * half_range**2)
+        _, covariance = sample_normal_inverse_wishart(
+            np.zeros((size, columns)), np.ones(size), np.full(size, freedom(columns)), scale, 1, rng
+        )
+        return loc + half_range / 2.0 * rng.standard_normal((size, columns)), covariance[0]
+
+
+def freedom(columns: int) -> float:
+    """Return the degrees of freedom that give each variance the concentration ``COLUMN_CONCENTRATION``."""
+    return 2.0 * COLUMN_CONCENTRATION + columns - 1.0
+
+
+def scale_matrix(variance: Floats) -> Floats:
+    """Return inverse Wishart scales (..., d, d) of columns with these scales (..., d) of their variances."""
+    matrix: Floats = variance[..., None] * np.eye(variance.shape[-1])
+    return matrix
+
+
+def require_half_ranges(prior: Prior, value: Entries) -> None:
+    """Refuse half ranges that are no numbers above 0.
+
+    Raises
+    ------
+    PriorError
+    """
+    entries = value if isinstance(value, tuple) else (value,)
+    if not entries or any(isinstance(entry, tuple) or entry <= 0 for entry in entries):
+        message = f"{type(prior).__name__}: half_range must be numbers above 0 (the prior must be proper)"
+        raise PriorError(message)
+
+
+def updated_given_scales(
+    prior: SpreadNormalInverseWishart,
+    sums: Moments,
+    names: tuple[str, ...],
+    variance: Floats,
+    weight: Floats,
+    rng: np.random.Generator,
+) -> NormalInverseWishartDistribution:
+    r"""Return the distribution given moments, scales, and means that are drawn; see ``SpreadNormalEvidence``.
+
+    Given w the means are normal; given them the covariance is inverse Wishart, whatever w is. Means that are
+    given are those of an infinite precision.
+
+    Parameters
+    ----------
+    prior : SpreadNormalInverseWishart
+    sums : Moments
+        In half ranges.
+    names : tuple of str
+        The columns'.
+    variance : ndarray of shape (n_cells, d), float64
+        The scales v, in squares of the prior's half ranges.
+    weight : ndarray of shape (n_cells,), float64
+        w.
+    rng : numpy.random.Generator
+    """
+    loc, half_range = prior.of(len(names))
+    unit = half_range / sums.half_range
+    centre, prior_sd = (loc - sums.centre) / sums.half_range, unit / 2.0
+    n = sums.n[:, None]
+    average = np.divide(sums.total, n, out=np.zeros_like(sums.total), where=n > 0.0)
+    scale = scale_matrix(variance * unit**2) + sums.scatter
+    # N(centre, H) times N(average, A / (2 n w)), from A and K = A + 2 n w H alone: n may be 0.
+    doubled = (2.0 * sums.n * weight)[:, None]
+    inner = scale + doubled[:, :, None] * np.diag(prior_sd**2)
+    spread = prior_sd[:, None] ** 2 * np.linalg.solve(inner, scale)
+    pulled = np.linalg.solve(inner, (average - centre)[:, :, None])[:, :, 0]
+    mean = centre + doubled * prior_sd**2 * pulled
+    root = np.linalg.cholesky((spread + np.swapaxes(spread, 1, 2)) / 2.0)
+    mean = mean + np.einsum("cij,cj->ci", root, rng.standard_normal(mean.shape))
+    apart = average - mean
+    scale = scale + sums.n[:, None, None] * apart[:, :, None] * apart[:, None, :]
+    return NormalInverseWishartDistribution(
+        loc=sums.centre + sums.half_range * mean,
+        precision=np.full(len(n), np.inf),
+        df=freedom(len(names)) + sums.n,
+        scale=sums.half_range[:, None] * sums.half_range * scale,
+        names=names,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadNormalInverseGammaRegression(Prior):
+    r"""Joint prior of a regression of which little is known but the bounds of its columns.
+
+    With x, y about the middle of their bounds, :math:`\mu`, in half ranges h, the intercept being the
+    coefficient of a column of ones,
+
+    .. math::
+        \log v \sim f, \qquad s \mid v \sim \mathrm{InverseGamma}(3, 2 v), \qquad
+        \beta_k \mid s, v \sim \mathrm{Normal}(0, \sqrt{s / v})
+
+    with f the density of ``spread.py``, of scales between :math:`10^{-8}` and 1. The residuals'
+    variance s is v on average, given its scale v, which is latent. With both integrated out a coefficient is
+    Student's t of 6 degrees of freedom and scale :math:`\sqrt{2 / 3}`; one of 1 takes the outcome through
+    half its range while the predictor goes through half of its own. No coefficient has a spread scale: where
+    noise hides the difference of two predictors, such a prior decides that one of them does nothing.
+
+    Parameters
+    ----------
+    loc : list of float
+        mu: the middle of the columns' bounds, in their units, the outcome's last; 0 without an intercept.
+    half_range : list of float, > 0
+        h: half the width of the columns' bounds, in their units, the outcome's last.
+    """
+
+    loc: Entries
+    half_range: Entries
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        require_half_ranges(self, self.half_range)
+
+    def of(self, columns: int, *, linear: bool) -> tuple[Floats, Floats]:
+        """Return loc and half ranges, (columns,) each.
+
+        Raises
+        ------
+        PriorError
+            Where the prior is not one of so many columns, or tells of an intercept where there is none.
+        """
+        loc, half_range = vector_of(self, "loc", columns), vector_of(self, "half_range", columns)
+        if not linear and loc.any():
+            message = f"{type(self).__name__}: loc must be 0 where there is no intercept"
+            raise PriorError(message)
+        return loc, half_range
+
+    def map_to_half_ranges(self, columns: int, *, linear: bool) -> tuple[Floats, Floats]:
+        """Return B (k, k) and b (k,): coefficients in the columns' units are B beta + b."""
+        loc, half_range = self.of(columns, linear=linear)
+        slopes = half_range[-1] / half_range[:-1]
+        if not linear:
+            return np.diag(slopes), np.zeros(len(slopes))
+        matrix = np.diag([*slopes, half_range[-1]])
+        matrix[-1, :-1] = -slopes * loc[:-1]
+        return matrix, np.array([*np.zeros(len(slopes)), loc[-1]])
+
+    def sample(
+        self, size: int, rng: np.random.Generator, columns: int, *, linear: bool
+    ) -> tuple[Floats, Floats]:
+        """Return independent draws of coefficients (size, k) and variances (size,), in the columns' units."""
+        matrix, shift = self.map_to_half_ranges(columns, linear=linear)
+        v = sample((size,), rng)
+        variance = 2.0 * v / rng.standard_gamma(CONCENTRATION, size)
+        beta = np.sqrt(variance / v)[:, None] * rng.standard_normal((size, len(shift)))
+        unit = self.of(columns, linear=linear)[1][-1] ** 2
+        return beta @ matrix.T + shift, variance * unit

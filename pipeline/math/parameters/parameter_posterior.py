@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
+from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.intervals import (
     CENTRAL,
     HIGHEST_DENSITY,

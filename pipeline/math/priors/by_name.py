@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.priors.density import LEVELS, Density
 from suffice.pipeline.math.priors.parsing import CONJUGATE, called_name, parse_call, parse_prior

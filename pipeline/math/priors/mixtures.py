@@ -21,8 +21,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Prior, written
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.spread import (
     CONCENTRATION,

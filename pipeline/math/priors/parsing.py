@@ -8,16 +8,18 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.math.distributions.normal_inverse_gamma import (
+    NormalInverseGamma,
+    NormalInverseGammaRegression,
+)
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
+from suffice.pipeline.math.distributions.spread import (
+    SpreadNormalInverseGammaRegression,
+    SpreadNormalInverseWishart,
+)
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Entries, Prior

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.batches.parts import AnswerPart
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.terms.released.cells import Cells
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.storage.publications.manifest_model import PublishedEntry

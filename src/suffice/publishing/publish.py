@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.publication.question import Question
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.storage.publications.manifest_model import PublishedEntry
     from suffice.storage.publications.publication import Publication

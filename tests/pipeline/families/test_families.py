@@ -16,9 +16,8 @@ from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import project
 from suffice.pipeline.families.shared.sum_model import OneSum
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma, SpreadScale

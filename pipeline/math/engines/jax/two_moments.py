@@ -38,8 +38,8 @@ from jax.scipy.special import logsumexp, ndtr
 from scipy.special import gammaln, multigammaln
 
 from suffice.pipeline.math.distributions import spread
-from suffice.pipeline.math.distributions.design_sums import Scaling
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
+from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
+from suffice.pipeline.math.distributions.spread import freedom
 from suffice.pipeline.math.engines.jax.totals import NATS, require_terms, window_of_n
 from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments, require_rows
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
@@ -48,7 +48,7 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.distributions.spread import SpreadNormalInverseWishart
     from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
@@ -232,9 +232,7 @@ class Coordinates:
         u = self._latent[:, self._taken : self._taken + count]
         self._taken += count
         log_scale = spread.RANGE * (ndtr(u) - 1.0)
-        self.log_weight += jnp.sum(
-            jnp.log(spread.RANGE * spread.density(log_scale, jnp.exp)), axis=1
-        )
+        self.log_weight += jnp.sum(jnp.log(spread.RANGE * spread.density(log_scale, jnp.exp)), axis=1)
         return log_scale
 
 

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.distributions import spread
-from suffice.pipeline.math.distributions.spread import CONCENTRATION
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
+from suffice.pipeline.math.distributions.spread import CONCENTRATION, freedom
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Fit,
     Gradient,

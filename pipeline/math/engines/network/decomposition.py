@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.dirichlet import project_simplex
 from suffice.pipeline.math.distributions.composite import PiecewiseTables, Probabilities
+from suffice.pipeline.math.distributions.dirichlet import project_simplex
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.math.engines.multinomial.posterior import count_posterior

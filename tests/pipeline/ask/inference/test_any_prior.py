@@ -12,9 +12,8 @@ from scipy import stats
 import suffice
 from suffice.errors import PriorError
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform

@@ -20,8 +20,8 @@ from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior as posterior_by_default
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import normal
+from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
 from suffice.pipeline.math.priors.joint_density import Independent
 from suffice.pipeline.math.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan

@@ -14,8 +14,7 @@ from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import project as project_normal
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet, project_simplex
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.spread import VARIANCES, WEIGHTS

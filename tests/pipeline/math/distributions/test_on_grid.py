@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from suffice.pipeline.math.distributions.distribution import Line
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
+from suffice.pipeline.math.distributions.intervals import moments_about, moments_between
 from suffice.pipeline.math.distributions.normal import NormalDistribution
-from suffice.pipeline.math.distributions.partial_moments import moments_about, moments_between
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution

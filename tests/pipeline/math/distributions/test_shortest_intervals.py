@@ -11,10 +11,10 @@ from scipy import stats
 from scipy.stats import binom
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.beta import BetaDistribution
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.intervals import shortest_intervals, shortest_of_draws
+from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.math.parameters.contrasts import require_interval
 from support.noisy import noisy_statistic, statistic_plan

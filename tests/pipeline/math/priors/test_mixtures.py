@@ -14,10 +14,8 @@ from scipy.stats import nbinom
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.matching import log_evidence as exact_evidence
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior, posterior_of
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution

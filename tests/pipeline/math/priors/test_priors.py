@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 
 from suffice.errors import ConflictWarning, PriorError
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import parse_mixture

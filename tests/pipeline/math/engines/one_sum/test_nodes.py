@@ -12,10 +12,15 @@ import pytest
 from scipy import stats
 from scipy.special import betainc, betaln, gammainc, gammaln, logit
 
-from suffice.pipeline.math.distributions.beta import Beta, beta_cdf
+from suffice.pipeline.math.distributions.dirichlet import Beta, beta_cdf
 from suffice.pipeline.math.distributions.distribution import coordinate_of
-from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution, gamma_cdf
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
+from suffice.pipeline.math.distributions.gamma import (
+    Gamma,
+    GammaDistribution,
+    InverseGamma,
+    InverseGammaDistribution,
+    gamma_cdf,
+)
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.engines.one_sum import sampling
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
