@@ -26,7 +26,7 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGammaRegression,
     RegressionDistribution,
 )
-from suffice.pipeline.math.distributions.spread import SpreadNormalInverseGammaRegression
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseGammaRegression
 from suffice.pipeline.terms.declaration.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
 from suffice.pipeline.terms.statistics import moment_columns
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.distributions.regions import Region
-    from suffice.pipeline.math.distributions.spread import SpreadNormalInverseWishart
+    from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
         AnyNormalPrior,
         AnyRegressionPrior,

@@ -23,7 +23,7 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishart,
     NormalInverseWishartDistribution,
 )
-from suffice.pipeline.math.distributions.spread import SpreadNormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.terms.declaration.fields import LatticeBits, MomentWeight, StatisticSpec
 from suffice.pipeline.terms.statistics import moment_columns
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS

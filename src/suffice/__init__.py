@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         NormalInverseGammaRegression,
     )
     from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-    from suffice.pipeline.math.distributions.spread import (
+    from suffice.pipeline.math.distributions.spread_scales import (
         SpreadNormalInverseGammaRegression,
         SpreadNormalInverseWishart,
     )
@@ -151,11 +151,11 @@ _HOMES = {
         "NormalInverseGammaRegression",
     ),
     "SpreadNormalInverseGammaRegression": (
-        "suffice.pipeline.math.distributions.spread",
+        "suffice.pipeline.math.distributions.spread_scales",
         "SpreadNormalInverseGammaRegression",
     ),
     "SpreadNormalInverseWishart": (
-        "suffice.pipeline.math.distributions.spread",
+        "suffice.pipeline.math.distributions.spread_scales",
         "SpreadNormalInverseWishart",
     ),
     "NormalInverseWishart": (

@@ -14,7 +14,7 @@ from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.math.distributions.spread import SpreadNormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 from suffice.pipeline.terms.released.within_unit import rows_alone

@@ -17,7 +17,7 @@ from suffice.pipeline.math.distributions.gamma import (
     InverseGamma,
     InverseGammaDistribution,
 )
-from suffice.pipeline.math.distributions.spread import CONCENTRATION
+from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION
 from suffice.pipeline.terms.statistics.beyond_bounds import (
     Outside,
     clipped_gamma,

@@ -23,7 +23,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Prior, written
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.spread import (
+from suffice.pipeline.math.distributions.spread_scales import (
     CONCENTRATION,
     LARGEST,
     LARGEST_WEIGHTS,
@@ -168,7 +168,7 @@ class Mixture:
 class ScaleMixture(Mixture):
     r"""Mean and variance of a column within bounds, of any scale from a 7,900th of the half range to all.
 
-    With h the half range, the :math:`v_j` and weights of ``spread``, and 14 components
+    With h the half range, the :math:`v_j` and weights of ``spread_scales``, and 14 components
 
     .. math::
         v \sim \mathrm{InverseGamma}(3, 2 v_j h^2), \qquad
@@ -217,7 +217,7 @@ class ScaleMixture(Mixture):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SpreadScale(Mixture):
-    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: the ten largest scales of ``spread``.
+    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: the ten largest scales of ``spread_scales``.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class SpreadScale(Mixture):
 class SpreadInverseGamma(SpreadScale):
     r"""A scale or a variance of any size from a 250,000th of a public bound to all of it.
 
-    With the ten largest :math:`v_j` of ``spread`` and their weights, a mixture of ten components
+    With the ten largest :math:`v_j` of ``spread_scales`` and their weights, a mixture of ten components
 
     .. math:: s \sim \mathrm{InverseGamma}(3, 2 v_j \cdot upper)
 

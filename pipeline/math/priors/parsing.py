@@ -16,7 +16,7 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGammaRegression,
 )
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.distributions.spread import (
+from suffice.pipeline.math.distributions.spread_scales import (
     SpreadNormalInverseGammaRegression,
     SpreadNormalInverseWishart,
 )

@@ -21,7 +21,7 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishart,
     NormalInverseWishartDistribution,
 )
-from suffice.pipeline.math.distributions.spread import (
+from suffice.pipeline.math.distributions.spread_scales import (
     CONCENTRATION,
     SpreadNormalInverseGammaRegression,
     SpreadNormalInverseWishart,

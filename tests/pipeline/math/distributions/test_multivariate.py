@@ -15,7 +15,7 @@ from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart, estimate
-from suffice.pipeline.math.distributions.spread import SpreadNormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.priors.parsing import parse_prior
 from support.several import ENTRIES, X, released, rows_of
 

@@ -130,7 +130,7 @@ class SpreadNormalInverseWishart(Prior):
         \Sigma \mid v \sim \mathrm{InverseWishart}(d + 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
         m_j \sim \mathrm{Normal}(\mu_j, h_j / 2)
 
-    with f the density of ``spread.py``, of scales between :math:`10^{-8}` and 1: given its scale, the
+    with f the density of ``spread_scales.py``, of scales between :math:`10^{-8}` and 1: given its scale, the
     variance of column j has an inverse gamma of concentration 1, of median :math:`.72\, v_j h_j^2`, and every
     correlation is even on -1..1. Scales are latent, and every column has its own.
 
@@ -255,7 +255,7 @@ class SpreadNormalInverseGammaRegression(Prior):
         \log v \sim f, \qquad s \mid v \sim \mathrm{InverseGamma}(3, 2 v), \qquad
         \beta_k \mid s, v \sim \mathrm{Normal}(0, \sqrt{s / v})
 
-    with f the density of ``spread.py``, of scales between :math:`10^{-8}` and 1. The residuals'
+    with f the density of ``spread_scales.py``, of scales between :math:`10^{-8}` and 1. The residuals'
     variance s is v on average, given its scale v, which is latent. With both integrated out a coefficient is
     Student's t of 6 degrees of freedom and scale :math:`\sqrt{2 / 3}`; one of 1 takes the outcome through
     half its range while the predictor goes through half of its own. No coefficient has a spread scale: where
