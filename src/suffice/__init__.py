@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         SpreadNormalInverseGammaRegression,
         SpreadNormalInverseWishart,
     )
+    from suffice.pipeline.math.priors.by_name import Independent, JointDensity
     from suffice.pipeline.math.priors.density import Density
-    from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.plan import Plan
@@ -118,10 +118,7 @@ _HOMES = {
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
-    **{
-        prior: ("suffice.pipeline.math.priors.joint_density", prior)
-        for prior in ("Independent", "JointDensity")
-    },
+    **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},
     **{
         prior: ("suffice.pipeline.math.priors.mixtures", prior)
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")

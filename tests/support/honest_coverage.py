@@ -21,7 +21,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of, from_draws
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_of_draws
 from suffice.pipeline.math.distributions.within_limits import WithinLimits
-from suffice.pipeline.math.parameters.draws import DRAWS
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts

@@ -38,7 +38,7 @@ from suffice.pipeline.ask.inference.bounded_records import (
 )
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.predictor_worlds import predictor_rows
+from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, MODELLED, can_be_of_bounded
 from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
-from suffice.pipeline.ask.inference.matching import draw
-from suffice.pipeline.ask.inference.predictive import Model
+from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE

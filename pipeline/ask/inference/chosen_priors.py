@@ -14,8 +14,8 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component, parse_mixture
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design

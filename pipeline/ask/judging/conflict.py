@@ -47,10 +47,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.expected_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
-from suffice.pipeline.ask.inference.matching import draw
-from suffice.pipeline.ask.judging.judged import log_evidence_of, noise_constant
-from suffice.pipeline.ask.judging.prior_worlds import names_of, worlds_of
+from suffice.pipeline.ask.inference.any_joint_prior import draw
+from suffice.pipeline.ask.inference.bounded_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
+from suffice.pipeline.ask.judging.judged import log_evidence_of, names_of, noise_constant, worlds_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve

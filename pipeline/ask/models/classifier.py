@@ -20,7 +20,7 @@ from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.models.drawn_quantity import drawn_tables, tables_of
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.ask.models.row_cells import NO_CELL, UNLISTED, array_of, codes_of, columns_of, row_cells
-from suffice.pipeline.math.parameters.draws import checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import checked_draws, generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,8 +26,13 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity, drawn_tables, tables_of
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import (
+    DRAWS,
+    MASS,
+    checked_draws,
+    ends_of,
+    generator,
+)
 from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
 
 if TYPE_CHECKING:

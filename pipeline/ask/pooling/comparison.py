@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
 from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE
-from suffice.pipeline.ask.inference.matching import conjugate_like
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import noise_aware_posterior, plug_in_posterior
@@ -22,7 +22,7 @@ from suffice.pipeline.math.parameters.contrasts import (
     contrast_between,
     tidy_rows,
 )
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from suffice.pipeline.ask.inference.bounded_records import (
     require_way_of_clipping,
 )
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for, read_prior
-from suffice.pipeline.ask.inference.pooled_one_parameter import pooled_grid_distribution
+from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distribution
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
@@ -37,7 +37,7 @@ from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.pooled.importance_sampling import factors_of, products
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.spec.terms import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived

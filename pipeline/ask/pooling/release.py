@@ -258,7 +258,7 @@ class Release:
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
-        from suffice.pipeline.ask.inference.predictive import Model
+        from suffice.pipeline.ask.inference.within_unit import Model
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
         from suffice.pipeline.ask.posterior.infer import posterior_of  # scipy is slow to import
         from suffice.pipeline.terms.released.within_unit import rows_alone  # numpy is slow to import

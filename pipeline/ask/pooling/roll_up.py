@@ -28,7 +28,7 @@ from suffice.pipeline.math.engines.union.distribution import UnionDistribution, 
 from suffice.pipeline.math.engines.union.moments import MomentsOfCell
 from suffice.pipeline.math.engines.union.totals import SummedNoise, TotalsOfCell
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 from suffice.pipeline.terms.released.within_unit import rows_alone

@@ -350,7 +350,7 @@ def plug_in_posterior(statistic: NoisyStatistic, *, prior: AnyPrior = None) -> P
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
-        from suffice.pipeline.ask.inference.matching import log_evidence  # rarely needed
+        from suffice.pipeline.ask.inference.any_joint_prior import log_evidence  # rarely needed
 
         distributions = [family.plug_in(statistic, component) for component in chosen.components]
         parts = zip(chosen.components, distributions, strict=True)

@@ -64,7 +64,7 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
 
 def default_lines(posterior: Posterior) -> list[str]:
     """Return where a default prior, and not the release, decides or moves what is said, a sentence each."""
-    from suffice.pipeline.math.parameters.draws import MASS  # numpy is slow to import
+    from suffice.pipeline.math.parameters.parameter_posterior import MASS  # numpy is slow to import
 
     lines = []
     decided, moved = _places(posterior.decided_by_default), _places(posterior.moved_by_default)

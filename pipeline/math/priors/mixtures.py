@@ -30,10 +30,18 @@ from suffice.pipeline.math.distributions.spread_scales import (
     VARIANCES,
     WEIGHTS,
 )
-from suffice.pipeline.math.priors.by_name import NAMES, one_number, parse_one_component
+from suffice.pipeline.math.priors.by_name import (
+    NAMES,
+    Independent,
+    JointDensity,
+    called_name,
+    one_number,
+    parse_call,
+    parse_number,
+    parse_one_component,
+    parse_prior,
+)
 from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
-from suffice.pipeline.math.priors.parsing import called_name, parse_call, parse_number, parse_prior
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.priors.parsing import parse_call
+from suffice.pipeline.math.priors.by_name import parse_call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

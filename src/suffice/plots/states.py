@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import shortened
-from suffice.pipeline.math.parameters.draws import MASS
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.plots.style import COLOURS, finish, new_figure, require_matplotlib, styled
 

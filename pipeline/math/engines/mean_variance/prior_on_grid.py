@@ -36,8 +36,8 @@ from suffice.pipeline.math.engines.mean_variance.panels import (
     node_weights,
     positions,
 )
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import LEAST, DensityOnLine
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import Mixture
 
 if TYPE_CHECKING:

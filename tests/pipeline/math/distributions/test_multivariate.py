@@ -16,7 +16,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart, estimate
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
-from suffice.pipeline.math.priors.parsing import parse_prior
+from suffice.pipeline.math.priors.by_name import parse_prior
 from support.several import ENTRIES, X, released, rows_of
 
 

@@ -12,13 +12,14 @@ from scipy.special import betaln, gammaln
 from scipy.stats import nbinom
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.inference.matching import log_evidence as exact_evidence
+from suffice.pipeline.ask.inference.any_joint_prior import log_evidence as exact_evidence
 from suffice.pipeline.ask.posterior.infer import plug_in_posterior, posterior_of
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
+from suffice.pipeline.math.priors.by_name import parse_prior
 from suffice.pipeline.math.priors.mixtures import (
     Mixture,
     ScaleMixture,
@@ -27,7 +28,6 @@ from suffice.pipeline.math.priors.mixtures import (
     SpreadScale,
     parse_mixture,
 )
-from suffice.pipeline.math.priors.parsing import parse_prior
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import noise_aware_posterior

@@ -14,8 +14,8 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.by_name import parse_prior
 from suffice.pipeline.math.priors.mixtures import parse_mixture
-from suffice.pipeline.math.priors.parsing import parse_prior
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.storage.releases.release_store import open_release
 from support.releases import make_plan, publish

@@ -12,7 +12,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.calibrate import simulate
 from suffice.pipeline.ask.calibration.ranks import LEFT_OUT
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
-from suffice.pipeline.ask.inference.predictive import Model
+from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions import normal_inverse_wishart

@@ -17,7 +17,7 @@ from suffice.pipeline.families.normal import noisy_moments
 from suffice.pipeline.math.distributions.composite import ConjugateMixture
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.mean_variance.distribution import MeanVarianceDistribution
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
