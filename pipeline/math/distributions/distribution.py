@@ -1,29 +1,48 @@
-r"""What every distribution of parameters answers, and what conjugate ones answer besides.
+r"""Distributions and priors: conjugate updates, and the line on which a parameter is nearly normal.
 
-Every distribution answers for all cells at once. ``quantiles`` has the quantiles along a last axis of its
-own.
+Model. A conjugate distribution of the parameters :math:`\theta` has, with respect to a fixed measure, the
+density
 
-A conjugate distribution has a density :math:`\exp(\eta \cdot T(\theta)) / Z(\eta)`. Updating it with data
-adds their statistics to :math:`\eta`, so given several disjoint data sets
+.. math:: p(\theta \mid \eta) = \exp(\eta \cdot T(\theta)) / Z(\eta). \qquad (1)
 
-.. math:: p(\theta \mid S_1, \dots, S_R) \text{ has } \eta = \eta_1 + \dots + \eta_R - (R - 1) \eta_0,
+Data add their statistics to :math:`\eta`. Given R disjoint data sets, with :math:`\eta_0` of the prior and
+:math:`\eta_r` of the posterior given the r-th alone,
 
-with :math:`\eta_0` of the prior and :math:`\eta_r` of the posterior given the r-th alone.
+.. math:: \eta = \eta_1 + \dots + \eta_R - (R - 1) \eta_0. \qquad (2)
 
-Conjugate distributions of one parameter, with a coordinate on the real line where they are nearly normal.
+A parameter alone, :math:`\theta = h(x)`, has on the line the density
 
-The distribution functions of narrow gammas and betas are those of Peizer and Pratt, whose error is below
-2e-4 where all concentrations are at least ``LARGE``; of wide ones they are exact.
+.. math:: f(x) = p(h(x)) \, h'(x), \qquad (3)
 
-The coordinate is the parameter's logarithm, its logit, or itself.
+with x its logarithm (rates, scales, variances), its logit (probabilities) or itself (means). There a
+conjugate distribution has a centre c and a width w near its mean and its standard deviation.
 
-What every conjugate prior is: a value of checked numbers, and its text.
+Symbols:
 
-Priors are written and parametrised as in NumPyro: positional or keyword arguments, checked on construction,
-and ``parse_prior(str(prior)) == prior``. Every prior is proper: a cell may be empty, and an improper prior
-would then leave an improper posterior.
+- eta: ``natural()``, (n_cells, n_natural)
+- log Z: ``log_normaliser()``, (n_cells,), but for a constant of the family
+- x: ``position``, in all of the real line
+- h: ``Line.parameter``; its inverse is ``Line.position``, and :math:`\log h'` is ``Line.log_slope``
+- c, w: ``Coordinate.centre`` and ``Coordinate.width``, (n_cells,), w > 0
 
-Vectors are lists of numbers, matrices lists of their rows.
+Method. Densities are formulas and right but for rounding. Distribution functions of gammas and betas whose
+concentrations are all at least ``LARGE`` = 4 are the normal approximation of Peizer and Pratt (1968), with D
+the deviance between the observed and the expected part, g the gap between the two and d a corrected distance,
+
+.. math:: F \approx \Phi\left(d \, \sqrt D / |g|\right), \qquad (4)
+
+off by at most 1.0e-4 (gamma) and 1.9e-4 (beta), measured over concentrations from 4 to 10^4. Others are
+exact.
+
+Priors are written and parametrised as in NumPyro, are checked on construction, and ``parse_prior(str(prior))
+== prior``. Every prior is proper: a cell may be empty, and an improper prior would leave an improper
+posterior. Vectors are lists of numbers, matrices lists of their rows.
+
+References
+----------
+Peizer, Pratt. A normal approximation for binomial, F, beta, and other common, related tail probabilities, I.
+J. Amer. Statist. Assoc. 63, 1968. Diaconis, Ylvisaker. Conjugate priors for exponential families. Ann.
+Statist. 7, 1979. NIST Digital Library of Mathematical Functions (DLMF).
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
@@ -125,6 +144,7 @@ class OfCells:
 
 def moment_above(least: float, freedom: Floats, numerator: Floats, denominator: Floats) -> Floats:
     """Return a moment where there are enough degrees of freedom that it exists; infinity elsewhere."""
+    # The k-th moment of a tail x^(-f - 1) is finite where f > k.
     exists = np.broadcast_to(freedom > least, np.broadcast_shapes(numerator.shape, denominator.shape))
     moment: Floats = np.divide(numerator, denominator, out=np.full(exists.shape, np.inf), where=exists)
     return moment
@@ -223,6 +243,7 @@ def matrix_of(prior: Prior, name: str, size: int) -> Floats:
         raise PriorError(message)
     matrix: Floats = value if value.ndim == 2 else np.diag(np.broadcast_to(value, (size,)))
     symmetric = np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
+    # Of D^(-1/2) M D^(-1/2), D the diagonal: M is positive definite if and only if this is.
     root = np.sqrt(np.abs(np.diag(matrix)))
     # Judged in units in which the diagonal is 1: columns may have very different ones.
     if not symmetric or root.min() == 0.0 or np.linalg.eigvalsh(matrix / root / root[:, None]).min() <= 0.0:
@@ -250,9 +271,11 @@ def written(value: object) -> str:
 
 
 _FARTHEST = 200.0
+"""The position beyond which exponentials leave the numbers that are worked with: e^200 is 7e86."""
 _NEAREST_ONE = 36.0
 """The logit beyond which a probability is rounded to 1."""
 _LARGEST_MEAN = 1e75
+"""The mean beyond which fourth powers overflow."""
 
 
 class Line(StrEnum):
@@ -298,6 +321,7 @@ class Line(StrEnum):
         low, high = self.domain
         position = np.clip(self.position(np.clip(parameter, low, high)), *self.ends)
         with np.errstate(over="ignore"):
+            # (3), solved for p.
             density = np.exp(log_density(position) - self.log_slope(position))
         return np.where((parameter < low) | (parameter > high), 0.0, density)
 
@@ -306,6 +330,7 @@ class Line(StrEnum):
         if self is Line.LOGARITHM:
             return position
         if self is Line.LOGIT:
+            # Of the logit h' = h (1 - h), which is even in x: exp(-|x|) does not overflow.
             return -np.abs(position) - 2.0 * np.log1p(np.exp(-np.abs(position)))
         return np.zeros_like(position)
 
@@ -367,27 +392,30 @@ class OneParameter(OfCells, ABC):
 
     def widened(self, variance: Floats) -> Self:
         """Weaken distributions so that their variances on the line rise by this much (n,)."""
+        # w^2 is inverse to eta in all of these families, so that w^2 / k = w^2 + variance with k = 1 / (1 +
+        # variance / w^2).
         kept = 1.0 / (1.0 + variance / self.coordinate().width ** 2)
         return replace(self, **{name: kept * getattr(self, name) for name in self._natural})
 
 
 def coordinate_of(distribution: Distribution) -> Coordinate:
     """Return the coordinate of a distribution that is known to have one parameter."""
-    return _one(distribution).coordinate()
+    return _of_one_parameter(distribution).coordinate()
 
 
 def widened(distribution: Distribution, variance: Floats) -> OneParameter:
     """Weaken distributions that are known to have one parameter; see ``OneParameter.widened``."""
-    return _one(distribution).widened(variance)
+    return _of_one_parameter(distribution).widened(variance)
 
 
-def _one(distribution: Distribution) -> OneParameter:
+def _of_one_parameter(distribution: Distribution) -> OneParameter:
     if not isinstance(distribution, OneParameter):
         raise TypeError(type(distribution).__name__)
     return distribution
 
 
 LARGE = 4.0
+"""The concentration from which distribution functions are those of (4)."""
 
 
 def times_exp(factor: Floats, position: Floats) -> Floats:
@@ -402,6 +430,7 @@ def log_height(concentration: Floats) -> Floats:
 
     a = np.maximum(concentration, 1e-300)
     large = np.maximum(a, 100.0)
+    # Stirling's series, DLMF 5.11.1. The next term, 1 / (1260 a^5), is below 8e-14 from 100 on.
     series = 0.5 * np.log(large / (2.0 * np.pi)) - 1.0 / (12.0 * large) + 1.0 / (360.0 * large**3)
     small = np.minimum(a, 100.0)
     exact = small * np.log(small) - small - gammaln(small)
@@ -410,6 +439,7 @@ def log_height(concentration: Floats) -> Floats:
 
 def excess(x: Floats) -> Floats:
     """Return x - log(1 + x)."""
+    # x - log(1 + x) = x^2 / 2 - x^3 / 3 + ...: for |x| <= 1e-4 the rest is at most 5e-9 of it.
     near = np.clip(x, -1e-4, 1e-4)
     with np.errstate(divide="ignore"):
         return np.where(near == x, near * near * (0.5 - near / 3.0), x - np.log1p(np.maximum(x, -1.0)))
@@ -417,5 +447,6 @@ def excess(x: Floats) -> Floats:
 
 def root_over(deviance: Floats, gap: Floats, scale: Floats) -> Floats:
     """Root of a deviance over the gap that it is of, and its limit where the gap vanishes."""
+    # D = (g / scale)^2 (1 + O(g / scale)) as the gap g vanishes.
     near = np.abs(gap) < 1e-9 * scale
     return np.where(near, 1.0 / scale, np.sqrt(deviance) / np.where(near, 1.0, np.abs(gap)))
