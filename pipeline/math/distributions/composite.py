@@ -1,12 +1,22 @@
-"""Probabilities of count tables, known piece by piece.
+r"""Distributions that consist of others: of pieces, of states, of blocks of cells, and of cells of two kinds.
 
 Where no closed form is known, a distribution answers by its draws.
 
-Distributions of many cells, a block of cells at a time: memory stays where it is, and progress shows.
+Mixture over states. Given each of J equally likely states of the latent statistics, a cell has a conjugate
+distribution with mean :math:`m_j` and standard deviation :math:`s_j`. The mixture's are
 
-Equally weighted mixtures of conjugate distributions, one for every draw of latent statistics.
+.. math:: E \theta = \frac 1 J \sum_j m_j, \qquad
+    \mathrm{Var} \theta = \frac 1 J \sum_j s_j^2 + \frac 1 J \sum_j (m_j - E \theta)^2, \qquad (1)
 
-Distributions of cells of which some model clipping and the others need not.
+the law of total variance. Draws take a state and draw from its distribution.
+
+Symbols:
+
+- J: ``n_states``
+- m_j, s_j: ``conditional.mean`` and ``conditional.sd``, (J n_cells, ...), state by state
+
+Method. (1) is exact given the states. Quantiles of draws have the standard error sqrt(q (1 - q) / draws) over
+the density, and the error of the states besides.
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
@@ -226,6 +236,7 @@ class ConjugateMixture(Draws):
 
     def sd(self, parameter: str) -> Floats:
         """Standard deviations, from the conditional distributions' own."""
+        # (1): the mean of the variances, and the variance of the means.
         within = np.mean(self._by_state(self.conditional.sd(parameter)) ** 2, axis=0)
         sd: Floats = np.sqrt(within + self._by_state(self.conditional.mean(parameter)).var(axis=0))
         return sd
@@ -234,6 +245,7 @@ class ConjugateMixture(Draws):
         """Joint draws."""
         parts = []
         for states in self._chosen(draws, rng):
+            # A state for every draw and cell, then its conjugate distribution.
             taken = np.arange(self.n_cells) + states * self.n_cells
             drawn = self.conditional.at(taken.ravel()).sample(1, rng)
             parts.append(

@@ -1,8 +1,49 @@
-"""The normal inverse gamma distribution of a mean and a variance: as a prior, and as a posterior.
+r"""Normal inverse gamma distributions of a mean and a variance, and of a regression.
 
-The normal inverse gamma distribution of a regression: as a prior, and of many cells as a posterior.
+Model of a column, with n records of sum t and sum of squares q:
 
-A regression is scaled to half ranges, and back to the columns' units.
+.. math:: v \sim \mathrm{InverseGamma}(a, s),
+    \qquad m \mid v \sim \mathrm{Normal}(\mu, \sqrt{v / \kappa}), \qquad (1)
+
+.. math:: \eta = (\kappa, \ \kappa \mu, \ a, \ s + \kappa \mu^2 / 2), \qquad
+    \log Z = \log \Gamma(a) - a \log s - \tfrac 1 2 \log \kappa. \qquad (2)
+
+Records add (n, t, n / 2, q / 2) to :math:`\eta`. The marginal of v is the inverse gamma of (1), that of m
+Student's t of 2 a degrees of freedom about :math:`\mu`, of width :math:`\sqrt{s / a \kappa}`.
+
+Model of a regression of y on the rows of X, a column of ones for the intercept being the last of k:
+
+.. math:: v \sim \mathrm{InverseGamma}(a, s),
+    \qquad \beta \mid v \sim \mathrm{Normal}(\mu, v \Lambda^{-1}), \qquad (3)
+
+.. math:: \Lambda_N = \Lambda + X^T X, \quad r = \Lambda \mu + X^T y, \quad \mu_N = \Lambda_N^{-1} r, \quad
+    a_N = a + \tfrac n 2, \quad
+    s_N = s + \tfrac 1 2 (y^T y + \mu^T \Lambda \mu - \mu_N^T \Lambda_N \mu_N). \qquad (4)
+
+A coefficient is Student's t of 2 a degrees of freedom, of width :math:`\sqrt{(s / a) (\Lambda^{-1})_{jj}}`.
+
+Units. Both are updated in half ranges h about the middles c of the public bounds, where no large numbers
+cancel. Coefficients go from there to the columns' units by
+
+.. math:: \beta = B \beta_z + d, \qquad B_{jj} = h_y / h_j, \quad B_{kk} = h_y, \quad B_{kj} = -c_j h_y / h_j,
+    \quad d_k = c_y. \qquad (5)
+
+Symbols:
+
+- mu: ``loc``, (n_cells,) or (n_cells, k), any number, in the unit of m or beta
+- kappa: ``precision`` of a mean, (n_cells,), > 0, in records
+- Lambda: ``precision`` of coefficients, (k, k), positive definite; ``covariance`` is its inverse
+- a, s: ``concentration`` and ``scale``, (n_cells,), > 0; s in the square of the column's or the outcome's
+  unit
+- B, d, h_y: ``Scaling.matrix``, ``shift`` and ``outcome``
+
+Method. Conjugate formulas, right but for rounding; quantiles invert the incomplete beta and gamma ratios.
+Moments that do not exist are infinite, means NaN: a mean's needs a > 1/2, its variance a > 1.
+
+References
+----------
+Raiffa, Schlaifer. Applied statistical decision theory. 1961. O'Hagan, Forster. Kendall's advanced theory of
+statistics 2B: Bayesian inference. 2004.
 """
 
 from __future__ import annotations
@@ -105,8 +146,11 @@ class NormalInverseGammaDistribution(OfCells):
         loc = (prior.loc - sums.centre) / sums.half_range
         precision = prior.precision + n
         average = np.divide(total, n, out=np.zeros_like(n), where=n > 0.0)
+        # q - t^2 / n, the records about their average, and the average about the prior mean: together they
+        # are s_N by (2).
         within = np.maximum(sums.total_of_squares - total * average, 0.0) / 2.0
         between = prior.precision * n * (average - loc) ** 2 / (2.0 * precision)
+        # A variance goes back to the column's unit by h^2.
         square = sums.half_range**2
         return cls(
             loc=sums.centre + sums.half_range * (prior.precision * loc + total) / precision,
@@ -131,6 +175,7 @@ class NormalInverseGammaDistribution(OfCells):
         """Posterior standard deviations."""
         if parameter == self.names[1]:
             return self._variance.sd(parameter)
+        # Var m = E v / kappa, for E m given v does not depend on v.
         return np.sqrt(self._variance.mean(parameter) / self.precision)
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
@@ -140,6 +185,7 @@ class NormalInverseGammaDistribution(OfCells):
         if parameter == self.names[1]:
             return self._variance.quantiles(parameter, q, draws, rng)
         concentration, scale = self.concentration[:, None], self.scale[:, None]
+        # v integrated out of (1): Student's t.
         width = np.sqrt(scale / concentration / self.precision[:, None])
         location: Floats = self.loc[:, None] + width * stdtrit(2.0 * concentration, np.asarray(q))
         return location
@@ -155,11 +201,13 @@ class NormalInverseGammaDistribution(OfCells):
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
         variance = self._variance.sample(draws, rng)[self.names[1]]
+        # (1), from left to right.
         mean = self.loc + np.sqrt(variance / self.precision) * rng.standard_normal(variance.shape)
         return {self.names[0]: mean, self.names[1]: variance}
 
     def natural(self) -> Floats:
         """Return the natural parameters, (n_cells, 4)."""
+        # (2).
         first = self.precision * self.loc
         return np.stack(
             [self.precision, first, self.concentration, self.scale + first * self.loc / 2.0], axis=-1
@@ -170,6 +218,7 @@ class NormalInverseGammaDistribution(OfCells):
         precision, first, concentration, second = np.moveaxis(eta, -1, 0)
         return replace(
             self,
+            # (2), solved for mu and s.
             loc=first / precision,
             precision=precision,
             concentration=concentration,
@@ -233,7 +282,7 @@ class NormalInverseGammaRegression(Prior):
         """Return independent draws of coefficients (size, coefficients) and variances (size,)."""
         loc, precision, concentration, scale = self.of(coefficients)
         variance = scale / rng.standard_gamma(concentration, size)
-        # With precision = L L^T, L^-T is a root of its inverse.
+        # With Lambda = L L^T, L^-T is a root of its inverse.
         root = np.linalg.inv(np.linalg.cholesky(precision))
         spread = rng.standard_normal((size, coefficients)) @ root
         return loc + np.sqrt(variance)[:, None] * spread, variance
@@ -292,13 +341,16 @@ class RegressionDistribution(OfCells):
         """Update a prior in half ranges, (k,), (n_cells or 1, k, k), a number and (n_cells or 1,)."""
         scaling = Scaling.of(parameters)
         design = design_of(sums, parameters)
+        # Lambda_N, and with it r and mu_N, of (4).
         updated = precision + design.gram
         pulled = np.einsum("ckl,l->ck", precision, loc)
         right = pulled + design.cross
         mean = np.linalg.solve(updated, right[:, :, None])[:, :, 0]
-        # What is wrong in the mean counts squared here.
+        # mu_N^T Lambda_N mu_N as mu_N^T (2 r - Lambda_N mu_N): an error of mu_N counts squared only.
         fitted = np.einsum("ck,ck->c", mean, 2.0 * right - np.einsum("ckl,cl->ck", updated, mean))
         residual = np.maximum(design.outcome + pulled @ loc - fitted, 0.0) / 2.0
+        # Of beta over v in the columns' units: B Lambda_N^-1 B^T / h_y^2 by (5), as v is h_y^2 times that in
+        # half ranges.
         covariance = scaling.matrix @ np.linalg.inv(updated) @ scaling.matrix.T / scaling.outcome**2
         return cls(
             loc=mean @ scaling.matrix.T + scaling.shift,
@@ -330,6 +382,7 @@ class RegressionDistribution(OfCells):
         if parameter == "variance":
             return self._variance.sd(parameter)
         a = self.concentration[:, None]
+        # Var beta_j = E v (Lambda^-1)_jj with E v = s / (a - 1).
         spread = self.scale[:, None] * np.einsum("ckk->ck", self.covariance)
         return self._shown(parameter, np.sqrt(moment_above(1.0, a, spread, a - 1.0)))
 
@@ -339,6 +392,7 @@ class RegressionDistribution(OfCells):
 
         if parameter == "variance":
             return self._variance.quantiles(parameter, q, draws, rng)
+        # v integrated out of (3): Student's t.
         student = stdtrit(2.0 * self.concentration[:, None], np.asarray(q))
         width = np.sqrt((self.scale / self.concentration)[:, None] * np.einsum("ckk->ck", self.covariance))
         location = self.loc[:, :, None] + width[:, :, None] * student[:, None, :]
@@ -356,6 +410,7 @@ class RegressionDistribution(OfCells):
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws, (draws, n_cells, number of predictors) and (draws, n_cells)."""
         variance = self._variance.sample(draws, rng)["variance"]
+        # beta = mu + sqrt(v) L z with L L^T = Lambda^-1.
         root = np.linalg.cholesky(self.covariance)
         normal = rng.standard_normal((*variance.shape, self.loc.shape[1]))
         spread = np.einsum("ckl,dcl->dck", root, normal)
@@ -406,6 +461,7 @@ class Scaling:
         if not linear:
             return cls(matrix=np.diag(slopes), shift=np.zeros(len(slopes)), outcome=outcome)
         matrix = np.diag([*slopes, outcome])
+        # y = h_y y_z + c_y and x_j = h_j z_j + c_j: what the centres add goes to the intercept.
         matrix[-1, :-1] = -slopes * np.array(centres)
         shift = np.zeros(len(matrix))
         shift[-1] = outcome_centre
@@ -418,6 +474,7 @@ class Scaling:
 
     def to_half_ranges(self, loc: Floats, precision: Floats) -> tuple[Floats, Floats]:
         """Return a normal mean and its precision beside the residual variance in half ranges."""
+        # The quadratic form (beta - mu)^T Lambda (beta - mu) / v is the same in both units.
         scaled = self.matrix.T @ precision @ self.matrix / self.outcome**2
         return self.coefficients_in_half_ranges(loc), (scaled + scaled.T) / 2.0
 

@@ -1,10 +1,55 @@
-r"""Quadrature over one block of a smooth weight, for integrals and for sums over integers.
+r"""Quadrature over blocks of a smooth weight, for integrals and sums; distributions known at its nodes.
 
-Blocks of up to so many integers as a rule has nodes are summed one by one. A longer one takes the Gauss rule
-of the discrete uniform distribution, exact to degree ``2 points - 1``, where the weight is smooth between
-integers; or that many of the integers themselves, exact to degree ``points - 1``, where it is not.
+Question. Integrals and sums over integers of a weight whose logarithm is smooth in every block,
 
-Distributions of one parameter whose density is known at the nodes of a quadrature rule, cell by cell.
+.. math:: \int_l^r w(x) \, dx \approx \sum_i \omega_i w(x_i),
+    \qquad \sum_{k = l}^{r - 1} w(k) \approx \sum_i \omega_i w(x_i), \qquad (1)
+
+with n nodes. Integrals take Gauss-Legendre rules, exact to degree 2 n - 1. Sums over a length N > n take the
+Gauss rule of the discrete uniform distribution, exact to degree 2 n - 1 where the weight is smooth between
+integers: its nodes are the eigenvalues of the Jacobi matrix of the discrete Chebyshev polynomials,
+
+.. math:: \beta_k = \frac{k^2 (N^2 - k^2)}{4 (4 k^2 - 1)}, \qquad k = 1, \dots, n - 1, \qquad (2)
+
+in the off-diagonal as roots, about (N - 1) / 2, and its weights N times the squares of the eigenvectors'
+first entries (Golub and Welsch). Where the weight is not smooth between integers n of the integers themselves
+are the nodes, exact to degree n - 1. Up to n integers are summed singly.
+
+Error. A rule of n nodes of a function that is analytic inside the ellipse with foci at the ends of the block
+and sum of semi-axes :math:`\rho` (the block being two units long) errs as :math:`\rho^{-2 n}`, at integers as
+:math:`\rho^{-n}`. An exponential weight
+
+.. math:: w(x) = e^{-\sigma x / N},
+    \qquad \epsilon_n(\sigma) = \bigl|\text{rule} - \text{exact}\bigr| / N, \qquad (3)
+
+shows what a rise of :math:`\sigma` nats costs; the largest :math:`\sigma` with :math:`\epsilon_n \le 5 \cdot
+10^{-9} e^{0.8 \delta}` is allowed where the block is :math:`\delta` nats below the mass of its group.
+
+A gridded distribution has the density f of a position, known at the nodes of every panel. Its distribution
+function is the integral of the polynomial through them,
+
+.. math:: F(x) = \sum_{\text{panels below}} + \sum_i f(x_i) \int_l^x \ell_i(t) \, dt, \qquad (4)
+
+at ``_KNOTS`` steps a panel, taken for linear between, with :math:`\ell_i` the Lagrange polynomials of the
+nodes.
+
+Symbols:
+
+- n: ``points``, 3, 5, 8 or 12
+- N: ``length``, integers in a block
+- sigma: ``size``, in nats
+- delta: ``depth``, in nats
+- log rho: ``pole``, in nats
+- F: ``below``, plus the number of the cell, so that a single ascending array serves all cells
+
+Method. Numerical. Blocks longer than ``LONGEST`` take nodes and weights, in units of the block, extrapolated
+linearly in 1 / N^2 to those of the integral; what is left is of order 1024^-4. Moments are the rule's sums,
+infinite where the integral does not fall towards an end of the line.
+
+References
+----------
+Golub, Welsch. Calculation of Gauss quadrature rules. Math. Comp. 23, 1969. Trefethen. Approximation theory
+and approximation practice, chapter 19. 2013. DLMF 3.5 and 18.19.
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
@@ -47,6 +92,7 @@ _NEGLIGIBLE = 1e-12
 def integral_rule(left: Floats, right: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
     """Nodes and weights (n_blocks, points) of integrals from left to right."""
     nodes, weights = _gauss(points)
+    # The affine map of -1..1 to left..right.
     half = (right - left)[:, None] / 2.0
     return (left + right)[:, None] / 2.0 + half * nodes, half * weights
 
@@ -61,6 +107,8 @@ def _gauss(points: int) -> tuple[Floats, Floats]:
 def interpolate(values: Floats, share: Floats) -> Floats:
     """Return polynomials with these values (n, points) at the nodes, at shares 0..1 of the way: (n,)."""
     points = values.shape[1]
+    # Coefficients in Legendre polynomials, by the inverse of their values at the nodes, and these at the
+    # place.
     basis = np.polynomial.legendre.legvander(2.0 * share - 1.0, points - 1)
     return np.asarray(np.sum((basis @ _to_legendre(points)) * values, axis=1), dtype=np.float64)
 
@@ -103,10 +151,12 @@ def _gauss_table(points: int) -> tuple[Floats, Floats]:
     nodes, weights = _short_rules(points)
     lengths = np.arange(points + 1.0, LONGEST + 1.0)
     degree = np.arange(1.0, points)
+    # (2).
     square = degree**2 * (lengths[:, None] ** 2 - degree**2) / (4.0 * (4.0 * degree**2 - 1.0))
     matrix = np.zeros((len(lengths), points, points))
     position = np.arange(points - 1)
     matrix[:, position, position + 1] = matrix[:, position + 1, position] = np.sqrt(square)
+    # Golub and Welsch: eigenvalues are nodes, first entries of eigenvectors roots of weights.
     values, vectors = np.linalg.eigh(matrix)
     nodes[points + 1 :] = values + (lengths[:, None] - 1.0) / 2.0
     weights[points + 1 :] = lengths[:, None] * vectors[:, 0, :] ** 2
@@ -117,10 +167,13 @@ def _long_gauss_rule(length: Floats, points: int) -> tuple[Floats, Floats]:
     """Nodes and weights in units of the block are smooth in one over the square of its length."""
     gauss_nodes, gauss_weights = _gauss_table(points)
     limit_nodes, limit_weights = _gauss(points)
+    # (2) times 4 / N^2 is k^2 (1 - k^2 / N^2) / (4 k^2 - 1): its rules are functions of 1 / N^2, and at 0
+    # that of the integral.
     near = (LONGEST / length[:, None]) ** 2
     at_longest = (2.0 * gauss_nodes[LONGEST] + 1.0) / LONGEST - 1.0
     relative = limit_nodes + (at_longest - limit_nodes) * near
     limit = limit_weights / 2.0
+    # Weights over N, likewise.
     weights = length[:, None] * (limit + (gauss_weights[LONGEST] / LONGEST - limit) * near)
     return (length[:, None] * (relative + 1.0) - 1.0) / 2.0, weights
 
@@ -143,6 +196,7 @@ def _rule_at_integers(length: Floats, points: int) -> tuple[Floats, Floats]:
     for position in range(1, half):  # near the ends they may coincide
         nodes[:, position] = np.maximum(nodes[:, position], nodes[:, position - 1] + 1.0)
     nodes[:, points - half :] = length[:, None] - 1.0 - nodes[:, :half][:, ::-1]
+    # Weights that reproduce the sums of the first n Legendre polynomials, as the Gauss rule has them exactly.
     exact_nodes, exact_weights = sum_rule(np.zeros_like(length), length, points)
     unit = 2.0 / length[:, None]
     at_exact = legendre.legvander(unit * (exact_nodes + 0.5) - 1.0, points - 1)
@@ -179,8 +233,10 @@ def largest_size(
     at_integers : bool
         As in ``sum_rule``.
     """
+    # log epsilon may be as high as log tolerance + .8 delta.
     depth = _POWER * depth
     wanted = depth + np.log(_TOLERABLE)
+    # rho^(-2 n) has to be below that as well.
     size = np.where(2.0 * points * pole + wanted >= 0.0, _looked_up(points, depth, at_integers=False), -1.0)
     if at_integers:
         # The longer the block, the nearer are its integers to the nodes of Gauss and Legendre; errors of
@@ -213,14 +269,17 @@ def _errors(points: int, at_integers: bool) -> Floats:
         slopes = _SIZES[:, None] / (lengths - 1.0)
         integrals = np.sum(weights * np.exp(-slopes[:, :, None] * nodes), axis=2)
         steep = slopes > 0.0
+        # A geometric sum.
         exact = np.tile(lengths, (len(slopes), 1))
         np.divide(np.expm1(-slopes * lengths), np.expm1(-slopes), out=exact, where=steep)
         error = np.max(np.abs(integrals - exact) / lengths, axis=1)
     else:
         (nodes,), (weights,) = integral_rule(np.zeros(1), np.ones(1), points)
+        # (1 - e^-sigma) / sigma.
         exact = np.divide(-np.expm1(-_SIZES), _SIZES, out=np.ones_like(_SIZES), where=_SIZES > 0.0)
         error = np.abs(np.exp(-_SIZES[:, None] * nodes) @ weights - exact)
     error[0] = 0.0
+    # Errors oscillate about 0: the largest so far is what a rise can cost.
     return np.maximum.accumulate(error)
 
 
@@ -271,6 +330,7 @@ class GriddedDistribution:
         for cell, (left, right, log_density) in enumerate(cells):
             nodes, weights = integral_rule(left, right)
             log_value = log_density(nodes.ravel()).reshape(nodes.shape)
+            # Constants of the log density cancel in all but the mass.
             value = np.exp(log_value - np.max(log_value))
             mass = value * weights
             total = np.sum(mass)
@@ -279,6 +339,7 @@ class GriddedDistribution:
             means.append(mean)
             sds.append(sd)
             kept = np.sum(mass, axis=1) > _NEGLIGIBLE * total
+            # (4), by steps; rounding and polynomials that dip below 0 may not make F fall.
             steps = np.diff(value[kept] @ _cumulative().T * (right - left)[kept, None] / 2.0, axis=1)
             steps = np.maximum(steps, 0.0)
             ends = np.cumsum(steps).reshape(steps.shape)
@@ -377,6 +438,7 @@ class GriddedDistribution:
 
     def average(self, function: Callable[[Floats], Floats], cells: NDArray[np.int64]) -> Floats:
         """Averages in some cells of a function of positions on the line, taken between knots."""
+        # The mass between knots times the function at the middle.
         mass = np.diff(self.below)
         value = function((self.position[1:] + self.position[:-1]) / 2.0)
         # Between the last knot of a cell and the first of the next there is none.
@@ -389,9 +451,11 @@ class GriddedDistribution:
 
     def _inverse(self, level: Floats) -> Floats:
         """Parameters below which there is this much, by cells on the last axis."""
+        # F plus the number of the cell is sought, in all cells at once.
         wanted = level + np.arange(len(self.means))
         after = np.clip(np.searchsorted(self.below, wanted, side="right"), 1, len(self.below) - 1)
         low, high = self.below[after - 1], self.below[after]
+        # F is linear between knots.
         share = np.divide(wanted - low, high - low, out=np.zeros_like(wanted), where=high > low)
         start = self.position[after - 1]
         return self.line.parameter(start + share * (self.position[after] - start))
@@ -419,6 +483,7 @@ def _converges(line: Line, nodes: Floats, log_value: Floats, degree: float, end:
     near, far = (0, 1) if end else (1, 0)
     if abs(positions[far]) < 0.5 * abs(line.ends[end]) or values[far] == -np.inf:
         return True
+    # The integrand is |theta|^k f, against the measure of the line.
     size = np.log(np.abs(line.parameter(positions))) * degree
     if line.domain[0] < 0.0:
         size += np.log(np.abs(positions))
@@ -430,6 +495,7 @@ def _cumulative() -> Floats:
     """Integrals from -1 to evenly spaced positions of the polynomials that are 1 at one node of the rule."""
     nodes, _ = np.polynomial.legendre.leggauss(POINTS)
     ends = np.linspace(-1.0, 1.0, _KNOTS + 1)
+    # Integrals of Legendre polynomials by a rule that is exact for them, then those of Lagrange's.
     inner, weights = integral_rule(np.full(_KNOTS + 1, -1.0), ends)
     vander = np.polynomial.legendre.legvander(inner, POINTS - 1) * weights[:, :, None]
     inverse = np.linalg.inv(np.polynomial.legendre.legvander(nodes, POINTS - 1))

@@ -1,32 +1,54 @@
-r"""The density on the log of a scale that priors of several columns take, as a mixture's weights made smooth.
+r"""Priors whose scales are spread over eight decades: of several columns, and of a regression.
 
-In squares of the half range of a column's bounds a variance's scale v has, with :math:`u = \log v` on
-:math:`-R..0` and :math:`R = 8 \log 10`,
+Density of a scale. In squares of the half range of a column's bounds a variance's scale v has, with :math:`u
+= \log v` on :math:`-R..0` and :math:`R = 8 \log 10`,
 
-.. math:: f(u) = \frac 1 4 \cdot \frac 1 R + \frac 3 4 \cdot \frac{e^{u / 2}}{2 (1 - e^{-R / 2})},
+.. math:: f(u) = \frac 1 4 \cdot \frac 1 R + \frac 3 4 \cdot \frac{e^{u / 2}}{2 (1 - e^{-R / 2})}, \qquad (1)
 
-a quarter even over eight decades, the rest flat in the standard deviation: the weights
-below, as a density. Chains move on the whole line,
+a quarter even over eight decades, the rest flat in the standard deviation. The even part leaves no scale
+without weight. The other, a density that is flat in the standard deviation, lets large scales prevail where
+noise hides which it is: an upper end is then far out, not too low.
+
+On the line. Chains move over all real x,
 
 .. math:: u = \log \frac{1 + e^{x + R}}{1 + e^x} - R, \qquad
-          \frac{du}{dx} = (1 - e^{-R}) \frac{1}{1 + e^x} \cdot \frac{1}{1 + e^{-x - R}},
+    \frac{du}{dx} = (1 - e^{-R}) \frac{1}{1 + e^x} \cdot \frac{1}{1 + e^{-x - R}}, \qquad (2)
 
-which is x but for a nat at either end: where noise hides a variance its scale goes straight along with it.
+which is x but for a nat at either end.
 
-Families of one column take fourteen scales instead. With :math:`j = 0, \dots, 13`,
+Families of a single column take fourteen scales instead. With :math:`j = 0, \dots, 13`,
 
 .. math::
     v_j = 10^{-0.6 (13 - j)}, \qquad
-    w_j = \frac 1 4 \cdot \frac 1 {14} + \frac 3 4 \cdot \frac{\sqrt{v_j}}{\sum_k \sqrt{v_k}},
+    w_j = \frac 1 4 \cdot \frac 1 {14} + \frac 3 4 \cdot \frac{\sqrt{v_j}}{\sum_k \sqrt{v_k}}, \qquad (3)
 
 from :math:`10^{-7.8}` to 1: standard deviations from a 7,900th of the half range to all of it, each about
-twice the one before. The even part leaves no scale without a say. The other one, a density that is flat in
-the standard deviation, lets large scales prevail where noise hides which it is: an upper end is then far out,
-not too low.
+twice the one before.
 
-A prior of means and a covariance whose scales are spread over eight decades, one for each column.
+Several columns, of half ranges :math:`h_j`:
 
-A prior of a regression: the residuals' scale is spread over eight decades, coefficients are about 1.
+.. math:: \Sigma \mid v \sim \mathrm{InverseWishart}(d + 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
+    m_j \sim \mathrm{Normal}(\mu_j, h_j / 2). \qquad (4)
+
+Given n records of average :math:`\bar z` and scatter S about it, a mixing weight w and :math:`A =
+\operatorname{diag}(v_j h_j^2) + S`,
+
+.. math:: m \sim \mathrm{Normal}(\mu, H) \text{ times } \mathrm{Normal}(\bar z, A / 2 n w), \qquad
+    \Sigma \mid m \sim \mathrm{InverseWishart}(d + 1 + n, \ A + n (\bar z - m)(\bar z - m)^T), \qquad (5)
+
+with H the diagonal of the :math:`h_j^2 / 4`.
+
+Symbols:
+
+- v, u: scales and their logarithms, 10^-8..1 and -R..0
+- x: the coordinate, any real number
+- R: ``RANGE``, in nats
+- v_j, w_j: ``VARIANCES`` and ``WEIGHTS``; ``LARGEST`` and ``LARGEST_WEIGHTS`` are the ten largest by the same
+  rule
+- mu, h: ``loc`` and ``half_range``, (d,), in the columns' units, h > 0
+- w: ``weight``, (n_cells,), > 0, of the scale mixture in ``SpreadNormalEvidence``
+
+Method. Formulas, right but for rounding; draws are exact.
 """
 
 from __future__ import annotations
@@ -77,12 +99,14 @@ RANGE = 8.0 * math.log(10.0)
 """R: how far below that of the half range the log of a variance's scale may lie."""
 _LOWEST = math.exp(-RANGE)
 _FAR = 300.0
+"""Coordinates beyond which e^x is not taken."""
 _LOG_INSIDE = math.log(-math.expm1(-RANGE))
 _FLAT = (1.0 - EVEN) / 2.0 / -math.expm1(-RANGE / 2.0)
 
 
 def density(u: Any, exp: Callable[[Any], Any]) -> Any:
     """Return f(u) of logs of scales, by NumPy's or JAX's exponential."""
+    # (1).
     return EVEN / RANGE + _FLAT * exp(u / 2.0)
 
 
@@ -91,18 +115,23 @@ def log_scale(x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     # One exponential, of what does not overflow: chains spend much of their time here.
     near = np.clip(x, -_FAR, _FAR)
     e = np.exp(near)
+    # 1 + e^x and e^-R + e^x, whose ratio is e^u.
     above, below = 1.0 + e, _LOWEST + e
     log_above, log_below = np.log(above), np.log(below)
+    # (2); |x - near| continues the slope's decay beyond what is exponentiated.
     log_slope = _LOG_INSIDE + near - np.abs(x - near) - log_above - log_below
     slope = (1.0 - _LOWEST) * e / above / below
+    # e^(u / 2) = sqrt(below / above).
     tilted = _FLAT * np.sqrt(below / above)
     chance = EVEN / RANGE + tilted
+    # d log f / dx = f'(u) / f(u) du/dx, and d log(du/dx) / dx = e^-R / below - e^x / above.
     by_x = tilted / 2.0 / chance * slope - e / above + _LOWEST / below
     return log_below - log_above, slope, np.log(chance) + log_slope, by_x
 
 
 def coordinate(u: Floats) -> Floats:
     """Return the coordinate of a log scale; what is not inside of its interval is moved there."""
+    # (2), solved for x.
     inside = np.clip(u, 0.1 - RANGE, -0.1)
     x: Floats = np.log(np.expm1(inside + RANGE)) - np.log(-np.expm1(inside)) - RANGE
     return x
@@ -112,6 +141,7 @@ def sample(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Draw scales v, in squares of half ranges."""
     share, is_even = rng.uniform(size=shape), rng.uniform(size=shape) < EVEN
     lowest = math.exp(-RANGE / 2.0)
+    # Flat in sqrt(v) on e^(-R/2)..1, or flat in log v: the two parts of (1).
     deviation = lowest + (1.0 - lowest) * share
     drawn: Floats = np.where(is_even, np.exp(-RANGE * share), deviation**2)
     return drawn
@@ -171,6 +201,7 @@ class SpreadNormalInverseWishart(Prior):
 
 def freedom(columns: int) -> float:
     """Return the degrees of freedom that give each variance the concentration ``COLUMN_CONCENTRATION``."""
+    # A variance is InverseGamma(f / 2, .) with f = nu - d + 1: nu = 2 a + d - 1.
     return 2.0 * COLUMN_CONCENTRATION + columns - 1.0
 
 
@@ -224,15 +255,19 @@ def updated_given_scales(
     centre, prior_sd = (loc - sums.centre) / sums.half_range, unit / 2.0
     n = sums.n[:, None]
     average = np.divide(sums.total, n, out=np.zeros_like(sums.total), where=n > 0.0)
+    # A of (5), in half ranges of the moments.
     scale = scale_matrix(variance * unit**2) + sums.scatter
-    # N(centre, H) times N(average, A / (2 n w)), from A and K = A + 2 n w H alone: n may be 0.
+    # (5), from A and K = A + 2 n w H alone: n may be 0.
     doubled = (2.0 * sums.n * weight)[:, None]
     inner = scale + doubled[:, :, None] * np.diag(prior_sd**2)
+    # (H^-1 + 2 n w A^-1)^-1 = H K^-1 A.
     spread = prior_sd[:, None] ** 2 * np.linalg.solve(inner, scale)
+    # The mean of the product: centre + 2 n w H K^-1 (average - centre).
     pulled = np.linalg.solve(inner, (average - centre)[:, :, None])[:, :, 0]
     mean = centre + doubled * prior_sd**2 * pulled
     root = np.linalg.cholesky((spread + np.swapaxes(spread, 1, 2)) / 2.0)
     mean = mean + np.einsum("cij,cj->ci", root, rng.standard_normal(mean.shape))
+    # Sigma given the means: their distance from the average adds to the scatter.
     apart = average - mean
     scale = scale + sums.n[:, None, None] * apart[:, :, None] * apart[:, None, :]
     return NormalInverseWishartDistribution(
@@ -293,6 +328,7 @@ class SpreadNormalInverseGammaRegression(Prior):
     def map_to_half_ranges(self, columns: int, *, linear: bool) -> tuple[Floats, Floats]:
         """Return B (k, k) and b (k,): coefficients in the columns' units are B beta + b."""
         loc, half_range = self.of(columns, linear=linear)
+        # (5) of normal_inverse_gamma.py, from this prior's numbers.
         slopes = half_range[-1] / half_range[:-1]
         if not linear:
             return np.diag(slopes), np.zeros(len(slopes))
@@ -306,6 +342,7 @@ class SpreadNormalInverseGammaRegression(Prior):
         """Return independent draws of coefficients (size, k) and variances (size,), in the columns' units."""
         matrix, shift = self.map_to_half_ranges(columns, linear=linear)
         v = sample((size,), rng)
+        # s given v is 2 v over a gamma number of concentration 3: v on average.
         variance = 2.0 * v / rng.standard_gamma(CONCENTRATION, size)
         beta = np.sqrt(variance / v)[:, None] * rng.standard_normal((size, len(shift)))
         unit = self.of(columns, linear=linear)[1][-1] ** 2
