@@ -1,13 +1,35 @@
 r"""Posteriors of a normal's mean and variance under any prior, by quadrature: free of draws and of MCMC.
 
-With R disjoint data sets, of which one is the common case, that share both parameters and nothing else
+Model. With R disjoint data sets, R = 1 being the common case, that share both parameters :math:`\theta = (m,
+v)` and nothing else
 
-.. math:: p(\theta \mid y_1, \dots, y_R) \propto p(\theta) \prod_r p(y_r \mid \theta),
+.. math:: p(\theta \mid y_1, \dots, y_R) \propto p(\theta) \prod_r p(y_r \mid \theta), \qquad (1)
 
-each likelihood from ``rows``, with a number of rows and a noise of its own. Of the plug-in posterior the
-likelihood is a formula.
+each likelihood from ``mean_variance.likelihood``, summed over latent rows, with a number of rows and a noise
+of its own. Of the plug-in posterior the likelihood is that of n exact records of sum t and sum of squares q,
 
-What simulations and comparisons need of any public prior: draws, a conjugate one like it, evidences.
+.. math:: \log p(y \mid \theta) = -\tfrac n 2 \log v - \frac{q - 2 m t + n m^2}{2 v}. \qquad (2)
+
+A conjugate prior like another one is about where that is and somewhat wider. With c and w its centre and
+width of (m, log v)
+
+.. math:: a = \max(1, \ 1 / 4 w_v^2), \qquad \kappa = e^{l} / (2 w_m)^2, \qquad s = a e^{l}, \qquad
+    l = c_v - \max(0, 2 w_v - 1), \qquad (3)
+
+for log v has about the standard deviation :math:`1 / \sqrt a` under InverseGamma(a, s), and m the standard
+deviation :math:`\sqrt{v / \kappa}`. Exact sums S have under a conjugate prior
+
+.. math:: \log p(S) = \log Z(\eta_0 + S) - \log Z(\eta_0) + \text{const}. \qquad (4)
+
+Symbols:
+
+- m, v: the mean, and the variance > 0, in half ranges about the middle of the bounds and their squares
+- y_r: ``parts``, (n_cells,) each
+- c, w: ``DensityOnGrid.centre`` and ``width``, of m and log v
+- kappa, a, s: ``precision``, ``concentration`` and ``scale`` of the conjugate prior
+
+Method. Numerical. (1) is taken on panels about its mode; grids of latent rows go deeper into the noise, to
+70, 250 and 1000 nats, until the posterior is resolved; otherwise it is refused.
 """
 
 from __future__ import annotations
@@ -49,6 +71,7 @@ if TYPE_CHECKING:
 
 
 _TOLERABLE = 1e-4
+"""Share of a plug-in posterior that may lie where the variance is all but 0."""
 _DEPTHS = (70.0, 250.0, 1000.0)
 """Nats of noise that grids cover where the first do not, until it is enough."""
 _CLIPPED_DEPTHS = (30.0, *_DEPTHS)
@@ -57,6 +80,7 @@ _MOST_DENSITIES, _MOST_CLIPPED = 1e8, 3e7
 """Of grids deeper than the first: some ten seconds, of clipped records as well."""
 _SMALLEST, _LARGEST, _FARTHEST = 1e-12, 1e11, 9e5
 _NOTHING = -26.0
+"""The log variance, in squares of the half range, below which it is all but 0."""
 
 
 def any_joint_posterior(
@@ -138,8 +162,10 @@ def _low(grid_prior: DensityOnGrid) -> float:
 def conjugate_alike(grid_prior: DensityOnGrid, unit: tuple[float, float]) -> NormalInverseGamma:
     """Return a conjugate prior somewhat wider than another and where that is, in the column's unit."""
     loc, (of_mean, of_variance) = grid_prior.centre[0], grid_prior.width
+    # (3): a quarter of the concentration that a width w_v has, which is twice as wide.
     concentration = max(1.0, 0.25 / max(of_variance, 1e-5) ** 2)
     low = _low(grid_prior)
+    # (3): sqrt(v / kappa) = 2 w_m at a low v.
     precision = math.exp(_bounded(low - 2.0 * math.log(max(2.0 * of_mean, 1e-6))))
     return _conjugate(unit, loc, precision, concentration, concentration * math.exp(_bounded(low)))
 
@@ -172,6 +198,7 @@ def _plug_in(statistic: NoisyStatistic, grid_prior: DensityOnGrid) -> Iterator[t
         product = Exact(grid_prior, float(n), float(total), float(squares))
         panels = Panels.of(product, *around(product, product.edges))
         share, _ = panels.shares()
+        # Panels of e^-26 of the squared half range: a posterior there has run into a variance of 0.
         lowest = panels.left[:, 1] < _NOTHING
         if grid_prior.is_open[1][0] and np.sum((node_weights() * share)[lowest]) > _TOLERABLE:
             message = (
@@ -199,6 +226,7 @@ def _noise_aware(
         sums = [part.take(np.array([cell])) for part in noisy]
         rows = [LatentRows.of(part, start, clips=clips) for part in sums]
         while True:
+            # (1), over latent rows.
             product = Product(grid_prior, rows)
             try:
                 fine = product.fine()
@@ -249,6 +277,7 @@ def draw(
         weight = np.array(prior.weights)
         chosen = rng.choice(len(weight), size, p=weight / np.sum(weight))
         parts = [family.truth(component, parameters, size, rng) for component in prior.components]
+        # A component for every draw, by the prior's weights.
         mixed: Floats = np.stack(parts)[chosen, np.arange(size)]
         return mixed
     if isinstance(prior, Density):
@@ -284,11 +313,7 @@ def _interval(family: Family, parameters: Parameters) -> tuple[float, float]:
 
 
 def log_evidence(prior: Prior, distribution: Distribution) -> Floats:
-    r"""Log density of exact sums under a conjugate prior, (n_cells,), up to what no prior changes.
-
-    .. math:: \log p(S) = \log Z(\eta_0 + S) - \log Z(\eta_0) + \text{const}
-
-    with Z the normaliser of the family of priors.
+    """Log density of exact sums under a conjugate prior, (n_cells,), up to what no prior changes: (4).
 
     Raises
     ------
@@ -304,4 +329,5 @@ def log_evidence(prior: Prior, distribution: Distribution) -> Floats:
     if start is None or not isinstance(distribution, type(start)):
         message = "this family takes no mixture of priors yet: give one of its components"
         raise PriorError(message)
+    # (4).
     return distribution.log_normaliser() - start.log_normaliser()

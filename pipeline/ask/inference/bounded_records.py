@@ -4,16 +4,31 @@ The mean of numbers within bounds lies within them. A posterior of records as bo
 that under the prior given that region, whoever gave the prior: it says what else is believed of it. Records
 before clipping have no such limits.
 
-Where clipping is modelled by evidence, a release counts the records that clipping moved, and a cell has
-evidence where
+Evidence of clipping. A release may count the records that clipping moved, and a cell has evidence where
 
-.. math:: P(E \ge \hat n_{\mathrm{moved}}) \le \alpha / c, \qquad \alpha = 10^{-4},
+.. math:: P(E \ge \hat n_{\mathrm{moved}}) \le \alpha / c, \qquad \alpha = 10^{-4}, \qquad (1)
 
-of one of its c counts, with E that count's noise and c = 2 for one release: of 10,000 cells in which no
-record was moved, one is taken for clipped. Discrete noise is at most a step above the continuous one of the
-same scale, whose tail is exact.
+of any of its c counts, with E that count's noise and c = 2 for one release: of 10,000 cells in which no
+record was moved, at most one is taken for clipped on average (Bonferroni).
 
-How many records the prior of N expects, and how far out the released n is; the noise on quantities.
+The released n is judged by the prior of N. With E its noise, :math:`\hat n` released and both tails
+
+.. math:: P(n^* \ge \hat n) = \sum_N \pi(N) \, P(E \ge \hat n - N), \qquad
+    \text{tail} = 2 \min\bigl(P(n^* \ge \hat n), P(n^* \le \hat n)\bigr). \qquad (2)
+
+Prior probabilities of :math:`N \ge n` are :math:`1 - H_n / H_{M + 1}` for ``Reciprocal(M)``, with harmonic
+numbers :math:`H_n = \psi(n + 1) + \gamma` (DLMF 5.4.14).
+
+Symbols:
+
+- E: a sum of Laplace numbers of scale ``QuantityNoise.scale`` times ``of_quantity``, ``counts`` of each kind
+- n: ``estimate``, (n_cells,)
+- alpha: ``FALSE_ALARM``
+- pi(N): ``n_prior``, on ``support``
+
+Method. Discrete noise is at most a step above the continuous noise of the same scale, whose tail is exact:
+counts are moved by a step, and the released n by half, towards what is expected. Sums over N are by
+quadrature in octaves of the noise about the estimate, singly up to 16 values.
 """
 
 from __future__ import annotations
@@ -112,6 +127,7 @@ def evidence_of_clipping(*statistics: NoisyStatistic) -> Mask:
     ]
     cells = np.zeros(len(statistics[0].values), dtype=bool)
     for statistic, count in counts:
+        # (1).
         cells |= _noise_alone(statistic, count) <= FALSE_ALARM / len(counts)
     return cells
 
@@ -119,6 +135,7 @@ def evidence_of_clipping(*statistics: NoisyStatistic) -> Mask:
 def _noise_alone(statistic: NoisyStatistic, count: Quantity) -> Floats:
     """Return the chance that noise alone is as large as a count, or a little more: (n_cells,)."""
     noise = QuantityNoise.of(statistic, count, None)
+    # A whole step of every component: rounded noise may be as far above.
     step = float(np.abs(noise.of_quantity) @ noise.counts)
     beyond = statistic.estimates(count) - step
     scales = np.tile(noise.scale * np.abs(noise.of_quantity), (len(beyond), 1))
@@ -153,6 +170,7 @@ def can_be_of_bounded(parameters: Floats, plan: StatisticPlan) -> Mask:
     if family.mean_and_variance is not None:
         centre, half_range = family.mean_and_variance.interval(plan.parameters)
         mean, variance = parameters
+        # (3) of within_limits.py.
         return np.asarray(variance <= (half_range - (mean - centre)) * (half_range + (mean - centre)))
     if family.region is not None:
         region = family.region(plan.parameters)
@@ -216,6 +234,7 @@ def tails_of_n(statistic: NoisyStatistic, n_map: Quantity, n_prior: NPrior) -> F
     """Two-sided tails of the released n under the prior of N, (n_cells,)."""
     noise = QuantityNoise.of(statistic, n_map, None)
     estimate = statistic.estimates(n_map)
+    # Half of what the prior has beyond the estimate: the noise is as likely to be above as below.
     inside = np.minimum(_above(n_prior, estimate), 1.0 - _above(n_prior, estimate + 1.0)) / 2.0
     tails = inside.copy()
     for cell in np.flatnonzero(inside < PLAIN).tolist():
@@ -226,6 +245,7 @@ def tails_of_n(statistic: NoisyStatistic, n_map: Quantity, n_prior: NPrior) -> F
 def _tail_of_n(noise: QuantityNoise, n_prior: NPrior, estimate: float) -> float:
     low, high = (float(end) for end in n_prior.support)
     scales = np.abs(noise.of_quantity) * noise.scale
+    # A Laplace number of scale b has the variance 2 b^2.
     unit = float(np.sqrt(2.0 * (scales**2 @ noise.counts)))
     shift = float(np.abs(noise.of_quantity) @ noise.counts) / 2.0
     number, weight = _numbers_of_records(n_prior, estimate, unit)
@@ -238,6 +258,7 @@ def _tail_of_n(noise: QuantityNoise, n_prior: NPrior, estimate: float) -> float:
         beyond = _above(n_prior, np.array([min(high, np.rint(number[-1])) + 1.0]))[0]
     else:
         beyond = 1.0 - _above(n_prior, np.array([max(low, np.rint(number[0]))]))[0]
+    # (2).
     return min(1.0, 2.0 * float(chance @ weight + beyond))
 
 
@@ -255,6 +276,7 @@ def _numbers_of_records(n_prior: NPrior, estimate: float, unit: float) -> tuple[
         else:
             nodes, widths = integral_rule(np.array([left - 0.5]), np.array([right - 0.5]))
             records, width = nodes.ravel(), widths.ravel()
+        # Between integers the prior is smooth: an integral from half below to half above stands for the sum.
         numbers.append(records)
         weights.append(width * np.exp(n_prior.log_prob(np.clip(records, low, high))))
     return np.concatenate(numbers), np.concatenate(weights)
@@ -271,6 +293,7 @@ def _above(n_prior: NPrior, n: Floats) -> Floats:
     if isinstance(n_prior, Reciprocal):
         from scipy.special import digamma
 
+        # H_(M + 1), and the rest above start - 1.
         total = digamma(high + 2.0) + np.euler_gamma
         return np.asarray(1.0 - (digamma(start + 1.0) + np.euler_gamma) / total)
     raise TypeError(type(n_prior).__name__)

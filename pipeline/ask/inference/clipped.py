@@ -1,9 +1,34 @@
-r"""The distribution of one parameter behind noisy sums of clipped records, by quadrature, under any prior.
+r"""The distribution of a parameter behind noisy sums of clipped records, by quadrature, under any prior.
 
-The likelihood of a cell's noisy sums is exact for records on a lattice (``likelihood``): counts are on one,
-others stand as the two values about them, and the fewer steps the wider the noise is. Times the prior, and
-times those of other data sets with the same parameter where there are any, it is integrated over the
-logarithm of a rate, or the logit of a probability, on panels that saddle points find.
+Model. A record clipped to 0..C stands on a lattice of R steps: it is k C / R with the chance
+:math:`\pi_k(\theta)`, k = 0..R. Counts are on such a lattice; others stand as the two values about them. With
+S the sum of N records, R N - S what they lack to the bound, and b the noise's scale in steps
+
+.. math:: p(y \mid \theta) = \sum_N \pi(N) \sum_S P(S \mid N, \theta) \,
+    e^{-|y_1 - S| / b} \, e^{-|y_2 - (R N - S)| / b} \cdot \text{const}, \qquad (1)
+
+which is exact on the lattice (``engines.clipped.likelihood``). With data sets of the same parameter, each of
+its own N,
+
+.. math:: p(\theta \mid y_1, \dots, y_J) \propto p(\theta) \prod_j p(y_j \mid \theta). \qquad (2)
+
+The lattice adds at most :math:`C^2 / 4 R^2` to a record's variance: to that of N records as little of the
+noise's variance, :math:`2 b^2` in the unit of C, as :math:`\epsilon` = ``_BESIDE_NOISE`` where
+
+.. math:: R^2 \ge N C^2 / (8 b^2 \epsilon). \qquad (3)
+
+Symbols:
+
+- theta: the parameter; x = ``position``, its logarithm or logit
+- pi_k: ``chances``, (n, R + 1)
+- R: ``reach``
+- N: a whole number on the support of ``n_prior``
+- y_1, y_2: ``ClippedSums.first`` and ``second``, (n_cells,), in steps; the second where N is private
+- b: ``scale``, > 0, in steps
+
+Method. Numerical: (2) is integrated over x on panels that saddle points of (1) find. Of several data sets the
+weight by saddle points stands where it is more than 100 nats below the highest. A posterior has the moments
+that its prior has.
 """
 
 from __future__ import annotations
@@ -76,6 +101,7 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
         parts = [_conjugate(statistic, component) for component in prior.components]
         log_weights = np.log(np.array(prior.weights))[:, None]
         return PriorOnLine(
+            # A mixture of priors, but for the sum of its weights.
             log_density=lambda position: np.logaddexp.reduce(
                 log_weights + np.stack([part.log_density(position) for part in parts])
             ),
@@ -87,6 +113,7 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
 def _thinned(parts: Sequence[PriorOnLine]) -> Floats:
     """The edges of all, but for those nearer to the last one than any of a single component are."""
     edges = np.unique(np.concatenate([part.edges for part in parts]))
+    # Edges of a component are in octaves of its width: no nearer than its densest are of use.
     apart = min(float(np.min(np.diff(part.edges))) for part in parts)
     kept = [edges[0]]
     for edge in edges[1:-1]:
@@ -172,13 +199,7 @@ def clipped_distribution(
 
 
 def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cells:
-    r"""Return in how many steps one clipped record is taken, (n_cells,): as few as the noise allows.
-
-    With R steps up to the bound C a record's variance rises by up to :math:`C^2 / 4 R^2`: that of N records
-    by as little of the noise's variance, :math:`2 b^2`, as ``_BESIDE_NOISE`` where
-
-    .. math:: R^2 \ge N C^2 / (8 b^2 \cdot 0.005).
-    """
+    """Return in how many steps a clipped record is taken, (n_cells,): as few as the noise allows, by (3)."""
     plan = parts[0].plan
     record = _record_of(plan)
     finest = record.reach(plan.parameters)
@@ -189,9 +210,12 @@ def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cell
             wide = part.plan.scale / width
             n = np.full(len(needed), float(n_prior.support[0]))
             if part.values.shape[1] > 1:
+                # N is (y_1 + y_2) / R, with two Laplace numbers: sd 2 b / R, as b is ``wide`` times C.
                 n = np.sum(part.values.astype(np.float64), axis=1) / width + _SURE * 2.0 * wide
             n = np.clip(n, float(n_prior.support[0]), float(n_prior.support[1]))
+            # (3), with the noise in units of C.
             needed = np.maximum(needed, np.sqrt(n / (8.0 * _BESIDE_NOISE)) / wide)
+    # Halving nests lattices: a whole number of fine steps makes a coarse one.
     halvings = np.floor(np.log2(np.maximum(finest / needed, 1.0)))
     return np.ceil(finest / np.exp2(halvings)).astype(np.int64)
 
@@ -218,6 +242,7 @@ def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior, reach: int) -> Clip
         second=np.rint(np.sum(values, axis=1)) - first if values.shape[1] > 1 else None,
         reach=reach,
         scale=plan.scale / step,
+        # A lattice coarser than the noise needs no frequency that turns within it more often.
         highest=np.pi if bits is None else min(_RESOLVED * step / plan.scale, np.pi),
         low=float(low),
         high=float(high),
@@ -274,6 +299,7 @@ def _log_density(
         return log_product(sums[0], n_priors[0], chance, log_prior)
     rows = np.zeros(len(chance), dtype=np.int64)
     depths = np.stack([saddle(part.take(rows), chance).log_weight for part in sums])
+    # (2) by saddle points, to tell where it matters.
     together = log_prior + np.sum(depths, axis=0)
     together -= np.max(together)
     log_density: Floats = np.maximum(together, _NOTHING)
@@ -303,6 +329,7 @@ def _panels(
         flat, rows = position.ravel(), np.repeat(row, position.shape[1])
         chance, value = chances(flat), prior.log_density(flat)
         for part in counts:
+            # (2) by saddle points.
             value = value + saddle(part.take(rows), chance).log_weight
         return np.maximum(value, _NOTHING).reshape(position.shape)
 
@@ -331,7 +358,9 @@ def _fit(
     target = np.clip(counts.first / n, 0.25 / n, counts.reach - 0.25 / n)
     middle = _positions(target, prior, chances)
     _, _, mean, variance = tilted(chances(middle), np.zeros(len(n)))
+    # The delta method: an error of the mean over its derivative by x.
     slope = np.abs(_mean(chances(middle + 0.01)) - mean) / 0.01
+    # The variance of a sum of n records and of Laplace noise, 2 b^2.
     error = np.sqrt(n * variance + 2.0 * counts.scale**2) / n
     with np.errstate(divide="ignore"):
         return middle, np.minimum(error / np.maximum(slope, 1e-300), 10.0)
@@ -343,6 +372,7 @@ def _positions(target: Floats, prior: PriorOnLine, chances: Callable[[Floats], F
     falls = _mean(chances(left)) > _mean(chances(right))
     for _ in range(60):
         middle = (left + right) / 2.0
+        # Bisection: the mean is monotone in x.
         below = (_mean(chances(middle)) < target) != falls
         left, right = np.where(below, middle, left), np.where(below, right, middle)
     return left

@@ -1,34 +1,48 @@
-r"""In which cells clipping is modelled, told from public numbers and released statistics only.
+r"""In which cells clipping is modelled, by public numbers and released statistics; pooled posteriors.
 
-The posterior without it is a fast one, and says by itself where clipping cannot matter: with x(theta) the
-parameter's position on the line (its logarithm or logit), and s(theta) the shift that clipping gives to it in
-the limit of many records, a cell's posterior is left as it is where
+Question. With :math:`x(\theta)` the parameter's position on the line (its logarithm or logit), and
+:math:`s(\theta)` the shift that clipping gives to it in the limit of many records, a cell's posterior without
+clipping is left as it is where
 
-.. math:: E |s(\theta)| \le 0.01 \; \mathrm{sd}(x(\theta))
+.. math:: E |s(\theta)| \le 0.01 \; \mathrm{sd}(x(\theta)) \qquad (1)
 
-over that posterior: intervals of 95 % that are off by so much cover 94.999 %. On the line no far tail of
-large rates hides what happens to the small ones. Most cells are told eight standard deviations from their
-means alone: where the shift is that small even there, it is so on average. The posterior comes from clipped
-records itself, and so understates what was clipped; but where the distribution at the clipped mean has next
-to nothing beyond the bound, the distribution that it came from has no more than next to nothing there either.
+over that posterior. Means and variances go the same way, with :math:`s(\theta)` the shift of the mean, or of
+the variance, where for both
 
-Means and variances go the same way. With s(theta) the shift that clipping gives to the mean, or to the
-variance, in the limit of many records, a cell's posterior is left as it is where, for both,
+.. math:: E |s(\theta)| \le 0.05 \; w, \qquad w = (q_{.84} - q_{.16}) / 2. \qquad (2)
 
-.. math:: E |s(\theta)| \le 0.05 \; w, \qquad w = (q_{.84} - q_{.16}) / 2
+A 95 % interval that is off by :math:`\epsilon` standard deviations covers
 
-over that posterior: intervals of 95 % that are off by so much cover 94.97 %. Elsewhere the likelihood is that
-of ``engines.mean_variance.likelihood``, which knows clipped records by their first four moments.
+.. math:: \Phi(1.96 + \epsilon) - \Phi(-1.96 + \epsilon) = .95 - 1.96 \, \phi(1.96) \, \epsilon^2
+    + O(\epsilon^4) : \qquad (3)
 
-Products of likelihoods of one parameter, by quadrature: exact but for it, and free of draws.
+94.999 % at .01 and 94.97 % at .05. On the line no far tail of large rates hides what happens to the small
+ones. Most cells are told eight standard deviations from their means alone: where the shift is that small even
+there, it is so on average. The posterior comes from clipped records itself, and so understates what was
+clipped; but where the distribution at the clipped mean has next to nothing beyond the bound, the distribution
+that it came from has no more than next to nothing there either. Elsewhere the likelihood is that of
+``clipped.py``, or of ``engines.mean_variance.likelihood``, which knows clipped records by their first four
+moments.
 
-With R disjoint data sets that share a parameter and nothing else
+Pooling. With R disjoint data sets that share a parameter and nothing else
 
-.. math:: p(\theta \mid y_1, \dots, y_R) \propto \pi(\theta) \prod_r p(y_r \mid \theta),
+.. math:: p(\theta \mid y_1, \dots, y_R) \propto \pi(\theta) \prod_r p(y_r \mid \theta), \qquad (4)
 
-each likelihood from ``any_prior.Reference``: those under the family's default prior and one like the given.
-Where the product lies in the far tails of a data set's own, its further references have priors that pull as
-strongly from the other side.
+each likelihood by (1) of ``any_prior.py``: from references under the family's default prior and another like
+the given. Where the product lies in the far tails of a data set's references, further ones have priors that
+pull as strongly from the other side: a normal likelihood about m and a prior of the same width about 2 c - m
+meet at c.
+
+Symbols:
+
+- x: ``position``; s : ``shift``
+- theta: the parameter, or ``mean`` and ``variance``
+- m, c: ``middle`` of the last reference, and ``centre`` of the product
+- pi: ``prior``
+
+Method. (1) is an average over the posterior's nodes, by a table of the shift at 8193 positions; (2) is over
+10 by 10 strata of marginal quantiles, the parameters taken for independent. (4) is integrated by quadrature,
+and refused unless at most 1e-5 of it lies where no reference is resolved.
 """
 
 from __future__ import annotations
@@ -171,10 +185,12 @@ def _matters(statistic: NoisyStatistic, distribution: LatentSumPosterior | Gridd
         positions = _POSITIONS + _at_bound(family, statistic.plan.parameters)
         values = line.parameter(positions)
         with np.errstate(invalid="ignore"):
+            # s(theta), as a function of x alone.
             shift = np.abs(line.position(values + _signed(statistic, values)) - positions)
         average = distribution.average(lambda position: np.interp(position, positions, shift), near)
         centre = distribution.average(lambda position: position, near)
         square = distribution.average(lambda position: position**2, near)
+        # sd(x) = sqrt(E x^2 - (E x)^2).
         spread = np.sqrt(np.maximum(square - centre**2, 0.0))
         matters[near] = ~(average <= NEGLIGIBLE * spread)
     return matters
@@ -280,11 +296,13 @@ def _matters_for_moments(plain: Distribution, statistic: NoisyStatistic) -> Mask
     # Marginal quantiles rest on no draws here: nothing random is taken of the generator.
     by_parameter = [plain.quantiles(name, at, 0, np.random.default_rng(0)).T for name in plain.parameters]
     mean, variance = (quantiles[: len(_MIDDLES)] for quantiles in by_parameter)
+    # Probabilities of pairs of strata.
     share = np.outer(np.diff(_STRATA), np.diff(_STRATA))
     matters = np.zeros(mean.shape[1], dtype=bool)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shifts = outside(mean[:, None], variance[None], statistic.plan.parameters).shifts
         for shift, quantiles in zip(shifts, by_parameter, strict=True):
+            # w of (2), which no far tail moves.
             width = (quantiles[-1] - quantiles[-2]) / 2.0
             average: Floats = np.einsum("ij,ijc->c", share, np.abs(shift))
             matters |= ~(average <= NEGLIGIBLE_OF_MOMENTS * width)
@@ -332,13 +350,11 @@ def pooled_grid_distribution(
             ]
             for position, row in enumerate(rows.tolist()):
 
-                def one_more(release: int, given: Any, row: int = row) -> Reference:
+                def further(release: int, given: Any, row: int = row) -> Reference:
                     statistic = parts[release].take(np.array([row]))
                     return _by_cell(family, statistic, [given], n_priors[release])[0][0]
 
-                yield _cell(
-                    family.prior, on_line, edges, [of_part[position] for of_part in by_part], one_more
-                )
+                yield _cell(family.prior, on_line, edges, [of_part[position] for of_part in by_part], further)
 
     (name,) = none.parameters
     return GriddedDistribution.of(name, line, cells())
@@ -378,6 +394,7 @@ def _density(
     def log_density(parameter: Floats) -> Floats:
         position = line.position(parameter)
         parts = [distribution.log_density(position[:, None])[:, 0] for distribution in distributions]
+        # p(theta) = f(x) / h'(x): from the line to the parameter.
         mixed: Floats = np.logaddexp.reduce(np.log(weights)[:, None] + parts) - line.log_slope(position)
         return mixed
 
@@ -394,6 +411,7 @@ class _Product:
 
     def __call__(self, position: Floats) -> tuple[Floats, list[Floats]]:
         """Log densities at positions (n,), and how far below its mode each release's best reference is."""
+        # (4).
         product = self.prior.log_density(position)
         depths = []
         for references in self.releases:
@@ -408,7 +426,7 @@ def _cell(
     prior: DensityOnLine,
     edges: Floats,
     releases: list[list[Reference]],
-    one_more: Callable[[int, Prior], Reference],
+    further: Callable[[int, Prior], Reference],
 ) -> Cell:
     """Return panels and the log density; with further references where those at hand know too little."""
     pulled: dict[int, tuple[float, float]] = {}
@@ -423,6 +441,7 @@ def _cell(
         unresolved = [release for release, mass in enumerate(hidden) if np.sum(mass) > _TOLERABLE]
         if not unresolved:
             return left, right, _known(log_value)
+        # The mean of the product so far.
         centre = float(share @ nodes.ravel())
         releases = [list(references) for references in releases]
         for release in unresolved:
@@ -436,7 +455,7 @@ def _cell(
                 # Wide noise leaves likelihoods no normal ones: ever harder, to where most is not known.
                 position = float(nodes.ravel()[np.argmax(hidden[release])])
                 width = max(first.spread * _HARDER ** (turn - _MOST_ROUNDS), NARROWEST)
-            releases[release].append(one_more(release, alike(kind, position, width)))
+            releases[release].append(further(release, alike(kind, position, width)))
     message = (
         "the pooled data barely fit one parameter, so that its posterior cannot be resolved: pool fewer "
         "of them, or keep cells with where"

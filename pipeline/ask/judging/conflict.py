@@ -1,41 +1,62 @@
 r"""Whether released quantities are where the priors expect them: tails of the prior predictive.
 
-The released n is judged by the prior of N: with E its noise,
+Models. The released n is judged by the prior of N: with E its noise,
 
-.. math:: P(n^* \ge \hat n) = \sum_N \pi(N) \, P(E \ge \hat n - N) .
+.. math:: P(n^* \ge \hat n) = \sum_N \pi(N) \, P(E \ge \hat n - N) . \qquad (1)
 
 Any other quantity q is judged by the prior of the parameters, given the released n. With m and v the mean and
-the variance of one record's part under a parameter,
+the variance of a record's part under a parameter,
 
-.. math:: \hat q - m \hat n = \sum_{\text{records}} (t_i - m) + E_q - m E_n
+.. math:: \hat q - m \hat n = \sum_{\text{records}} (t_i - m) + E_q - m E_n \qquad (2)
 
 whatever N is, so that the right-hand side, a sum of independent numbers, is compared with the left, and the
-tail is averaged over the prior (``worlds``). Where N is known, its own value replaces the released n and
-E_n. Laplace noise is summed exactly, half a lattice step nearer, which makes tails of the discrete noise no
-smaller; records' sums are taken for gamma distributed with their variance and skewness, or normal. Where
-rows of one unit are known to be alike, that variance is times their design effect. How small a tail is does
-not matter: it is right to within a factor of two.
+tail is averaged over the prior (``worlds``). Where N is known, it replaces the released n and :math:`E_n`.
+Records' sums are taken for gamma distributed with their variance and skewness, or normal. Where rows of a
+unit are known to be alike, that variance is times their design effect.
 
-A tail counts as a conflict where it is below ``THRESHOLD`` after it is multiplied by the number of quantities
-and cells: with the truth drawn from the priors, that happens in fewer than one of 10,000 posteriors.
+Worlds that cannot matter are told by the exponential bound of a tail (Chernoff): for every s > 0 where K is
+finite
 
-A prior that noise multiplies may move every interval by its width while no cell alone is that far out. Where
-the family's default prior is spread over scales, all cells together are judged by how many times as probable
-what was released is under it: a conflict from 1 / ``THRESHOLD`` on, which again happens
-in fewer than one of 10,000 posteriors whose cells' truths are drawn from the stated prior.
+.. math:: P(X \ge x) \le e^{K(s) - s x},
+    \qquad K(s) = \tfrac 1 2 V s^2 - \sum_j k_j \log(1 - b_j^2 s^2). \qquad (3)
 
-With y the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the default, which is
+A prior that noise multiplies may move every interval by its width while no cell alone is that far out. With y
+the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the family's default, which is
 spread over scales,
 
-.. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)}, \qquad E(B \mid \pi) = 1 .
+.. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)},
+    \qquad E(B \mid \pi) = \int p(y \mid \pi_0) \, dy = 1 . \qquad (4)
 
-So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The
-same holds of the product over cells whose parameters were drawn from the stated prior, each by itself.
+So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The same
+holds of the product over cells whose parameters were drawn from the stated prior, each by itself.
 
-Of several columns and of networks no formula gives m and v: data sets are drawn from the family's own
-model. A world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell
-has: it varies more than it should, which errs towards no conflict. The generator is the same every time:
-what is said of a posterior must not change when it is asked again.
+Decision. A tail counts as a conflict where it is below :math:`\alpha` = ``THRESHOLD`` after it is multiplied
+by the number of quantities and cells (Bonferroni): with the truth drawn from the priors, that happens in
+fewer than one of 10,000 posteriors. All cells together are judged by the product of their B: a conflict from
+:math:`1 / \alpha` on.
+
+Of several columns and of networks no formula gives m and v: data sets are drawn from the family's model. A
+world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell has: it
+varies more than it should, which errs towards no conflict. The generator is the same every time: what is said
+of a posterior must not change when it is asked again.
+
+Symbols:
+
+- q, n: ``estimate`` and ``n``, (n_cells,), unbiased estimates
+- m, v: ``worlds.mean`` and ``worlds.variance``, (n_worlds,)
+- x: ``gap``, (n_cells, n_worlds), the left side of (2)
+- V: ``variance``, of all records, (n_cells, n_worlds); b_j, k_j : ``scales``, (n_worlds, n_kinds), and
+  ``counts``
+- log B: ``log_bayes_factors``, (n_cells_compared,)
+
+Method. Laplace noise is summed exactly, half a lattice step nearer, which makes tails of the discrete noise
+no smaller; the number of records is the released n and a standard deviation of its noise. How small a tail is
+does not matter: it is right to within a factor of two.
+
+References
+----------
+Box. Sampling and Bayes' inference in scientific modelling and robustness. J. R. Stat. Soc. A 143, 1980.
+Evans, Moshonov. Checking for prior-data conflict. Bayesian Anal. 1, 2006.
 """
 
 from __future__ import annotations
@@ -141,6 +162,7 @@ def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
         return "", np.zeros(0)
     cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
     sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
+    # log B = log p(y | default) - log p(y | stated).
     of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
     return str(default), of_default + noise_constant(statistic) - stated[cells]
 
@@ -191,12 +213,14 @@ class Conflict:
     @property
     def is_against_default(self) -> bool:
         """Whether all cells together are so much more probable under the family's default prior."""
+        # Cells that are shown are a part of all: the threshold is shared among such parts.
         parts = 1.0 if self.of_cells is None else self.of_cells / max(len(self.tails), 1)
         return bool(np.sum(self.log_bayes_factors) > np.log(max(parts, 1.0) / THRESHOLD))
 
     @property
     def adjusted(self) -> Floats:
         """Tails times the number of all quantities and cells, at most 1: (n_cells, n_quantities)."""
+        # Bonferroni: the chance of any tail below alpha / n is at most alpha.
         n_tails = self.tails.size if self.of_cells is None else self.of_cells * self.tails.shape[1]
         return np.minimum(self.tails * max(n_tails, 1), 1.0)
 
@@ -367,15 +391,19 @@ def _worked_out(
     worlds: Worlds, noise: QuantityNoise, gap: Floats, n: Floats, effect: Floats, sign: float
 ) -> Floats:
     """Twice the chances of values as far out on one side, (n_cells,), at most 1."""
+    # The noise E_q - m E_n of (2), component by component.
     scales = np.abs(noise.of_quantity - worlds.mean[:, None] * noise.of_n)
     gap = gap - (scales @ noise.counts) / 2.0
     scales = scales * noise.scale
+    # N is not known: a standard deviation of its noise more makes tails no smaller.
     records = ((np.maximum(n, 0.0) + noise.sd_of_n) * effect)[:, None]
     variance = records * worlds.variance
     # The exponential bound of a tail at a few places tells which worlds can matter.
     noise_variance = 2.0 * (scales**2 @ noise.counts)
     last = 0.95 / np.maximum(np.max(scales, axis=1), 1e-300)
     with np.errstate(over="ignore", under="ignore"):
+        # (3) at three s, the least of which counts: half of and all but the end of K, and the saddle point of
+        # a normal number.
         bounds = [
             worlds.weight
             * np.exp(np.minimum(_log_moments(scales, noise.counts, variance, at) - at * gap, 0.0))
@@ -402,6 +430,7 @@ def _worked_out(
         )
         tail += np.bincount(row, chance * worlds.weight[world], len(gap))
         bound[matters] = 0.0
+        # What all worlds left out can add together is a hundredth of the tail.
         matters = bound > _NEGLIGIBLE / bound.shape[1] * tail[:, None]
     tails: Floats = np.minimum(2.0 * tail, 1.0)
     return tails
@@ -410,4 +439,5 @@ def _worked_out(
 def _log_moments(scales: Floats, counts: Floats, variance: Floats, at: Floats) -> Floats:
     """Log of the moments of noise and of a normal number, (n_cells, n_worlds), at these places."""
     square = (scales * np.broadcast_to(at, variance.shape)[..., None]) ** 2
+    # K of (3).
     return variance * at**2 / 2.0 - np.log1p(-square) @ counts

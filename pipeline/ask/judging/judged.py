@@ -1,16 +1,37 @@
-r"""The worlds of every family's quantities under its priors; see ``worlds``.
+r"""What judging asks of a posterior, its evidence and what it is of; and the worlds of its prior.
 
-What judging a posterior by its priors and by its release asks of it.
+Evidence. The probability of everything that was released, noise included, under the priors:
 
-Its evidence is the probability of everything that was released, noise included, under the priors:
-
-.. math:: p(y) = \sum_x p(x) \prod_j \frac{1 - e^{-1/b}}{1 + e^{-1/b}} e^{-|y_j - x_j| / b}
+.. math:: p(y) = \sum_x p(x) \prod_j \frac{1 - e^{-1/b}}{1 + e^{-1/b}} e^{-|y_j - x_j| / b} \qquad (1)
 
 with x the exact components, b the noise's scale and y the released integers. Engines that sum or integrate
-everything latent know it but for the noise's constant. Engines that take totals for real numbers give the
-density at the released integers, whose lattice is far finer than the noise.
+everything latent know it but for the noise's constant, :math:`\tanh(1 / 2 b)` a component. Engines that take
+totals for real numbers give the density at the released integers, whose lattice is far finer than the noise.
 
-Which records the parameters of a posterior are of, in a sentence.
+Worlds. A quantity's part T of a record has, given the parameter, the mean m, the variance v and the third
+central moment t:
+
+.. math::
+    \begin{array}{llll}
+    \text{Binomial}(k, p) & k p & k p (1 - p) & k p (1 - p)(1 - 2 p) \\
+    \text{Poisson}(\lambda) & \lambda & \lambda & \lambda \\
+    \text{failures before } r \text{ successes} & r (1 - p) / p & r (1 - p) / p^2 & r (1 - p)(2 - p) / p^3 \\
+    \text{Gamma}(k, 1 / \theta) & k \theta & k \theta^2 & 2 k \theta^3 \\
+    \text{Normal}(\mu, \sigma) & \mu & \sigma^2 & 0 \\
+    \text{its square} & \sigma^2 + \mu^2 & 2 \sigma^2 (\sigma^2 + 2 \mu^2) & 8 \sigma^4 (\sigma^2 + 3 \mu^2)
+    \end{array} \qquad (2)
+
+and those of a clipped record are sums over its lattice.
+
+Symbols:
+
+- b: ``plan.scale``, > 0, in lattice units
+- p, lambda: ``value``, (n_worlds,)
+- k, r: ``trials``, ``shape`` or ``successes``
+- mu, sigma^2: ``mean`` and ``variance``, (n_worlds,), in the column's unit and its square
+
+Method. (1) is as exact as the engine; (2) is exact. Clipped normal records are summed over 181 points in
+-9..9 standard deviations, and joint priors of mean and variance over grids.
 """
 
 from __future__ import annotations
@@ -164,6 +185,7 @@ def noise_constant(statistic: NoisyStatistic) -> float:
     constant = 0.0
     for observation in statistic.observations:
         components = observation.values.shape[1]
+        # (1 - e^(-1/b)) / (1 + e^(-1/b)) = tanh(1 / 2 b).
         constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))
     return constant
 
@@ -273,6 +295,7 @@ def _record(marginal: marginals.Marginal, value: Floats) -> tuple[Floats, Floats
     """Mean, variance and third central moment of T of one record, given the parameter."""
     match marginal:
         case marginals.BetaBinomial(trials=trials):
+            # (2).
             variance = value * (1.0 - value)
             return trials * value, trials * variance, trials * variance * (1.0 - 2.0 * value)
         case marginals.GammaPoisson():
@@ -293,6 +316,7 @@ def _of_chances(chances: Floats, step: float) -> tuple[Floats, Floats, Floats]:
     """Moments of 0, 1, ... steps with these chances, (n, n_values)."""
     values = step * np.arange(float(chances.shape[1]))
     mean = chances @ values
+    # Central moments of a lattice.
     gap = values - mean[:, None]
     return mean, np.sum(chances * gap**2, axis=1), np.sum(chances * gap**3, axis=1)
 
@@ -309,6 +333,7 @@ def _means_and_variances(statistic: NoisyStatistic, prior: Any) -> tuple[Floats,
     on_grid = DensityOnGrid.of(prior, centre, half_range)
     first, second = (between(edges, 12) for edges in on_grid.edges)
     log_mass = on_grid.log_density(first[None], second[None])[0]
+    # The density times the area that a point of the grid stands for.
     log_mass = log_mass + np.log(np.gradient(first))[:, None] + np.log(np.gradient(second))
     weight = np.exp(log_mass - np.max(log_mass))
     kept = weight > LEAST * np.sum(weight)
@@ -322,6 +347,7 @@ def _conjugate_pairs(
     variance_prior = InverseGamma(concentration, scale)
     weight, position = conjugate_levels(variance_prior.distribution(), Line.LOGARITHM, ROUGH)
     variance = np.exp(position)
+    # m given v is normal of standard deviation sqrt(v / kappa), at half deviations.
     of_mean = np.exp(-0.5 * _NORMAL**2)
     together = np.outer(weight, of_mean / np.sum(of_mean))
     mean = loc + np.sqrt(variance / precision)[:, None] * _NORMAL
@@ -348,6 +374,7 @@ def _of_moments(
         else:
             moments = (mean, variance, np.zeros_like(mean))
         return Worlds.of(weight, *moments).merged()
+    # A normal record at tenths of its standard deviation, then clipped.
     chance = np.exp(-0.5 * _RECORD**2)
     chance /= np.sum(chance)
     record = np.clip(mean[:, None] + np.sqrt(variance)[:, None] * _RECORD, *bounds)
@@ -372,6 +399,7 @@ def _of_counts(statistic: NoisyStatistic, prior: Dirichlet, quantity: Quantity) 
     if len(rows) == 1:
         return _chance(*rows[0])
     parts = [_chance(*row, step=ROUGH) for row in rows]
+    # P(class) P(value | class), which are independent under the prior.
     weight = np.multiply.outer(parts[0].weight, parts[1].weight).ravel()
     chance = np.multiply.outer(parts[0].mean, parts[1].mean).ravel()
     kept = weight > LEAST
@@ -382,6 +410,7 @@ def _chance(concentration: Floats, position: int, step: float = FINE) -> Worlds:
     """Worlds of one entry of a Dirichlet vector."""
     from suffice.pipeline.math.distributions.dirichlet import Beta  # counts only
 
+    # An entry of a Dirichlet vector is Beta(a_k, A - a_k).
     alpha, others = float(concentration[position]), float(np.sum(concentration) - concentration[position])
     if others <= 0.0:
         return Worlds.of_chances(np.ones(1), np.ones(1))
@@ -435,7 +464,11 @@ def _of_one_column(constants: Parameters, prior: NormalInverseWishart, quantity:
     loc, precision, df, scale = prior.of(len(names))
     place = names.index(str(quantity.component))
     pairs = _conjugate_pairs(
-        float(loc[place]), precision, (df - len(names) + 1.0) / 2.0, float(scale[place, place]) / 2.0
+        # Of Sigma, a variance is InverseGamma((nu - d + 1) / 2, Psi_jj / 2).
+        float(loc[place]),
+        precision,
+        (df - len(names) + 1.0) / 2.0,
+        float(scale[place, place]) / 2.0,
     )
     return _of_moments(*pairs, quantity, None)
 

@@ -1,6 +1,21 @@
-"""What is known of parameters: moments, quantiles, probabilities, and contrasts between cells.
+r"""What is known of parameters: moments, quantiles, probabilities, and contrasts between cells.
 
-How many draws are taken, and from which generator.
+With F the marginal posterior distribution function of a parameter and f its density, a cell has
+
+.. math:: q \mapsto F^{-1}(q), \qquad [F^{-1}(\tfrac{1 - m} 2), F^{-1}(\tfrac{1 + m} 2)],
+    \qquad P(l < \theta < u) = F(u) - F(l), \qquad (1)
+
+a quantile, the central interval of mass m, and the probability of a range.
+
+Symbols:
+
+- q: ``q``, in 0..1
+- m: ``mass``, in 0..1
+- l, u: ``above`` and ``below``, in the parameter's unit
+
+Method. As exact as the distribution. Where quantiles are those of n independent draws, that of q has the
+standard error :math:`\sqrt{q (1 - q) / n} / f`, and a probability p that of :math:`\sqrt{p (1 - p) / n} \le 1
+/ 2 \sqrt n`.
 """
 
 from __future__ import annotations
@@ -219,6 +234,7 @@ class ParameterPosterior:
         levels = (ends[0], 0.25, 0.5, 0.75, ends[1])
         quantiles = self.distribution.quantiles(known, levels, draws, source)
         if kind != CENTRAL:
+            # Ends of the shortest interval; the quartiles remain quantiles.
             quantiles[..., [0, -1]] = self._between(known, mass, kind, draws, source)
         return quantiles
 
@@ -282,6 +298,7 @@ class ParameterPosterior:
         known, draws, source = self._known(parameter), checked_draws(draws), generator(rng)
         return np.concatenate(
             [
+                # (1), as a share of draws.
                 share_between(block.sample(draws, source)[known], above, below)
                 for block in blocks_of(self.distribution)
             ]
@@ -372,6 +389,7 @@ def ends_of(mass: float) -> tuple[float, float]:
     UsageError
         Where the mass is not between 0 and 1.
     """
+    # (1), the same probability on both sides.
     return (1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
 
 

@@ -1,11 +1,23 @@
-"""Priors of one number by name, as in NumPyro: those that are conjugate and others, from text or objects.
+r"""Priors from their text or as objects: conjugate ones, densities by name, and pairs of both.
 
-Nothing is evaluated: the text has to be one call of a known name with number literals, or ``Independent``
-with two of them.
+Names and parameters are those of NumPyro. Nothing is evaluated: the text has to be a call of a known name
+with number literals, or with lists of them where a prior takes vectors and matrices, or ``Independent`` with
+two such calls.
 
-Conjugate priors from their text; nothing is evaluated.
+Model of a pair. The mean and the variance (or the standard deviation) of a normal column have
 
-Any public prior of a normal's mean and variance: two priors, or one log density of both.
+.. math:: p(m, v) = p_m(m) \, p_v(v), \qquad (1)
+
+by two densities (``Independent``), or a stated log density of both, but for a constant (``JointDensity``). A
+prior of the standard deviation :math:`s = \sqrt v` is another one than the same of v: :math:`p_v(v) =
+p_s(\sqrt v) / 2 \sqrt v`.
+
+Symbols:
+
+- m: ``mean``, any number, in the column's unit
+- v, s: ``spread``, > 0; ``of`` tells which of the two it is
+
+Method. Text is read exactly; densities are those of ``scipy.stats``, right but for rounding.
 """
 
 from __future__ import annotations
@@ -217,6 +229,7 @@ def parse_density(text: str) -> Density:
     """
     written, frozen = named_distribution(text)
     lower, upper = (float(end) for end in frozen.support())
+    # Quantiles tell quadrature where the density is.
     hints = tuple(float(position) for position in frozen.ppf(np.array(LEVELS)))
     return Density(frozen.logpdf, lower, upper, name=written, hints=hints, is_named=True)
 
@@ -328,7 +341,7 @@ class Independent:
         if mean is None:
             message = f"Independent lacks the prior of the mean: write it as {example}"
             raise PriorError(message)
-        of, spread = _one_of("Independent", variance, sd, example)
+        of, spread = _spread_given("Independent", variance, sd, example)
         object.__setattr__(self, "mean", one_number(mean))
         object.__setattr__(self, "spread", one_number(spread))
         object.__setattr__(self, "of", of)
@@ -379,7 +392,7 @@ class JointDensity:
         if mean is None:
             message = f"JointDensity lacks the support of the mean: write it as {example}"
             raise PriorError(message)
-        of, spread = _one_of("JointDensity", variance, sd, example)
+        of, spread = _spread_given("JointDensity", variance, sd, example)
         object.__setattr__(self, "log_density", log_density)
         object.__setattr__(self, "mean", ends_of("JointDensity", "mean", mean))
         object.__setattr__(self, "spread", ends_of("JointDensity", of, spread))
@@ -412,7 +425,7 @@ class JointDensity:
         return value.reshape(mean.shape)
 
 
-def _one_of(kind: str, variance: Any, sd: Any, example: str) -> tuple[str, Any]:
+def _spread_given(kind: str, variance: Any, sd: Any, example: str) -> tuple[str, Any]:
     """What the second prior is of, and that prior."""
     given = [(of, value) for of, value in zip(_OF_VARIANCE, (variance, sd), strict=True) if value is not None]
     if not given:

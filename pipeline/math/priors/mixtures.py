@@ -1,13 +1,32 @@
 r"""Finite mixtures of conjugate priors, and the posteriors that they lead to.
 
+Model. With weights :math:`w_k` and components :math:`p_k`,
+
+.. math:: p(\theta) = \sum_k w_k \, p_k(\theta) \Big/ \sum_k w_k, \qquad (1)
+
 .. math::
     p(\theta \mid y) = \sum_k r_k \, p_k(\theta \mid y), \qquad
-    r_k \propto w_k \, p_k(y), \quad p_k(y) = \int p(y \mid \theta) \, p_k(\theta) \, d\theta
+    r_k \propto w_k \, p_k(y), \quad p_k(y) = \int p(y \mid \theta) \, p_k(\theta) \, d\theta : \qquad (2)
 
-with :math:`w_k` and :math:`p_k` the prior's weights and components: each component's posterior counts by its
-evidence.
+each component's posterior counts by its evidence. On the points :math:`\theta_i` of a grid a prior of a
+number is normalised there,
 
-On the points of a grid a prior of one parameter is normalised there.
+.. math:: \pi_i = p(\theta_i) \Big/ \sum_j p(\theta_j). \qquad (3)
+
+Priors that are spread over scales have inverse gamma or gamma components of concentration 3, the least whole
+number that leaves a finite variance, whose mean is each of the :math:`v_j` of ``spread_scales`` times a
+public bound.
+
+Symbols:
+
+- w_k, p_k: ``weights`` > 0 and ``components``
+- theta_i, pi_i: ``points``, (n,), ascending, in the parameter's unit, and their shares
+
+Method. Exact but for rounding; a share below e^-700 is refused, for it would be 0 in float64.
+
+References
+----------
+Diaconis, Ylvisaker. Quantifying prior opinion. Bayesian Statistics 2, 1985.
 """
 
 from __future__ import annotations
@@ -88,6 +107,7 @@ def log_prior_on_points(text: str, points: Floats) -> Floats:
             np.log(weight) + _log_density(each, points)
             for weight, each in zip(weights, densities, strict=True)
         ]
+        # (1), but for the sum of the weights, which cancels in (3).
         log_density = np.logaddexp.reduce(np.array(parts), axis=0)
     infinite = ~(log_density < np.inf)
     if infinite.any():
@@ -96,6 +116,7 @@ def log_prior_on_points(text: str, points: Floats) -> Floats:
     highest = log_density.max()
     if highest > -np.inf:
         relative = log_density - highest
+        # (3), about the highest density: no exponential overflows.
         shares: Floats = relative - np.log(np.sum(np.exp(relative)))
         if shares.min() >= _LEAST:
             return shares
@@ -204,12 +225,14 @@ class ScaleMixture(Mixture):
             if not is_number or not abs(bound) <= _LARGEST_BOUND:
                 message = f"ScaleMixture: {name} must be a number in -1e150..1e150, not {bound!r}"
                 raise PriorError(message)
+        # Halved before they are added: bounds up to 1e150 do not overflow.
         middle, half_range = lower / 2.0 + upper / 2.0, upper / 2.0 - lower / 2.0
         if not half_range >= 1.0 / _LARGEST_BOUND:
             message = f"ScaleMixture: lower must be below upper, not {lower!r} and {upper!r}"
             raise PriorError(message)
         parts: list[float | Prior] = []
         for weight, variance in zip(WEIGHTS, VARIANCES, strict=True):
+            # E v = scale / (concentration - 1) = v_j h^2, and Var m = E v / 4 v_j = h^2 / 4.
             scale = (CONCENTRATION - 1.0) * variance * half_range**2
             parts += [weight, NormalInverseGamma(middle, 4.0 * variance, CONCENTRATION, scale)]
         Mixture.__init__(self, *parts)
@@ -242,6 +265,7 @@ class SpreadScale(Mixture):
         if not is_number or not 1.0 / _LARGEST_SCALE <= upper <= _LARGEST_SCALE:
             message = f"{type(self).__name__}: upper must be a number in 1e-30..1e30, not {upper!r}"
             raise PriorError(message)
+        # E s = 2 v_j upper / (3 - 1) = v_j upper.
         rates = tuple((CONCENTRATION - 1.0) * variance * upper for variance in LARGEST)
         parts: list[float | Prior] = []
         for weight, rate in zip(LARGEST_WEIGHTS, rates, strict=True):
