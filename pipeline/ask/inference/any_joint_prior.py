@@ -148,6 +148,7 @@ def prior_distribution(
 ) -> MeanVarianceDistribution:
     """Return the distribution of a prior itself; `unit` is the centre and the half range."""
     grid_prior = DensityOnGrid.of(prior, *unit)
+    # (2) of no records is 1: the prior itself.
     alone = Exact(grid_prior, 0.0, 0.0, 0.0)
     return MeanVarianceDistribution.of(
         names, unit, [(Panels.of(alone, *around(alone, alone.edges)), exists(grid_prior, alone))]
@@ -195,6 +196,7 @@ def _plug_in(statistic: NoisyStatistic, grid_prior: DensityOnGrid) -> Iterator[t
     """Panels of every cell, whose projected sums are taken for exact."""
     sums = _of_family(statistic).project(statistic)
     for n, total, squares in zip(sums.n, sums.total, sums.total_of_squares, strict=True):
+        # (2) times the prior.
         product = Exact(grid_prior, float(n), float(total), float(squares))
         panels = Panels.of(product, *around(product, product.edges))
         share, _ = panels.shares()
@@ -220,6 +222,7 @@ def _noise_aware(
     family = _of_family(parts[0])
     like = conjugate_alike(grid_prior, family.interval(parts[0].plan.parameters))
     noisy = [family.noisy(part, like, n_prior) for part, n_prior in zip(parts, n_priors, strict=True)]
+    # Clipped records take four moments of every latent state: their grids start coarse.
     start, room = (COARSE.depth, _MOST_CLIPPED) if clips else (FINE.depth, _MOST_DENSITIES)
     depths = _CLIPPED_DEPTHS if clips else _DEPTHS
     for cell in range(len(parts[0].values)):
@@ -232,6 +235,7 @@ def _noise_aware(
                 fine = product.fine()
                 surface = product.surface(*fine)
                 unresolved = product.unresolved(surface)
+            # Likelihoods that no grid brings together: their product is 0 wherever it is known.
             except ContradictionError:
                 raise _too_far_apart(grid_prior, parts) from None
             except NowhereError:

@@ -176,6 +176,7 @@ def _matters(statistic: NoisyStatistic, distribution: LatentSumPosterior | Gridd
     """Whether the expected shift under a posterior without clipping is more than negligible, (n_cells,)."""
     (name,) = distribution.parameters
     mean, sd = distribution.mean(name), distribution.sd(name)
+    # A bound of (1): the shift eight standard deviations away.
     matters: Mask = ~(np.max(_shifts(statistic, _far(name, mean, sd)), axis=1) <= NEGLIGIBLE * sd)
     near = np.flatnonzero(matters)
     if near.size:
@@ -187,6 +188,7 @@ def _matters(statistic: NoisyStatistic, distribution: LatentSumPosterior | Gridd
         with np.errstate(invalid="ignore"):
             # s(theta), as a function of x alone.
             shift = np.abs(line.position(values + _signed(statistic, values)) - positions)
+        # E |s| over the posterior.
         average = distribution.average(lambda position: np.interp(position, positions, shift), near)
         centre = distribution.average(lambda position: position, near)
         square = distribution.average(lambda position: position**2, near)
@@ -300,6 +302,7 @@ def _matters_for_moments(plain: Distribution, statistic: NoisyStatistic) -> Mask
     share = np.outer(np.diff(_STRATA), np.diff(_STRATA))
     matters = np.zeros(mean.shape[1], dtype=bool)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # s of both parameters at every pair of strata.
         shifts = outside(mean[:, None], variance[None], statistic.plan.parameters).shifts
         for shift, quantiles in zip(shifts, by_parameter, strict=True):
             # w of (2), which no far tail moves.
@@ -361,6 +364,7 @@ def pooled_grid_distribution(
 
 
 def _octaves(prior: DensityOnLine) -> Floats:
+    # Steps of factors of four: heavy tails are reached, and dividing does the rest.
     sides = prior.width * np.exp2(np.arange(1.0, 250.0, 2.0))
     positions = np.concatenate([prior.centre - sides, [prior.centre], prior.centre + sides])
     return np.unique(np.clip(positions, prior.first, prior.last))
@@ -435,6 +439,7 @@ def _cell(
         left, right = _panels(product, edges)
         nodes, weights = integral_rule(left, right)
         log_value, depths = product(nodes.ravel())
+        # The product's mass at every node.
         share = np.exp(log_value - np.max(log_value)) * weights.ravel()
         share /= np.sum(share)
         hidden = [np.where(depth < -_DEEP, share, 0.0) for depth in depths]

@@ -4,8 +4,8 @@ Checking. A replicate draws the parameters from the posterior, a number of recor
 model, clipped as the release's are, and noise of the release's distribution. With T a released quantity and
 :math:`T_1, \dots, T_D` its replicates
 
-.. math:: \text{tail} = \min\Bigl(1, \ \frac{2}{D + 1} \bigl(1 + \min(\#\{T_d \ge T\}, \#\{T_d \le T\})\bigr)\Bigr).
-    \qquad (1)
+.. math:: \text{tail} = \min\Bigl(1, \ \frac{2}{D + 1}
+    \bigl(1 + \min(\#\{T_d \ge T\}, \#\{T_d \le T\})\bigr)\Bigr). \qquad (1)
 
 Where N is private it is drawn from its prior given the released n alone, by importance: of candidates
 :math:`N_c = \hat n - E_c` the one with the largest :math:`\log \pi(N_c) + G_c`, with Gumbel numbers G, is
@@ -180,6 +180,7 @@ def check_of(posterior: Judged, quantity: str | None, draws: int, rng: np.random
         message = f"{posterior.statistic} has no quantity {str(quantity)[:40]!r} to check: it has {shown}"
         raise UsageError(message)
     drawn = posterior.sample(draws, rng)
+    # The hierarchy of a replicate: parameters, records, sums, noise.
     sizes = _numbers_of_records(statistic, n_prior_of(posterior, statistic), draws, rng)
     exact = model.released([drawn[name] for name in posterior.parameters], sizes, rng)
     noise = discrete_laplace(statistic.plan.scale, exact.values.shape, rng, statistic.cells_summed)
@@ -210,6 +211,7 @@ def _numbers_of_records(
     estimate = statistic.estimates(n_map)
     shape = (_CANDIDATES, draws, cells, len(coefficients))
     noise = discrete_laplace(statistic.plan.scale, shape, rng, statistic.cells_summed) @ coefficients
+    # The noise is symmetric about 0: released n less noise is N under a flat prior.
     candidates = np.maximum(np.rint(estimate - noise), 0.0)
     if n_prior is None:
         return np.asarray(candidates[0], dtype=np.int64)
@@ -263,6 +265,7 @@ def _moved(shares: Floats, halved: Floats, starts: tuple[int, ...]) -> Mask:
     """Return which means (n_cells, n_categories) are moved, by draws of shares (n_draws, ...)."""
     # (3) times a / 2: the covariance over draws with the sum over a distribution's categories.
     logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny)) * halved
+    # Only p_k is centred: a covariance needs no more.
     away = shares - np.mean(shares, axis=0)
     change = np.empty(shares.shape[1:])
     for first, last in itertools.pairwise([*starts, shares.shape[-1]]):
@@ -307,6 +310,7 @@ def _levels_of_draws(
     """
     truth: Any = FAMILIES[posterior.family].truth
     drawn = truth(posterior.prior, posterior.observed[0].plan.parameters, _PRIOR_DRAWS, rng)
+    # F_0 by draws where it has no form.
     levels = np.quantile(drawn, _LEVELS, axis=0).T
     first = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
     return [
@@ -323,6 +327,7 @@ def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Fl
     if distribution is None:
         return None
     name = distribution.parameters[posterior.parameters.index(parameter)]
+    # A single cell stands for all: priors do not depend on the cell.
     density = distribution.density(name, given[None])
     return None if density is None else density[0]
 
@@ -352,6 +357,7 @@ def prior_distribution_of(posterior: Judged) -> Distribution | None:
             known = tuple(part for part in parts if part is not None)
             if len(known) < len(parts):
                 return None
+            # A prior mixture is a posterior mixture that has seen nothing.
             share = (weights / np.sum(weights))[:, None]
             return PosteriorMixture(distributions=known, share=share, log_evidence=np.zeros(1))
     return _conjugate(prior, posterior, constants)

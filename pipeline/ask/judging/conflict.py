@@ -110,6 +110,7 @@ class SimulatedWorlds:
 
     def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
         """Return cells (n_cells,) that share worlds, and these."""
+        # Data sets of 4^k records, the largest 4^k <= n: the mean of fewer records varies more.
         power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
         for power_of_cells in np.unique(power).tolist():
             exact = self._sums(4**power_of_cells, is_clipped=is_clipped)
@@ -373,6 +374,7 @@ def _two_sided(worlds: Worlds, noise: QuantityNoise, estimate: Floats, n: Floats
     step = max(1, _NUMBERS // len(worlds.weight))
     for start in range(0, len(estimate), step):
         part = slice(start, start + step)
+        # The left side of (2), by worlds.
         gap = estimate[part, None] - worlds.mean * n[part, None]
         # Where a world expects as much as was released, its chance of that much is half or about that.
         above, below = (gap <= 0.0) @ worlds.weight, (gap >= 0.0) @ worlds.weight
@@ -393,10 +395,12 @@ def _worked_out(
     """Twice the chances of values as far out on one side, (n_cells,), at most 1."""
     # The noise E_q - m E_n of (2), component by component.
     scales = np.abs(noise.of_quantity - worlds.mean[:, None] * noise.of_n)
+    # Half a lattice step of every component nearer: P(discrete >= x) <= P(continuous >= x - 1/2).
     gap = gap - (scales @ noise.counts) / 2.0
     scales = scales * noise.scale
     # N is not known: a standard deviation of its noise more makes tails no smaller.
     records = ((np.maximum(n, 0.0) + noise.sd_of_n) * effect)[:, None]
+    # Of the sum in (2): independent records.
     variance = records * worlds.variance
     # The exponential bound of a tail at a few places tells which worlds can matter.
     noise_variance = 2.0 * (scales**2 @ noise.counts)
@@ -428,6 +432,7 @@ def _worked_out(
             variance[row, world],
             (sign * records * worlds.third)[row, world],
         )
+        # The tail, averaged over worlds.
         tail += np.bincount(row, chance * worlds.weight[world], len(gap))
         bound[matters] = 0.0
         # What all worlds left out can add together is a hundredth of the tail.

@@ -198,6 +198,7 @@ def _of(distribution: Any) -> Floats:
     if not isinstance(first, MomentsDistribution):
         return log_evidence
     # Of normal columns it is a density of components in records, with the constant of continuous noise.
+    # Continuous noise of rate r has the density r / 2 at its centre.
     return log_evidence - float(np.sum(np.log(first.posterior.noisy.totals.rate / 2.0)))
 
 
@@ -260,6 +261,7 @@ def _mixed(weights: Sequence[float], components: Sequence[Worlds | None]) -> Wor
     parts = [part for part in components if part is not None]
     if len(parts) < len(components):
         return None
+    # The mixture over components: weights times the components' weights.
     columns = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "variance", "third")
     )
@@ -286,6 +288,7 @@ def _of_one_sum(
         chances = family.clipped_record.chances(value, constants, reach)
         return Worlds.of(weight, *_of_chances(chances, float(constants.upper or 0) / reach))
     sums, _ = latent(statistic, conjugate_default(family, constants), Fixed(0))
+    # Records of a scale are worked out by its reciprocal, a rate.
     rate = 1.0 / value if family.prior is InverseGamma else value
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return Worlds.of(weight, *_record(sums.marginal, rate))
@@ -301,6 +304,7 @@ def _record(marginal: marginals.Marginal, value: Floats) -> tuple[Floats, Floats
         case marginals.GammaPoisson():
             return value, value, value
         case marginals.BetaNegativeBinomial(successes=successes):
+            # (2): r (1 - p) / p, divided by p and by p^2.
             failures = successes * (1.0 - value) / value
             return failures, failures / value, failures * (2.0 - value) / value**2
         case marginals.GammaGamma(shape=shape, share=share):
@@ -351,6 +355,7 @@ def _conjugate_pairs(
     of_mean = np.exp(-0.5 * _NORMAL**2)
     together = np.outer(weight, of_mean / np.sum(of_mean))
     mean = loc + np.sqrt(variance / precision)[:, None] * _NORMAL
+    # Pairs that no tail of 1e-17 feels are left out.
     kept = together > LEAST
     return together[kept], mean[kept], np.broadcast_to(variance[:, None], mean.shape)[kept]
 
@@ -378,6 +383,7 @@ def _of_moments(
     chance = np.exp(-0.5 * _RECORD**2)
     chance /= np.sum(chance)
     record = np.clip(mean[:, None] + np.sqrt(variance)[:, None] * _RECORD, *bounds)
+    # x or x^2 of a clipped record; its central moments are sums.
     part = record**2 if is_square else record
     average = part @ chance
     gap = part - average[:, None]

@@ -303,6 +303,7 @@ class Line(StrEnum):
             if self is Line.LOGARITHM:
                 return np.log(parameter)
             if self is Line.LOGIT:
+                # log p - log(1 - p): both ends of 0..1 keep their digits.
                 return np.log(parameter) - np.log1p(-parameter)
         return parameter
 
@@ -319,6 +320,7 @@ class Line(StrEnum):
         At an end of the domain the density is that next to it: a large number where it is infinite.
         """
         low, high = self.domain
+        # Next to an end of the domain the density is taken where numbers still tell.
         position = np.clip(self.position(np.clip(parameter, low, high)), *self.ends)
         with np.errstate(over="ignore"):
             # (3), solved for p.
@@ -387,6 +389,7 @@ class OneParameter(OfCells, ABC):
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points)."""
+        # (3), cell by cell.
         coordinate = self.coordinate()
         return coordinate.line.density(points, lambda position: coordinate.log_density(position.T).T)
 
@@ -433,6 +436,7 @@ def log_height(concentration: Floats) -> Floats:
     # Stirling's series, DLMF 5.11.1. The next term, 1 / (1260 a^5), is below 8e-14 from 100 on.
     series = 0.5 * np.log(large / (2.0 * np.pi)) - 1.0 / (12.0 * large) + 1.0 / (360.0 * large**3)
     small = np.minimum(a, 100.0)
+    # Below 100 the terms are below 500: their cancellation costs at most three digits.
     exact = small * np.log(small) - small - gammaln(small)
     return np.where(a < 100.0, exact, series)
 

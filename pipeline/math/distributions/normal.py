@@ -107,6 +107,7 @@ class NormalDistribution(OneParameter):
         """Exact quantiles."""
         from scipy.special import ndtri
 
+        # m + s z.
         quantiles: Floats = self.loc[:, None] + self.scale[:, None] * ndtri(np.asarray(q))
         return quantiles
 

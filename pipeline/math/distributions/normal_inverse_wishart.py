@@ -359,10 +359,12 @@ def estimate(statistic: NoisyStatistic) -> Moments:
     for i in range(size):
         centre, half_range = lattices[i]
         if linear:
+            # z = (x - c) / h: sum z = sum x / h - n c / h.
             parts = [(1 / half_range, totals[i]), (-centre / half_range, n_map)]
             total[:, i] = statistic.estimates(combination("total", parts))
         for j in range(i + 1):
             other, other_half_range = lattices[j]
+            # z_i z_j = (x_i x_j - c_i x_j - c_j x_i + c_i c_j) / h_i h_j, summed.
             unit = half_range * other_half_range
             key = (
                 ("total_of_squares", names[i])
@@ -394,11 +396,13 @@ def project(statistic: NoisyStatistic) -> Moments:
     """
     raw = estimate(statistic)
     n = np.maximum(raw.n, 0.0)
+    # (5), from left to right.
     total = np.clip(raw.total, -n[:, None], n[:, None])
     # The nearest positive semidefinite matrix in the Frobenius norm.
     values, vectors = np.linalg.eigh(raw.products - _outer_over_n(total, n))
     scatter = (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     diagonal = np.einsum("cii->ci", scatter)
+    # z_i^2 <= 1: the diagonal of Q is at most n.
     most = n[:, None] - np.einsum("cii->ci", _outer_over_n(total, n))
     # D S D with a diagonal D <= 1 stays positive semidefinite, and |S_ij| <= sqrt(S_ii S_jj).
     shrink = np.sqrt(

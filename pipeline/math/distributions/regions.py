@@ -299,6 +299,7 @@ class WithinSeveral(Draws, Restricted):
     def mean(self, parameter: str) -> Floats:
         """Means."""
         mean = np.array(self.plain.mean(parameter))
+        # Moments of the draws that are left.
         mean[self.cut] = self.drawn[parameter].mean(axis=0)
         return mean
 
@@ -351,6 +352,7 @@ def _drawn_inside(part: Distribution, region: Region, kept: int) -> tuple[Mask, 
     """Return of which cells more than ``NEGLIGIBLE`` lies outside, and draws inside, (kept, n_cells, ...)."""
     # Always the same draws: what is asked of a posterior twice is answered alike.
     rng = np.random.default_rng(0)
+    # Rejection: draws given the region are the draws that lie in it.
     drawn = part.sample(_DRAWN, rng)
     inside = region.inside(drawn)
     is_cut = np.asarray(np.mean(~inside, axis=0) > NEGLIGIBLE)

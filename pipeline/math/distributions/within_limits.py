@@ -411,6 +411,7 @@ def _tabulated(known: Any, name: str, limits: tuple[float, float], ends: Floats)
 
 def _moments_within(plain: Any, limits: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return means and standard deviations; NaN where the distribution does not know them."""
+    # The distribution's sums, where it has them: no table is as exact in heavy tails.
     known = plain.moments_within(limits) if hasattr(plain, "moments_within") else None
     if known is None:
         none = np.full(len(plain.mean(plain.parameters[0])), np.nan)

@@ -222,6 +222,7 @@ class DensityOnLine:
                 "truncate the prior, as TruncatedNormal(loc, scale, low, high) is"
             )
             raise PriorError(message)
+        # The support on the line, cut where numbers end.
         ends = line.position(np.clip([density.lower, density.upper], low, high))
         first, last = (float(end) for end in np.clip(ends, *line.ends))
         start = [first, last]
@@ -247,6 +248,7 @@ class DensityOnLine:
             raise PriorError(message)
         # Z by the rule of every panel.
         nodes, weights = integral_rule(left, right)
+        # The mass of every node, relative to the highest density seen.
         mass = np.exp(evaluate(nodes) - top) * weights
         with np.errstate(divide="ignore"):
             log_mass = float(top + np.log(np.sum(mass)))
@@ -313,6 +315,7 @@ def _is_seen(
     The second rule has other nodes: 8 on either side of a cut that is off the middle of every panel.
     """
     left, right = panels
+    # Off the middle, at the golden section, so that the second rule has other nodes.
     cut = left + _OFF_MIDDLE * (right - left)
     again = np.zeros(len(left))
     for ends in ((left, cut), (cut, right)):

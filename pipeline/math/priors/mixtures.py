@@ -136,8 +136,10 @@ def _densities(prior: object) -> tuple[Floats, tuple[Density, ...]]:
 
 def _log_density(density: Density, points: Floats) -> Floats:
     """Return log densities, of points outside of the support too."""
+    # p is 0 outside of its support.
     inside = (points >= density.lower) & (points <= density.upper)
     log_density = np.full(points.shape, -np.inf)
+    # Named densities have their normalisers: components add up as they are.
     log_density[inside] = density.log_density(points[inside])
     return log_density
 
@@ -177,6 +179,7 @@ class Mixture:
                 message = f"Mixture: every weight must be a finite number above 0, not {weight!r}"
                 raise PriorError(message)
         try:
+            # (1) divides by this sum.
             math.fsum(weights)  # type: ignore[arg-type]
         except OverflowError:
             message = "Mixture: the weights are too large to be added up: only their ratios matter"

@@ -68,6 +68,7 @@ class Reciprocal:
         # H_(M + 1) by (3).
         log_total = np.log(digamma(self.max + 2.0) + np.euler_gamma)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # (1).
             log_prob = -np.log1p(n) - log_total
         return np.where(_inside(n, self.support), log_prob, -np.inf)
 
@@ -77,6 +78,7 @@ class Reciprocal:
 
         # The least N with H_(N + 1) >= U H_(M + 1).
         target = rng.random(size) * (digamma(self.max + 2.0) + np.euler_gamma)
+        # H rises: bisection over whole numbers ends at the least N.
         low, high = np.zeros(size, dtype=np.int64), np.full(size, self.max, dtype=np.int64)
         while np.any(low < high):
             middle = (low + high) // 2
@@ -109,6 +111,7 @@ class Uniform:
 
     def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability of every N; minus infinity outside of the support."""
+        # (2).
         return np.where(_inside(n, self.support), -np.log(self.upper - self.lower + 1.0), -np.inf)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
