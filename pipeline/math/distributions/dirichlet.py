@@ -80,7 +80,9 @@ if TYPE_CHECKING:
 class Beta(Prior):
     r"""Beta distribution of a probability.
 
-    .. math:: p(x) \propto x^{a - 1} (1 - x)^{b - 1}
+    .. math:: p(x) \propto x^{a - 1} (1 - x)^{b - 1}, \quad 0 \le x \le 1
+
+    The mean is m = a / (a + b), the variance m (1 - m) / (a + b + 1).
 
     Parameters
     ----------
@@ -121,18 +123,18 @@ class BetaDistribution(OneParameter):
     name: str = "probability"
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means, a / (a + b)."""
         return self.concentration1 / self._total()
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations, the roots of m (1 - m) / (a + b + 1) with m the mean."""
         total = self._total()
         share = self.concentration1 / total
         # m (1 - m) / (A + 1), with A = a + b.
         return np.asarray(np.sqrt(share * (1.0 - share) / (total + 1.0)))
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Exact quantiles."""
+        """Exact quantiles: I_x(a, b) = q, solved for x."""
         from scipy.special import betaincinv
 
         alpha, total = self.concentration1[:, None], self._total()[:, None]
@@ -145,14 +147,14 @@ class BetaDistribution(OneParameter):
         return {self.name: 1.0 - rng.beta(self.concentration0, self.concentration1, size)}
 
     def log_normaliser(self) -> Floats:
-        """Return the log of the normaliser."""
+        """Return log Z = log B(a, b)."""
         from scipy.special import gammaln
 
         log_z: Floats = gammaln(self.concentration0) + gammaln(self.concentration1) - gammaln(self._total())
         return log_z
 
     def coordinate(self) -> Coordinate:
-        """Return the logit."""
+        """Return the logit, of density (3)."""
         a, b = self.concentration1, self.concentration0
         return Coordinate(
             centre=np.log(a / b),
@@ -192,8 +194,8 @@ def beta_cdf(alpha: Floats, beta: Floats, logit: Floats) -> Floats:
     # D = 2 (s log(s / n p) + t log(t / n q)) / (1 + 1 / 6 n), by x - log(1 + x) of the gap's shares of s and
     # t.
     deviance = 2.0 * (s * excess(-gap / s) + t * excess(gap / t)) / (1.0 + 1.0 / (6.0 * n))
-    distance = a - 1.0 / 3.0 - (n + 1.0 / 3.0) * p + 0.02 * (q / a - p / b + (q - 0.5) / (n + 1.0))
-    result: Floats = ndtr(-distance * root_over(deviance, gap, np.sqrt(n * p * q)))
+    d = a - 1.0 / 3.0 - (n + 1.0 / 3.0) * p + 0.02 * (q / a - p / b + (q - 0.5) / (n + 1.0))
+    result: Floats = ndtr(-d * root_over(deviance, gap, np.sqrt(n * p * q)))
     small = np.minimum(alpha, beta) < LARGE
     # I_p(a, b) = 1 - I_q(b, a), DLMF 8.17.4: the smaller of p and q has all its digits.
     low, high = np.flatnonzero(small & (p <= 0.5)), np.flatnonzero(small & (p > 0.5))
@@ -206,7 +208,9 @@ def beta_cdf(alpha: Floats, beta: Floats, logit: Floats) -> Floats:
 class Dirichlet(Prior):
     r"""Dirichlet distribution of category probabilities.
 
-    .. math:: p(x) \propto \prod_k x_k^{a_k - 1}
+    .. math:: p(x) \propto \prod_k x_k^{a_k - 1}, \quad x_k \ge 0, \ \sum_k x_k = 1
+
+    With A the sum of all a_k a mean is m_k = a_k / A, a variance m_k (1 - m_k) / (A + 1).
 
     Parameters
     ----------
@@ -256,11 +260,11 @@ class DirichletDistribution(OfCells):
         return ("probability",)
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means, a_k / A."""
         return self.concentration / self._total()
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations, the roots of m (1 - m) / (A + 1) with m the mean."""
         total = self._total()
         share = self.concentration / total
         return np.asarray(np.sqrt(share * (1.0 - share) / (total + 1.0)))
@@ -287,7 +291,7 @@ class DirichletDistribution(OfCells):
         return np.where(alone[..., None], 0.0, density)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Independent joint draws."""
+        """Independent joint draws, by (4)."""
         size = (draws, *self.concentration.shape)
         return {"probability": sample_dirichlet(np.broadcast_to(self.concentration, size), rng)}
 
@@ -300,7 +304,7 @@ class DirichletDistribution(OfCells):
         return replace(self, concentration=eta)
 
     def log_normaliser(self) -> Floats:
-        """Return the log of the normaliser."""
+        """Return log Z, the sum of all log Gamma(a_k) less log Gamma(A)."""
         from scipy.special import gammaln
 
         total = np.sum(self.concentration, axis=-1)

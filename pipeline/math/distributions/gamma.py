@@ -61,14 +61,16 @@ if TYPE_CHECKING:
 class Gamma(Prior):
     r"""Gamma distribution of a rate.
 
-    .. math:: p(x) \propto x^{a - 1} e^{-r x}
+    .. math:: p(x) \propto x^{a - 1} e^{-r x}, \quad x > 0
+
+    The mean is a / r, the variance a / r^2 and, for a >= 1, the mode (a - 1) / r.
 
     Parameters
     ----------
     concentration : float, > 0
         a: the shape.
     rate : float, > 0
-        r, in units of one over the parameter; the mean is a / r.
+        r, in units of one over the parameter.
     """
 
     concentration: float
@@ -102,15 +104,15 @@ class GammaDistribution(OneParameter):
     name: str = "rate"
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means, a / r."""
         return self.concentration / self.rate
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations, sqrt(a) / r."""
         return np.sqrt(self.concentration) / self.rate
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Exact quantiles."""
+        """Exact quantiles: P(a, r x) = q, solved for x."""
         from scipy.special import gammaincinv
 
         # P(a, r x) = q.
@@ -123,11 +125,11 @@ class GammaDistribution(OneParameter):
         return {self.name: rng.standard_gamma(self.concentration, size) / self.rate}
 
     def log_normaliser(self) -> Floats:
-        """Return the log of the normaliser, up to a constant."""
+        """Return log Z = log Gamma(a) - a log r."""
         return gamma_log_normaliser(self.concentration, self.rate)
 
     def coordinate(self) -> Coordinate:
-        """Return the logarithm."""
+        """Return the logarithm, of density (3)."""
         concentration, rate = self.concentration, self.rate
         return Coordinate(
             centre=np.log(concentration / rate),
@@ -142,14 +144,16 @@ class GammaDistribution(OneParameter):
 class InverseGamma(Prior):
     r"""Inverse gamma distribution of a variance.
 
-    .. math:: p(x) \propto x^{-a - 1} e^{-s / x}
+    .. math:: p(x) \propto x^{-a - 1} e^{-s / x}, \quad x > 0
+
+    The mean is s / (a - 1) for a > 1, the variance its square over a - 2 for a > 2, the mode s / (a + 1).
 
     Parameters
     ----------
     concentration : float, > 0
         a: the shape.
     scale : float, > 0
-        s, in units of the parameter; the mean is s / (a - 1) for a > 1.
+        s, in units of the parameter.
     """
 
     concentration: float
@@ -184,17 +188,17 @@ class InverseGammaDistribution(OneParameter):
     name: str = "variance"
 
     def mean(self, parameter: str) -> Floats:
-        """Means; infinite where there is none."""
+        """Means, s / (a - 1); infinite for a <= 1."""
         return moment_above(1.0, self.concentration, self.scale, self.concentration - 1.0)
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations; infinite where there is none."""
+        """Standard deviations, the mean over sqrt(a - 2); infinite for a <= 2."""
         root = np.sqrt(np.maximum(self.concentration - 2.0, 0.0))
         # Var Y = (E Y)^2 / (a - 2).
         return moment_above(2.0, self.concentration, self.mean(parameter), root)
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Exact quantiles."""
+        """Exact quantiles: Q(a, s / y) = q, solved for y."""
         from scipy.special import gammainccinv
 
         # Q(a, s / y) = q: Y is small where 1 / Y is large.
@@ -210,11 +214,11 @@ class InverseGammaDistribution(OneParameter):
             return {self.name: self.scale / gammas}
 
     def log_normaliser(self) -> Floats:
-        """Return the log of the normaliser, up to a constant."""
+        """Return log Z = log Gamma(a) - a log s."""
         return gamma_log_normaliser(self.concentration, self.scale)
 
     def coordinate(self) -> Coordinate:
-        """Return the logarithm."""
+        """Return the logarithm, of density (3)."""
         concentration, scale = self.concentration, self.scale
         return Coordinate(
             centre=np.log(scale / concentration),
@@ -249,10 +253,10 @@ def gamma_cdf(concentration: Floats, value: Floats) -> Floats:
     a, x = np.maximum(concentration, LARGE), np.maximum(value, 1e-300)
     # Peizer and Pratt for the gamma: s = a - 1/2, g = x - s, D = 2 (x - s - s log(x / s)) and d = x - a + 1/3
     # - 0.02 / a.
-    half = a - 0.5
-    deviance = 2.0 * half * excess((x - half) / half)
-    distance = x - a + 1.0 / 3.0 - 0.02 / a
-    result: Floats = ndtr(distance * root_over(deviance, x - half, np.sqrt(half)))
+    s = a - 0.5
+    deviance = 2.0 * s * excess((x - s) / s)
+    d = x - a + 1.0 / 3.0 - 0.02 / a
+    result: Floats = ndtr(d * root_over(deviance, x - s, np.sqrt(s)))
     small = np.flatnonzero(concentration < LARGE)
     # Few and wide ones: P of DLMF 8.2.4 itself.
     result[small] = gammainc(concentration[small], value[small])

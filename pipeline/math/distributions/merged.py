@@ -63,7 +63,7 @@ _AT_FIRST = np.linspace(-8.0, 6.0, 15)
 _EVERY = (4, 2)
 """Of ascending levels, how many apart are those at which turns look."""
 _LEAST = 1e-15
-"""Probability that is not told from 0."""
+"""Probability that counts as 0."""
 
 
 def rough_quantiles(

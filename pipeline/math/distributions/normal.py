@@ -47,25 +47,25 @@ def log_student(degrees: Floats, loc: Floats, width: Floats, points: Floats) -> 
     from scipy.special import gammaln
 
     # u = nu / 2.
-    half = degrees / 2.0
-    large = np.maximum(half, _LARGE)
+    u = degrees / 2.0
+    large = np.maximum(u, _LARGE)
     # Two large log gammas would cancel.
     series = 0.5 * np.log(large) - 1.0 / (8.0 * large) + 1.0 / (192.0 * large**3)
-    small = np.minimum(half, _LARGE)
-    ratio = np.where(half < _LARGE, gammaln(small + 0.5) - gammaln(small), series)
-    standard = (points - loc) / width
+    small = np.minimum(u, _LARGE)
+    ratio = np.where(u < _LARGE, gammaln(small + 0.5) - gammaln(small), series)
+    z = (points - loc) / width
     log_density: Floats = (
-        ratio
-        - 0.5 * np.log(np.pi * degrees)
-        - np.log(width)
-        - (half + 0.5) * np.log1p(standard * standard / degrees)
+        ratio - 0.5 * np.log(np.pi * degrees) - np.log(width) - (u + 0.5) * np.log1p(z * z / degrees)
     )
     return log_density
 
 
 @dataclass(frozen=True, slots=True)
 class Normal(Prior):
-    """Normal distribution: mean ``loc``, standard deviation ``scale`` > 0."""
+    r"""Normal distribution: mean ``loc``, standard deviation ``scale`` > 0.
+
+    .. math:: p(x) \propto e^{-(x - loc)^2 / 2 \, scale^2}
+    """
 
     loc: float
     scale: float
@@ -96,15 +96,15 @@ class NormalDistribution(OneParameter):
     name: str = "mean"
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means, m."""
         return self.loc
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations, s."""
         return self.scale
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Exact quantiles."""
+        """Exact quantiles, m + s z with Phi(z) = q."""
         from scipy.special import ndtri
 
         # m + s z.
@@ -117,7 +117,7 @@ class NormalDistribution(OneParameter):
         return {self.name: self.loc + self.scale * rng.standard_normal(size)}
 
     def natural(self) -> Floats:
-        """Return the natural parameters, (n_cells, 2)."""
+        """Return the natural parameters (1 / s^2, m / s^2), (n_cells, 2)."""
         # (1): a precision, and the precision times the mean.
         precision = self.scale**-2.0
         return np.stack([precision, precision * self.loc], axis=-1)
@@ -127,7 +127,7 @@ class NormalDistribution(OneParameter):
         return replace(self, loc=eta[..., 1] / eta[..., 0], scale=eta[..., 0] ** -0.5)
 
     def log_normaliser(self) -> Floats:
-        """Return the log of the normaliser, up to a constant."""
+        """Return log Z = log s + m^2 / 2 s^2, up to a constant."""
         # (1).
         return np.log(self.scale) + (self.loc / self.scale) ** 2 / 2.0
 

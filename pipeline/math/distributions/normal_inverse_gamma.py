@@ -38,12 +38,10 @@ Symbols:
 - B, d, h_y: ``Scaling.matrix``, ``shift`` and ``outcome``
 
 Method. Conjugate formulas, right but for rounding; quantiles invert the incomplete beta and gamma ratios.
-Moments that do not exist are infinite, means NaN: a mean's needs a > 1/2, its variance a > 1.
 
 References
 ----------
-Raiffa, Schlaifer. Applied statistical decision theory. 1961. O'Hagan, Forster. Kendall's advanced theory of
-statistics 2B: Bayesian inference. 2004.
+O'Hagan, Forster. Kendall's advanced theory of statistics 2B: Bayesian inference. 2004.
 """
 
 from __future__ import annotations
@@ -166,13 +164,13 @@ class NormalInverseGammaDistribution(OfCells):
         return self.names
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means: mu of m, NaN for a <= 1/2; s / (a - 1) of v, infinite for a <= 1."""
         if parameter == self.names[1]:
             return self._variance.mean(parameter)
         return np.where(self.concentration > 0.5, self.loc, np.nan)
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations: the root of s / (a - 1) kappa of m; that of an inverse gamma of v."""
         if parameter == self.names[1]:
             return self._variance.sd(parameter)
         # Var m = E v / kappa, for E m given v does not depend on v.
@@ -206,7 +204,7 @@ class NormalInverseGammaDistribution(OfCells):
         return {self.names[0]: mean, self.names[1]: variance}
 
     def natural(self) -> Floats:
-        """Return the natural parameters, (n_cells, 4)."""
+        """Return the natural parameters (2), (n_cells, 4)."""
         # (2).
         first = self.precision * self.loc
         return np.stack(
@@ -226,7 +224,7 @@ class NormalInverseGammaDistribution(OfCells):
         )
 
     def log_normaliser(self) -> Floats:
-        """Return the log of the normaliser, up to a constant."""
+        """Return log Z of (2), up to a constant."""
         return self._variance.log_normaliser() - np.log(self.precision) / 2.0
 
     @property
@@ -315,13 +313,7 @@ class RegressionDistribution(OfCells):
 
     @classmethod
     def updated(cls, prior: NormalInverseGammaRegression, sums: Moments, parameters: Parameters) -> Self:
-        r"""Conjugate update, worked out in half ranges about the centres.
-
-        .. math::
-            \Lambda_N = \Lambda_0 + X^T X, \quad \mu_N = \Lambda_N^{-1} (\Lambda_0 \mu_0 + X^T y), \quad
-            a_N = a_0 + \frac n 2, \quad s_N = s_0
-                + \frac 1 2 (y^T y + \mu_0^T \Lambda_0 \mu_0 - \mu_N^T \Lambda_N \mu_N)
-        """
+        """Conjugate update (4), worked out in half ranges about the centres."""
         scaling = Scaling.of(parameters)
         prior_loc, prior_precision, concentration, prior_scale = prior.of(len(scaling.shift))
         loc, precision = scaling.to_half_ranges(prior_loc, prior_precision)
@@ -372,13 +364,13 @@ class RegressionDistribution(OfCells):
         return {"coefficient": self.predictors}
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means: mu of coefficients, NaN for a <= 1/2; s / (a - 1) of v, infinite for a <= 1."""
         if parameter == "variance":
             return self._variance.mean(parameter)
         return self._shown(parameter, np.where(self.concentration[:, None] > 0.5, self.loc, np.nan))
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations: the root of s / (a - 1) (Lambda^-1)_jj of coefficients."""
         if parameter == "variance":
             return self._variance.sd(parameter)
         a = self.concentration[:, None]

@@ -168,13 +168,7 @@ class NormalInverseWishartDistribution(OfCells):
 
     @classmethod
     def updated(cls, prior: NormalInverseWishart, sums: Moments, names: tuple[str, ...]) -> Self:
-        r"""Conjugate update, worked out in half ranges about the centres.
-
-        .. math::
-            \kappa_N = \kappa_0 + n, \quad \mu_N = \frac{\kappa_0 \mu_0 + t}{\kappa_N}, \quad
-            \nu_N = \nu_0 + n, \quad \Psi_N = \Psi_0 + S
-                + \frac{\kappa_0 n}{\kappa_N} (t / n - \mu_0)(t / n - \mu_0)^T
-        """
+        """Conjugate update (2), worked out in half ranges about the centres."""
         prior_loc, prior_precision, df, prior_scale = prior.of(len(names))
         # Psi_ij goes back to the columns' units by h_i h_j.
         unit = sums.half_range[:, None] * sums.half_range
@@ -207,14 +201,14 @@ class NormalInverseWishartDistribution(OfCells):
         return {"mean": self.names, "variance": self.names, "covariance": pairs}
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means: mu of m, NaN for f <= 1; Psi / (f - 2) of Sigma, infinite for f <= 2."""
         if parameter == "mean":
             return np.where(self._freedom > 1.0, self.loc, np.nan)
         freedom = self._freedom[:, :, None]
         return _entries(parameter, moment_above(2.0, freedom, self.scale, freedom - 2.0))
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations: the root of Psi_ii / (f - 2) kappa of m; (3) of Sigma, infinite for f <= 4."""
         diagonal = np.einsum("cii->ci", self.scale)
         f = self._freedom
         if parameter == "mean":
@@ -388,11 +382,10 @@ def estimate(statistic: NoisyStatistic) -> Moments:
 
 
 def project(statistic: NoisyStatistic) -> Moments:
-    r"""Return possible moments: :math:`n \ge 0`, :math:`|t_i| \le n`, and a scatter that rows could have.
+    """Return possible moments, (5).
 
-    Negative eigenvalues of the scatter become 0; where its diagonal is then above
-    :math:`n - t_i^2 / n`, rows and columns are shrunk together, which keeps it positive semidefinite and
-    so brings every product below n as well.
+    Negative eigenvalues of the scatter become 0; where its diagonal is then above its limit, rows and columns
+    are shrunk together, which keeps it positive semidefinite and so brings every product below n as well.
     """
     raw = estimate(statistic)
     n = np.maximum(raw.n, 0.0)

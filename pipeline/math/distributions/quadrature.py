@@ -12,8 +12,8 @@ integers: its nodes are the eigenvalues of the Jacobi matrix of the discrete Che
 .. math:: \beta_k = \frac{k^2 (N^2 - k^2)}{4 (4 k^2 - 1)}, \qquad k = 1, \dots, n - 1, \qquad (2)
 
 in the off-diagonal as roots, about (N - 1) / 2, and its weights N times the squares of the eigenvectors'
-first entries (Golub and Welsch). Where the weight is not smooth between integers n of the integers themselves
-are the nodes, exact to degree n - 1. Up to n integers are summed singly.
+first entries (Golub and Welsch). Where it is not smooth n of the integers are the nodes, exact to degree n -
+1. Up to n integers are summed singly.
 
 Error. A rule of n nodes of a function that is analytic inside the ellipse with foci at the ends of the block
 and sum of semi-axes :math:`\rho` (the block being two units long) errs as :math:`\rho^{-2 n}`, at integers as
@@ -28,10 +28,9 @@ shows what a rise of :math:`\sigma` nats costs; the largest :math:`\sigma` with 
 A gridded distribution has the density f of a position, known at the nodes of every panel. Its distribution
 function is the integral of the polynomial through them,
 
-.. math:: F(x) = \sum_{\text{panels below}} + \sum_i f(x_i) \int_l^x \ell_i(t) \, dt, \qquad (4)
+.. math:: F(x) = F(l) + \sum_i f(x_i) \int_l^x \ell_i(t) \, dt, \qquad (4)
 
-at ``_KNOTS`` steps a panel, taken for linear between, with :math:`\ell_i` the Lagrange polynomials of the
-nodes.
+taken for linear between ``_KNOTS`` steps of a panel, with :math:`\ell_i` the nodes' Lagrange polynomials.
 
 Symbols:
 
@@ -42,9 +41,9 @@ Symbols:
 - log rho: ``pole``, in nats
 - F: ``below``, plus the number of the cell, so that a single ascending array serves all cells
 
-Method. Numerical. Blocks longer than ``LONGEST`` take nodes and weights, in units of the block, extrapolated
-linearly in 1 / N^2 to those of the integral; what is left is of order 1024^-4. Moments are the rule's sums,
-infinite where the integral does not fall towards an end of the line.
+Method. Numerical. Blocks longer than ``LONGEST`` take nodes and weights, in units of the block, interpolated
+linearly in 1 / N^2 towards those of the integral; what is left is of order 1024^-4. Moments are the rule's
+sums, infinite where the integral does not fall towards an end of the line.
 
 References
 ----------

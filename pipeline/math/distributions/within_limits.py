@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats, Mask
 
     Limits = Mapping[str, tuple[float, float]]
-    Projection = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 
 NEGLIGIBLE = 1e-4
