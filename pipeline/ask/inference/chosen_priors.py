@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
 
 
+CONCENTRATIONS = (1e-3, 1e9)
+RATES = (1e-40, 1e40)
+"""Of conjugate priors of one parameter, scales too, within which noise-aware posteriors are resolved."""
+
+
 def takes_mixtures(family: Family) -> bool:
     """Whether a family's conjugate prior may be a mixture."""
     return family.latent is not None or family.takes_mixtures
@@ -55,11 +60,6 @@ def refused_prior(plan: StatisticPlan, prior: object) -> PriorError:
     """Return the error of a prior that a statistic's family does not take."""
     accepted = accepted_priors(FAMILIES[plan.family])
     return PriorError(f"{plan.name} is {plan.family}: its prior must be {accepted}; not {prior}")
-
-
-CONCENTRATIONS = (1e-3, 1e9)
-RATES = (1e-40, 1e40)
-"""Of conjugate priors of one parameter, scales too, within which noise-aware posteriors are resolved."""
 
 
 def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:

@@ -35,7 +35,7 @@ meet at c.
 
 Symbols:
 
-- x: ``position``; s : ``shift``
+- x: ``position``; s: ``shift``
 - theta: the parameter, or ``mean`` and ``variance``
 - m, c: ``middle`` of the last reference, and ``centre`` of the product
 - pi: ``prior``

@@ -34,7 +34,7 @@ moves the mean by about a / 2 times that.
 
 Symbols:
 
-- T: ``released``, (n_cells, n_quantities); T_d : ``replicated``, (draws, n_cells, n_quantities)
+- T: ``released``, (n_cells, n_quantities); T_d: ``replicated``, (draws, n_cells, n_quantities)
 - l, u: ``intervals``, (n_cells, ..., 2)
 - F_0: by ``levels``, 200 quantiles of the prior
 - p: ``shares``, (n_draws, n_cells, n_categories)

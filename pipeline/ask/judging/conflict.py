@@ -45,7 +45,7 @@ Symbols:
 - q, n: ``estimate`` and ``n``, (n_cells,), unbiased estimates
 - m, v: ``worlds.mean`` and ``worlds.variance``, (n_worlds,)
 - x: ``gap``, (n_cells, n_worlds), the left side of (2)
-- V: ``variance``, of all records, (n_cells, n_worlds); b_j, k_j : ``scales``, (n_worlds, n_kinds), and
+- V: ``variance``, of all records, (n_cells, n_worlds); b_j, k_j: ``scales``, (n_worlds, n_kinds), and
   ``counts``
 - log B: ``log_bayes_factors``, (n_cells_compared,)
 
@@ -88,86 +88,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.block import Quantity
     from suffice.typing import Cells, Floats, Mask
 
+
 MOST_RECORDS = 64
 WORLDS = 2048
 _SEED = 20170
-
-
-@dataclass(slots=True, kw_only=True)
-class SimulatedWorlds:
-    """Worlds of a statistic's quantities, drawn once for each number of records."""
-
-    posterior: Judged
-    statistic: NoisyStatistic
-    _drawn: dict[tuple[int, bool], NoisyStatistic] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, posterior: Judged, statistic: NoisyStatistic) -> Self | None:
-        """Return nothing where no data of the family can be drawn."""
-        if posterior.model is None or FAMILIES[posterior.family].simulate is None:
-            return None
-        return cls(posterior=posterior, statistic=statistic)
-
-    def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
-        """Return cells (n_cells,) that share worlds, and these."""
-        # Data sets of 4^k records, the largest 4^k <= n: the mean of fewer records varies more.
-        power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
-        for power_of_cells in np.unique(power).tolist():
-            exact = self._sums(4**power_of_cells, is_clipped=is_clipped)
-            yield (
-                np.flatnonzero(power == power_of_cells),
-                Worlds.drawn(exact.estimates(quantity) / 4.0**power_of_cells).merged(),
-            )
-
-    def _sums(self, records: int, *, is_clipped: bool) -> NoisyStatistic:
-        """Exact sums of data sets of so many records, a world a cell."""
-        if (records, is_clipped) not in self._drawn:
-            plan, model = self.statistic.plan, self.posterior.model
-            family = FAMILIES[plan.family]
-            assert model is not None  # noqa: S101 - checked by ``of``
-            assert family.simulate is not None  # noqa: S101
-            rng = np.random.default_rng(_SEED)
-            truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
-            simulated = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
-            sums = simulated.clipped if is_clipped else simulated.unclipped
-            self._drawn[records, is_clipped] = dataclasses.replace(
-                self.statistic,
-                values=family.totals(model.entry, plan.design, sums),
-                groups={},
-                further=(),
-                public_n=records if plan.design is Design.MINIMAL else None,
-            )
-        return self._drawn[records, is_clipped]
-
-
 MOST = 1024
 """Cells that are compared; of more, so many evenly spaced ones: some two seconds of one processor."""
-
-
-def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
-    """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
-
-    Empty where the family's default is not spread over scales, is the stated prior itself, or where the
-    posterior has no evidence.
-    """
-    family = FAMILIES.get(posterior.family)
-    if family is None or family.latent is None or len(posterior.observed) != 1:
-        return "", np.zeros(0)
-    (statistic,) = posterior.observed
-    default = family.default_prior(statistic.plan.parameters)
-    if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
-        return "", np.zeros(0)
-    try:
-        stated = log_evidence_of(posterior)
-    except UsageError:
-        return "", np.zeros(0)
-    cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
-    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
-    # log B = log p(y | default) - log p(y | stated).
-    of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
-    return str(default), of_default + noise_constant(statistic) - stated[cells]
-
-
 THRESHOLD = 1e-4
 _NUMBERS = 1 << 20
 _FIRST, _NEGLIGIBLE = 16, 0.01
@@ -264,10 +190,6 @@ class Conflict:
             f"under that prior the chance of values as far out is {chance} where it is least; the "
             "intervals rest on both, and one of the two is wrong"
         )
-
-
-def _shortened(prior: str) -> str:
-    return f"{prior[:_LONGEST_NAME]}..." if len(prior) > _LONGEST_NAME else prior
 
 
 def conflict_of(posterior: Judged) -> Conflict:
@@ -446,3 +368,78 @@ def _log_moments(scales: Floats, counts: Floats, variance: Floats, at: Floats) -
     square = (scales * np.broadcast_to(at, variance.shape)[..., None]) ** 2
     # K of (3).
     return variance * at**2 / 2.0 - np.log1p(-square) @ counts
+
+
+def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
+    """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
+
+    Empty where the family's default is not spread over scales, is the stated prior itself, or where the
+    posterior has no evidence.
+    """
+    family = FAMILIES.get(posterior.family)
+    if family is None or family.latent is None or len(posterior.observed) != 1:
+        return "", np.zeros(0)
+    (statistic,) = posterior.observed
+    default = family.default_prior(statistic.plan.parameters)
+    if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
+        return "", np.zeros(0)
+    try:
+        stated = log_evidence_of(posterior)
+    except UsageError:
+        return "", np.zeros(0)
+    cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
+    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
+    # log B = log p(y | default) - log p(y | stated).
+    of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
+    return str(default), of_default + noise_constant(statistic) - stated[cells]
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedWorlds:
+    """Worlds of a statistic's quantities, drawn once for each number of records."""
+
+    posterior: Judged
+    statistic: NoisyStatistic
+    _drawn: dict[tuple[int, bool], NoisyStatistic] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, posterior: Judged, statistic: NoisyStatistic) -> Self | None:
+        """Return nothing where no data of the family can be drawn."""
+        if posterior.model is None or FAMILIES[posterior.family].simulate is None:
+            return None
+        return cls(posterior=posterior, statistic=statistic)
+
+    def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
+        """Return cells (n_cells,) that share worlds, and these."""
+        # Data sets of 4^k records, the largest 4^k <= n: the mean of fewer records varies more.
+        power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
+        for power_of_cells in np.unique(power).tolist():
+            exact = self._sums(4**power_of_cells, is_clipped=is_clipped)
+            yield (
+                np.flatnonzero(power == power_of_cells),
+                Worlds.drawn(exact.estimates(quantity) / 4.0**power_of_cells).merged(),
+            )
+
+    def _sums(self, records: int, *, is_clipped: bool) -> NoisyStatistic:
+        """Exact sums of data sets of so many records, a world a cell."""
+        if (records, is_clipped) not in self._drawn:
+            plan, model = self.statistic.plan, self.posterior.model
+            family = FAMILIES[plan.family]
+            assert model is not None  # noqa: S101 - checked by ``of``
+            assert family.simulate is not None  # noqa: S101
+            rng = np.random.default_rng(_SEED)
+            truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
+            simulated = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
+            sums = simulated.clipped if is_clipped else simulated.unclipped
+            self._drawn[records, is_clipped] = dataclasses.replace(
+                self.statistic,
+                values=family.totals(model.entry, plan.design, sums),
+                groups={},
+                further=(),
+                public_n=records if plan.design is Design.MINIMAL else None,
+            )
+        return self._drawn[records, is_clipped]
+
+
+def _shortened(prior: str) -> str:
+    return f"{prior[:_LONGEST_NAME]}..." if len(prior) > _LONGEST_NAME else prior

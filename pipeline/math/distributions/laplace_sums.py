@@ -80,6 +80,33 @@ _NUMBERS = 1 << 20
 _LEAST = 1e-300
 
 
+def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, third: Floats) -> Floats:
+    """Return the chance that R is x or more, to about a part in a thousand of itself.
+
+    Parameters
+    ----------
+    x, variance : ndarray of shape (n,), float64
+    scales : ndarray of shape (n, n_scales), float64
+        At least one of a row is not 0; signs do not matter.
+    counts : ndarray of shape (n_scales,), float64
+        How many numbers are of each scale.
+    third : ndarray of shape (n,), float64
+        Third central moments. Negative ones count as 0, by which tails far out are no smaller.
+    """
+    if len(counts) == 1 and 1.0 <= counts[0] <= _EXACT and not np.any(variance):
+        return _tail_of_equals(x / np.maximum(np.abs(scales[:, 0]), _LEAST), round(float(counts[0])))
+    size = max(1, _NUMBERS // (len(_STEPS) * len(counts)))
+    probability = np.empty(len(x))
+    for start in range(0, len(x), size):
+        part = slice(start, start + size)
+        sign = np.where(x[part] < 0.0, -1.0, 1.0)
+        of_part = _Sum(np.abs(scales[part]), counts, variance[part], np.maximum(sign * third[part], 0.0))
+        tail = of_part.tail(np.abs(x[part]))
+        # P(R >= x) = 1 - P(-R >= -x), and -R has the third moment -t.
+        probability[part] = np.where(sign < 0.0, 1.0 - tail, tail)
+    return probability
+
+
 def log_density_of_sum(x: Floats, terms: int) -> Floats:
     """Return the log density of a sum of Laplace numbers of scale 1, up to a constant.
 
@@ -147,33 +174,6 @@ def log_mass_of_sum(most: int, terms: int, scale: float) -> Floats:
     log_mass = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(ratios[::-1], _LEAST)))])
     whole = 1.0 + 2.0 * np.sum(np.exp(log_mass[1:]))
     return np.asarray(log_mass[: most + 1] - math.log(whole), dtype=np.float64)
-
-
-def upper_tail(x: Floats, scales: Floats, counts: Floats, variance: Floats, third: Floats) -> Floats:
-    """Return the chance that R is x or more, to about a part in a thousand of itself.
-
-    Parameters
-    ----------
-    x, variance : ndarray of shape (n,), float64
-    scales : ndarray of shape (n, n_scales), float64
-        At least one of a row is not 0; signs do not matter.
-    counts : ndarray of shape (n_scales,), float64
-        How many numbers are of each scale.
-    third : ndarray of shape (n,), float64
-        Third central moments. Negative ones count as 0, by which tails far out are no smaller.
-    """
-    if len(counts) == 1 and 1.0 <= counts[0] <= _EXACT and not np.any(variance):
-        return _tail_of_equals(x / np.maximum(np.abs(scales[:, 0]), _LEAST), round(float(counts[0])))
-    size = max(1, _NUMBERS // (len(_STEPS) * len(counts)))
-    probability = np.empty(len(x))
-    for start in range(0, len(x), size):
-        part = slice(start, start + size)
-        sign = np.where(x[part] < 0.0, -1.0, 1.0)
-        of_part = _Sum(np.abs(scales[part]), counts, variance[part], np.maximum(sign * third[part], 0.0))
-        tail = of_part.tail(np.abs(x[part]))
-        # P(R >= x) = 1 - P(-R >= -x), and -R has the third moment -t.
-        probability[part] = np.where(sign < 0.0, 1.0 - tail, tail)
-    return probability
 
 
 def _tail_of_equals(x: Floats, terms: int) -> Floats:

@@ -58,136 +58,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.typing import Cells, Floats
 
-_AT_FIRST = np.linspace(-8.0, 6.0, 15)
-"""Standard deviations from the mean; logarithms and logits have the longer tails below."""
-_EVERY = (4, 2)
-"""Of ascending levels, how many apart are those at which turns look."""
-_LEAST = 1e-15
-"""Probability that counts as 0."""
-
-
-def rough_quantiles(
-    components: Components,
-    update: Callable[[Floats, Floats], Distribution],
-    q: Sequence[float],
-    cells: int,
-) -> Floats:
-    """Return about the quantiles, (n_cells, n_q).
-
-    Parameters
-    ----------
-    components : Components
-        Of all cells.
-    update : callable
-        As in ``Components.of``.
-    q : sequence of float, strictly between 0 and 1
-    cells : int
-        How many cells there are.
-    """
-    rough, wanted = components.coarser(update, cells), _deviates(np.asarray(q))
-    # (3) for all levels from a table of d at knots.
-    low, high, mean, sd = (column[:, None] for column in rough.about(update, cells))
-    knots = np.clip(mean + sd * _AT_FIRST, low, high)
-    known = _deviates(rough.below(update, knots))
-    for step in _EVERY:
-        at = _interpolated(np.append(wanted[::step], wanted[-1]), known, knots)
-        knots = np.concatenate([knots, at], axis=1)
-        known = np.concatenate([known, _deviates(rough.below(update, at))], axis=1)
-        order = np.argsort(knots, axis=1)
-        knots, known = (np.take_along_axis(table, order, axis=1) for table in (knots, known))
-        # F does not fall; its rounding may.
-        known = np.maximum.accumulate(known, axis=1)
-    line = coordinate_of(update(components.n[:1], components.total[:1])).line
-    return line.parameter(_interpolated(wanted, known, knots))
-
-
-def _deviates(level: Floats) -> Floats:
-    """Return normal deviates of levels."""
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(np.clip(level, _LEAST, 1.0 - _LEAST)))
-
-
-def _interpolated(wanted: Floats, known: Floats, values: Floats) -> Floats:
-    """Return values, row by row, where known ones, which ascend, reach wanted ones."""
-    return np.stack([np.interp(wanted, *row) for row in zip(known, values, strict=True)])
-
-
-_MOST_ROUNDS = 60
-_CLOSE, _NEAR = 1e-4, 0.03
-_FEWER = 0.8
-"""Share of the cells below which those that are open are taken alone."""
-
-
-def find_quantile(
-    below: Callable[[Cells], Callable[[Floats], Floats]],
-    low: Floats,
-    high: Floats,
-    mean: Floats,
-    sd: Floats,
-    level: float | Floats,
-    *,
-    guess: tuple[Floats, Floats] | None = None,
-) -> Floats:
-    """Find where distribution functions of many cells reach a level: normal guesses, then bracketed secants.
-
-    Parameters
-    ----------
-    below : callable
-        Indices of some cells, ascending -> their distribution functions: a position each -> probabilities.
-    low, high : ndarray of shape (n_cells,)
-        Positions between which the quantiles are.
-    mean, sd : ndarray of shape (n_cells,)
-        Of the distributions, about.
-    level : float, or ndarray of shape (n_cells,)
-        Strictly between 0 and 1.
-    guess : (ndarray, ndarray) of shape (n_cells,), optional
-        Better guesses than normal ones, and how far a position moves there about while the level's normal
-        deviate moves by 1.
-
-    Returns
-    -------
-    ndarray of shape (n_cells,)
-        Positions that are right to 1e-4 of ``sd``.
-    """
-    from scipy.special import ndtri
-
-    wanted = np.broadcast_to(np.asarray(ndtri(level)), mean.shape)
-    start, pace = (mean + sd * wanted, sd) if guess is None else guess
-    position = np.clip(start, low, high)
-    refined = position.copy()
-    active, left, right, other, previous = np.arange(len(position)), low, high, position, position
-    cdf = below(active)
-    for turn in range(_MOST_ROUNDS):
-        # The left side of (3) less the right.
-        value = np.asarray(ndtri(np.clip(cdf(position), 1e-15, 1.0 - 1e-15))) - wanted
-        left, right = np.where(value < 0.0, position, left), np.where(value < 0.0, right, position)
-        if turn == 0:
-            usable = np.zeros(len(position), dtype=np.bool_)
-            following = position - np.clip(value, -1.0, 1.0) * pace
-        else:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                # A secant through the last two positions.
-                secant = position - value * (position - other) / (value - previous)
-            # Outside of its bracket, and every fourth turn, a secant gives way to a bisection.
-            usable = (secant > left) & (secant < right) & (turn % 4 != 3)
-            following = np.where(usable, secant, (left + right) / 2.0)
-        step = np.abs(np.clip(following, left, right) - position)
-        # The error after a secant is about the product of the last two.
-        close = usable & (step < _NEAR * sd)
-        after = np.where(close, step * np.minimum(np.abs(position - other) / sd, 1.0), step)
-        other, previous, position = position, value, np.clip(following, left, right)
-        refined[active] = position
-        open_ = (after > _CLOSE * sd) & (right - left > _CLOSE * sd)
-        if not np.any(open_):
-            break
-        if np.count_nonzero(open_) < _FEWER * len(active):
-            active, cdf = active[open_], below(active[open_])
-            left, right, sd, wanted, position, other, previous = (
-                column[open_] for column in (left, right, sd, wanted, position, other, previous)
-            )
-    return refined
-
 
 _PER_SPREAD = 24.0
 _PER_WIDTH = 4.0
@@ -208,6 +78,16 @@ _REACH = 12.0
 _AT_A_TIME = 1 << 14
 """Numbers of components, and as many positions, that a processor's cache holds."""
 _HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+_MOST_ROUNDS = 60
+_CLOSE, _NEAR = 1e-4, 0.03
+_FEWER = 0.8
+"""Share of the cells below which those that are open are taken alone."""
+_AT_FIRST = np.linspace(-8.0, 6.0, 15)
+"""Standard deviations from the mean; logarithms and logits have the longer tails below."""
+_EVERY = (4, 2)
+"""Of ascending levels, how many apart are those at which turns look."""
+_LEAST = 1e-15
+"""Probability that counts as 0."""
 
 
 class WeighedPairs(Protocol):
@@ -501,3 +381,120 @@ def _numbered(cell: Cells, level: Cells, point: Cells, cells: int) -> tuple[Cell
     indices = np.full(int(np.sum(sizes)), -1)
     indices[position] = cell
     return position, indices
+
+
+def find_quantile(
+    below: Callable[[Cells], Callable[[Floats], Floats]],
+    low: Floats,
+    high: Floats,
+    mean: Floats,
+    sd: Floats,
+    level: float | Floats,
+    *,
+    guess: tuple[Floats, Floats] | None = None,
+) -> Floats:
+    """Find where distribution functions of many cells reach a level: normal guesses, then bracketed secants.
+
+    Parameters
+    ----------
+    below : callable
+        Indices of some cells, ascending -> their distribution functions: a position each -> probabilities.
+    low, high : ndarray of shape (n_cells,)
+        Positions between which the quantiles are.
+    mean, sd : ndarray of shape (n_cells,)
+        Of the distributions, about.
+    level : float, or ndarray of shape (n_cells,)
+        Strictly between 0 and 1.
+    guess : (ndarray, ndarray) of shape (n_cells,), optional
+        Better guesses than normal ones, and how far a position moves there about while the level's normal
+        deviate moves by 1.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Positions that are right to 1e-4 of ``sd``.
+    """
+    from scipy.special import ndtri
+
+    wanted = np.broadcast_to(np.asarray(ndtri(level)), mean.shape)
+    start, pace = (mean + sd * wanted, sd) if guess is None else guess
+    position = np.clip(start, low, high)
+    refined = position.copy()
+    active, left, right, other, previous = np.arange(len(position)), low, high, position, position
+    cdf = below(active)
+    for turn in range(_MOST_ROUNDS):
+        # The left side of (3) less the right.
+        value = np.asarray(ndtri(np.clip(cdf(position), 1e-15, 1.0 - 1e-15))) - wanted
+        left, right = np.where(value < 0.0, position, left), np.where(value < 0.0, right, position)
+        if turn == 0:
+            usable = np.zeros(len(position), dtype=np.bool_)
+            following = position - np.clip(value, -1.0, 1.0) * pace
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # A secant through the last two positions.
+                secant = position - value * (position - other) / (value - previous)
+            # Outside of its bracket, and every fourth turn, a secant gives way to a bisection.
+            usable = (secant > left) & (secant < right) & (turn % 4 != 3)
+            following = np.where(usable, secant, (left + right) / 2.0)
+        step = np.abs(np.clip(following, left, right) - position)
+        # The error after a secant is about the product of the last two.
+        close = usable & (step < _NEAR * sd)
+        after = np.where(close, step * np.minimum(np.abs(position - other) / sd, 1.0), step)
+        other, previous, position = position, value, np.clip(following, left, right)
+        refined[active] = position
+        open_ = (after > _CLOSE * sd) & (right - left > _CLOSE * sd)
+        if not np.any(open_):
+            break
+        if np.count_nonzero(open_) < _FEWER * len(active):
+            active, cdf = active[open_], below(active[open_])
+            left, right, sd, wanted, position, other, previous = (
+                column[open_] for column in (left, right, sd, wanted, position, other, previous)
+            )
+    return refined
+
+
+def rough_quantiles(
+    components: Components,
+    update: Callable[[Floats, Floats], Distribution],
+    q: Sequence[float],
+    cells: int,
+) -> Floats:
+    """Return about the quantiles, (n_cells, n_q).
+
+    Parameters
+    ----------
+    components : Components
+        Of all cells.
+    update : callable
+        As in ``Components.of``.
+    q : sequence of float, strictly between 0 and 1
+    cells : int
+        How many cells there are.
+    """
+    rough, wanted = components.coarser(update, cells), _deviates(np.asarray(q))
+    # (3) for all levels from a table of d at knots.
+    low, high, mean, sd = (column[:, None] for column in rough.about(update, cells))
+    knots = np.clip(mean + sd * _AT_FIRST, low, high)
+    known = _deviates(rough.below(update, knots))
+    for step in _EVERY:
+        at = _interpolated(np.append(wanted[::step], wanted[-1]), known, knots)
+        knots = np.concatenate([knots, at], axis=1)
+        known = np.concatenate([known, _deviates(rough.below(update, at))], axis=1)
+        order = np.argsort(knots, axis=1)
+        knots, known = (np.take_along_axis(table, order, axis=1) for table in (knots, known))
+        # F does not fall; its rounding may.
+        known = np.maximum.accumulate(known, axis=1)
+    line = coordinate_of(update(components.n[:1], components.total[:1])).line
+    return line.parameter(_interpolated(wanted, known, knots))
+
+
+def _deviates(level: Floats) -> Floats:
+    """Return normal deviates of levels."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.clip(level, _LEAST, 1.0 - _LEAST)))
+
+
+def _interpolated(wanted: Floats, known: Floats, values: Floats) -> Floats:
+    """Return values, row by row, where known ones, which ascend, reach wanted ones."""
+    return np.stack([np.interp(wanted, *row) for row in zip(known, values, strict=True)])

@@ -18,7 +18,7 @@ the inequality of Bhatia and Davis, and that of Popoviciu.
 Symbols:
 
 - l, u: ``limits``, in the parameter's unit, infinite where there is none
-- F: ``known.cdf``; F_A : ``Tabulated.below``, at ``knots``
+- F: ``known.cdf``; F_A: ``Tabulated.below``, at ``knots``
 - mu, sigma^2: ``mean`` and ``variance``, (draws, n_cells)
 
 Method. Cells of which less than ``NEGLIGIBLE`` lies outside on either side stay as they are, but for those

@@ -65,85 +65,9 @@ from suffice.pipeline.math.priors.density import Density
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
+
 _LEAST = -700.0
 """Logarithm of the least share of all points together that one point may have: less is 0 in float64."""
-
-
-def canonical_prior(text: str) -> str:
-    """Return the text of a prior of one number as releases state it: the same for every way to write it.
-
-    Raises
-    ------
-    PriorError
-        Where it is no prior of one number.
-    """
-    prior = parse_mixture(text)
-    _densities(prior)
-    return str(prior)
-
-
-def log_prior_on_points(text: str, points: Floats) -> Floats:
-    """Return the logarithms of a prior's shares of some points, which add up to 1.
-
-    Parameters
-    ----------
-    text : str
-        A conjugate prior, a mixture of such, or a density by its name.
-    points : ndarray of shape (n,), float64
-        In the parameter's unit, ascending.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-
-    Raises
-    ------
-    PriorError
-        Where it is no prior of one number, or its density at a point is 0 in float64, or infinite.
-    """
-    weights, densities = _densities(parse_mixture(text))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        parts = [
-            np.log(weight) + _log_density(each, points)
-            for weight, each in zip(weights, densities, strict=True)
-        ]
-        # (1), but for the sum of the weights, which cancels in (3).
-        log_density = np.logaddexp.reduce(np.array(parts), axis=0)
-    infinite = ~(log_density < np.inf)
-    if infinite.any():
-        message = f"prior {text}: its density is infinite at the grid's point {points[infinite][0]:.6g}"
-        raise PriorError(message)
-    highest = log_density.max()
-    if highest > -np.inf:
-        relative = log_density - highest
-        # (3), about the highest density: no exponential overflows.
-        shares: Floats = relative - np.log(np.sum(np.exp(relative)))
-        if shares.min() >= _LEAST:
-            return shares
-    message = f"prior {text}: its density is 0 at the grid's point {points[log_density.argmin()]:.6g}"
-    raise PriorError(message)
-
-
-def _densities(prior: object) -> tuple[Floats, tuple[Density, ...]]:
-    """Return weights and densities of a prior's components."""
-    if isinstance(prior, Mixture):
-        return np.array(prior.weights, dtype=np.float64), tuple(one_number(each) for each in prior.components)
-    if isinstance(prior, Prior | Density):
-        return np.ones(1), (one_number(prior),)
-    message = f"prior {prior}: it is not of one number"
-    raise PriorError(message)
-
-
-def _log_density(density: Density, points: Floats) -> Floats:
-    """Return log densities, of points outside of the support too."""
-    # p is 0 outside of its support.
-    inside = (points >= density.lower) & (points <= density.upper)
-    log_density = np.full(points.shape, -np.inf)
-    # Named densities have their normalisers: components add up as they are.
-    log_density[inside] = density.log_density(points[inside])
-    return log_density
-
-
 _LARGEST_BOUND = 1e150
 _LARGEST_SCALE = 1e30
 
@@ -330,6 +254,7 @@ class SpreadGamma(SpreadScale):
         SpreadScale.__init__(self, Gamma, upper)
 
 
+AnyDensity: TypeAlias = Density | Independent | JointDensity
 _SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
     "ScaleMixture": (ScaleMixture, ("lower", "upper")),
     "SpreadGamma": (SpreadGamma, ("upper",)),
@@ -374,9 +299,6 @@ def _parse_spread(text: str, name: str) -> Mixture:
     return kind(**given)
 
 
-AnyDensity: TypeAlias = Density | Independent | JointDensity
-
-
 def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
     """Return a conjugate prior that is no mixture.
 
@@ -392,3 +314,78 @@ def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
         message = f"{purpose} takes no mixture of priors yet: give one of its components"
         raise PriorError(message)
     return prior
+
+
+def canonical_prior(text: str) -> str:
+    """Return the text of a prior of one number as releases state it: the same for every way to write it.
+
+    Raises
+    ------
+    PriorError
+        Where it is no prior of one number.
+    """
+    prior = parse_mixture(text)
+    _densities(prior)
+    return str(prior)
+
+
+def log_prior_on_points(text: str, points: Floats) -> Floats:
+    """Return the logarithms of a prior's shares of some points, which add up to 1.
+
+    Parameters
+    ----------
+    text : str
+        A conjugate prior, a mixture of such, or a density by its name.
+    points : ndarray of shape (n,), float64
+        In the parameter's unit, ascending.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+
+    Raises
+    ------
+    PriorError
+        Where it is no prior of one number, or its density at a point is 0 in float64, or infinite.
+    """
+    weights, densities = _densities(parse_mixture(text))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        parts = [
+            np.log(weight) + _log_density(each, points)
+            for weight, each in zip(weights, densities, strict=True)
+        ]
+        # (1), but for the sum of the weights, which cancels in (3).
+        log_density = np.logaddexp.reduce(np.array(parts), axis=0)
+    infinite = ~(log_density < np.inf)
+    if infinite.any():
+        message = f"prior {text}: its density is infinite at the grid's point {points[infinite][0]:.6g}"
+        raise PriorError(message)
+    highest = log_density.max()
+    if highest > -np.inf:
+        relative = log_density - highest
+        # (3), about the highest density: no exponential overflows.
+        shares: Floats = relative - np.log(np.sum(np.exp(relative)))
+        if shares.min() >= _LEAST:
+            return shares
+    message = f"prior {text}: its density is 0 at the grid's point {points[log_density.argmin()]:.6g}"
+    raise PriorError(message)
+
+
+def _densities(prior: object) -> tuple[Floats, tuple[Density, ...]]:
+    """Return weights and densities of a prior's components."""
+    if isinstance(prior, Mixture):
+        return np.array(prior.weights, dtype=np.float64), tuple(one_number(each) for each in prior.components)
+    if isinstance(prior, Prior | Density):
+        return np.ones(1), (one_number(prior),)
+    message = f"prior {prior}: it is not of one number"
+    raise PriorError(message)
+
+
+def _log_density(density: Density, points: Floats) -> Floats:
+    """Return log densities, of points outside of the support too."""
+    # p is 0 outside of its support.
+    inside = (points >= density.lower) & (points <= density.upper)
+    log_density = np.full(points.shape, -np.inf)
+    # Named densities have their normalisers: components add up as they are.
+    log_density[inside] = density.log_density(points[inside])
+    return log_density

@@ -15,7 +15,7 @@ or N known, with the harmonic number
 Symbols:
 
 - N: ``n``, whole numbers from 0 to 10^15, held in float64
-- M: ``max``; l, u : ``lower`` and ``upper``
+- M: ``max``; l, u: ``lower`` and ``upper``
 
 Method. Exact but for rounding. Draws of (1) invert its distribution function :math:`H_{N + 1} / H_{M + 1}` by
 bisection.
