@@ -5,19 +5,19 @@ v)` and nothing else
 
 .. math:: p(\theta \mid y_1, \dots, y_R) \propto p(\theta) \prod_r p(y_r \mid \theta), \qquad (1)
 
-each likelihood from ``mean_variance.likelihood``, summed over latent rows, with a number of rows and a noise
-of its own. Of the plug-in posterior the likelihood is that of n exact records of sum t and sum of squares q,
+each likelihood from ``mean_variance.likelihood``, summed over latent rows, with its number of rows and its
+noise. The likelihood of the plug-in posterior is that of n exact records of sum t and sum of squares q,
 
 .. math:: \log p(y \mid \theta) = -\tfrac n 2 \log v - \frac{q - 2 m t + n m^2}{2 v}. \qquad (2)
 
-A conjugate prior like another one is about where that is and somewhat wider. With c and w its centre and
-width of (m, log v)
+A conjugate prior that stands in for another is centred near it and about twice as wide. With c and w the
+other's centre and width of (m, log v)
 
 .. math:: a = \max(1, \ 1 / 4 w_v^2), \qquad \kappa = e^{l} / (2 w_m)^2, \qquad s = a e^{l}, \qquad
     l = c_v - \max(0, 2 w_v - 1), \qquad (3)
 
-for log v has about the standard deviation :math:`1 / \sqrt a` under InverseGamma(a, s), and m the standard
-deviation :math:`\sqrt{v / \kappa}`. Exact sums S have under a conjugate prior
+because log v has about the standard deviation :math:`1 / \sqrt a` under InverseGamma(a, s), and m the
+standard deviation :math:`\sqrt{v / \kappa}`. Under a conjugate prior exact sums S have the density
 
 .. math:: \log p(S) = \log Z(\eta_0 + S) - \log Z(\eta_0) + \text{const}. \qquad (4)
 

@@ -1,14 +1,14 @@
 r"""Posteriors of what records are once the public bounds have clipped them, and where more is modelled.
 
 The mean of numbers within bounds lies within them. A posterior of records as bounds leave them is therefore
-that under the prior given that region, whoever gave the prior: it says what else is believed of it. Records
-before clipping have no such limits.
+the posterior under the prior restricted to that region, whichever prior was stated. Records before clipping
+have no such limits.
 
 Evidence of clipping. A release may count the records that clipping moved, and a cell has evidence where
 
 .. math:: P(E \ge \hat n_{\mathrm{moved}}) \le \alpha / c, \qquad \alpha = 10^{-4}, \qquad (1)
 
-of any of its c counts, with E that count's noise and c = 2 for one release: of 10,000 cells in which no
+for any of its c counts, with E that count's noise and c = 2 for a single release: of 10,000 cells in which no
 record was moved, at most one is taken for clipped on average (Bonferroni).
 
 The released n is judged by the prior of N. With E its noise, :math:`\hat n` released and both tails

@@ -17,12 +17,11 @@ A 95 % interval that is off by :math:`\epsilon` standard deviations covers
     + O(\epsilon^4) : \qquad (3)
 
 94.999 % at .01 and 94.97 % at .05. On the line no far tail of large rates hides what happens to the small
-ones. Most cells are told eight standard deviations from their means alone: where the shift is that small even
-there, it is so on average. The posterior comes from clipped records itself, and so understates what was
-clipped; but where the distribution at the clipped mean has next to nothing beyond the bound, the distribution
-that it came from has no more than next to nothing there either. Elsewhere the likelihood is that of
-``clipped.py``, or of ``engines.mean_variance.likelihood``, which knows clipped records by their first four
-moments.
+ones. Most cells are decided by the shift eight standard deviations from their means: where the shift is that
+small even there, it is so on average. The posterior comes from clipped records and so understates what was
+clipped. But where the distribution at the clipped mean has almost no mass beyond the bound, the distribution
+before clipping has almost none there either. Elsewhere the likelihood is that of ``clipped.py``, or of
+``engines.mean_variance.likelihood``, which knows clipped records by their first four moments.
 
 Pooling. With R disjoint data sets that share a parameter and nothing else
 

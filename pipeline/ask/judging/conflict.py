@@ -14,8 +14,8 @@ tail is averaged over the prior (``worlds``). Where N is known, it replaces the 
 Records' sums are taken for gamma distributed with their variance and skewness, or normal. Where rows of a
 unit are known to be alike, that variance is times their design effect.
 
-Worlds that cannot matter are told by the exponential bound of a tail (Chernoff): for every s > 0 where K is
-finite
+Worlds that cannot matter are left out by the exponential bound of a tail (Chernoff): for every s > 0 where K
+is finite
 
 .. math:: P(X \ge x) \le e^{K(s) - s x},
     \qquad K(s) = \tfrac 1 2 V s^2 - \sum_j k_j \log(1 - b_j^2 s^2). \qquad (3)

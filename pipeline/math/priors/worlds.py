@@ -16,7 +16,7 @@ distances d of n,
 .. math:: \hat \xi = \frac 1 k \sum_{i = 1}^k \log \frac{d_i}{d_{k + 1}}, \qquad
     P\bigl(d > d_1 e^{\xi \lambda}\bigr) = e^{-\lambda} / n. \qquad (2)
 
-They are heavier than most, so that what is told from them errs towards the harmless.
+They are heavier than most tails, so that conflicts judged by them err towards none.
 
 Symbols:
 
