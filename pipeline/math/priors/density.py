@@ -10,7 +10,8 @@ beyond the end e of the positions that are worked with, this is taken for grante
 
 .. math:: \log f(e) + \log |e| < \log Z - 15, \qquad (2)
 
-for a tail that falls from there on no slower than a square has no more mass than :math:`f(e) |e|`.
+because a tail that falls from there on at least as fast as :math:`x^{-2}` has no more mass than :math:`f(e)
+|e|`.
 
 Symbols:
 

@@ -14,8 +14,8 @@ number is normalised there,
 .. math:: \pi_i = p(\theta_i) \Big/ \sum_j p(\theta_j). \qquad (3)
 
 Priors that are spread over scales have inverse gamma or gamma components of concentration 3, the least whole
-number that leaves a finite variance, whose mean is each of the :math:`v_j` of ``spread_scales`` times a
-public bound.
+number that leaves a finite variance. The mean of a component, or of its reciprocal where it is a gamma, is
+one of the :math:`v_j` of ``spread_scales`` times a public bound or its square.
 
 Symbols:
 
