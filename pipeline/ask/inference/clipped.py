@@ -155,7 +155,7 @@ def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cell
             n = np.clip(n, float(n_prior.support[0]), float(n_prior.support[1]))
             # (3), with the noise in units of C.
             needed = np.maximum(needed, np.sqrt(n / (8.0 * _BESIDE_NOISE)) / wide)
-    # Halving nests lattices: a whole number of fine steps makes a coarse one.
+    # Whole halvings, so that cells share few lattices.
     halvings = np.floor(np.log2(np.maximum(finest / needed, 1.0)))
     return np.ceil(finest / np.exp2(halvings)).astype(np.int64)
 
@@ -182,7 +182,7 @@ def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior, reach: int) -> Clip
         second=np.rint(np.sum(values, axis=1)) - first if values.shape[1] > 1 else None,
         reach=reach,
         scale=plan.scale / step,
-        # A lattice coarser than the noise needs no frequency that turns within it more often.
+        # Characteristic functions beyond ``_RESOLVED`` over the noise's scale are left out.
         highest=np.pi if bits is None else min(_RESOLVED * step / plan.scale, np.pi),
         low=float(low),
         high=float(high),

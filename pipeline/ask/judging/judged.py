@@ -355,7 +355,7 @@ def _conjugate_pairs(
     of_mean = np.exp(-0.5 * _NORMAL**2)
     together = np.outer(weight, of_mean / np.sum(of_mean))
     mean = loc + np.sqrt(variance / precision)[:, None] * _NORMAL
-    # Pairs that no tail of 1e-17 feels are left out.
+    # Pairs of a weight up to 1e-17 are left out: no tail that counts is as small.
     kept = together > LEAST
     return together[kept], mean[kept], np.broadcast_to(variance[:, None], mean.shape)[kept]
 

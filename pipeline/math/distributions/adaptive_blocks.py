@@ -334,7 +334,7 @@ def _divide(
             middle = np.floor(np.where(length > 1.5 * limit, left + reach, middle))
             fine |= length <= POINTS
         fine |= (middle <= left) | (middle >= right)
-        # Blocks far below their group are left out: what they hold is at most e^-nats of it each.
+        # Blocks far below their group are left out: each holds at most about e^-nats of it.
         near = depth <= nats
         # What the most that it can hold is below is not yet known.
         refined.append(replace(blocks.take(near & fine), depth=bound[near & fine]))

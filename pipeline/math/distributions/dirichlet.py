@@ -143,7 +143,7 @@ class BetaDistribution(OneParameter):
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
         size = (draws, len(self.concentration1))
-        # 1 - X ~ Beta(b, a): draws near 1 keep their digits as the rest of 1.
+        # 1 - X ~ Beta(b, a).
         return {self.name: 1.0 - rng.beta(self.concentration0, self.concentration1, size)}
 
     def log_normaliser(self) -> Floats:

@@ -144,7 +144,7 @@ class OfCells:
 
 def moment_above(least: float, freedom: Floats, numerator: Floats, denominator: Floats) -> Floats:
     """Return a moment where there are enough degrees of freedom that it exists; infinity elsewhere."""
-    # The k-th moment of a tail x^(-f - 1) is finite where f > k.
+    # Tails fall like powers: a moment is finite only above so many degrees of freedom.
     exists = np.broadcast_to(freedom > least, np.broadcast_shapes(numerator.shape, denominator.shape))
     moment: Floats = np.divide(numerator, denominator, out=np.full(exists.shape, np.inf), where=exists)
     return moment

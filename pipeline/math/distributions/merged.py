@@ -339,7 +339,7 @@ class Components:
         """Ends between which all quantiles are, means and standard deviations, on the line (n_cells,)."""
         coordinate = widened(update(self.n, self.total), self.scatter).coordinate()
         first = np.searchsorted(self.cell, np.arange(cells))
-        # Beyond 12 widths of every part nothing is left in float64.
+        # A bracket of quantiles: ``_REACH`` widths about the centres of all parts.
         low = np.minimum.reduceat(coordinate.centre - _REACH * coordinate.width, first)
         high = np.maximum.reduceat(coordinate.centre + _REACH * coordinate.width, first)
         mean = np.add.reduceat(self.weight * coordinate.centre, first)

@@ -176,7 +176,7 @@ class NormalInverseWishartDistribution(OfCells):
         n, total = sums.n, sums.total
         precision = prior_precision + n
         average = np.divide(total, n[:, None], out=np.zeros_like(total), where=n[:, None] > 0.0)
-        # The rank of (2) that the prior mean adds.
+        # The term of (2) by which the prior mean and the average differ.
         distance = average - loc
         between = (prior_precision * n / precision)[:, None, None]
         scale = sums.scatter + between * distance[:, :, None] * distance[:, None, :]
