@@ -33,13 +33,11 @@ Symbols:
 - N, S: ``n`` and ``total``, (n_components,)
 - w: ``weight``, (n_components,), > 0, of sum 1 over a cell
 - c, s: ``centre`` and ``width``, (n_components,), on the line
-- tau^2: ``scatter``, (n_components,)
-- q: ``level``, in 0..1
+- tau^2: ``scatter``, (n_components,); q: ``level``, in 0..1
 
-Method. What merging changes in a distribution function is about a thousandth at most, and mostly far below
-it; it falls with the square of ``fineness``. ``find_quantile`` is right to 1e-4 standard deviations. Half of
-rough quantiles are right to .001 of an interval's width; far out in tails of several decades they are not.
-Densities leave the scatter out.
+Method. Merging changes a distribution function by about a thousandth at most, and less with the square of
+``fineness``. ``find_quantile`` is right to 1e-4 standard deviations. Half of rough quantiles are right to
+.001 of an interval's width; far out in tails of several decades they are not.
 """
 
 from __future__ import annotations

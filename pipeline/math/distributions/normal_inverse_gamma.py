@@ -21,9 +21,8 @@ Model of a regression of y on the rows of X, a column of ones for the intercept 
     s_N = s + \tfrac 1 2 (y^T y + \mu^T \Lambda \mu - \mu_N^T \Lambda_N \mu_N). \qquad (4)
 
 A coefficient is Student's t of 2 a degrees of freedom, of width :math:`\sqrt{(s / a) (\Lambda^{-1})_{jj}}`.
-
-Units. Both are updated in half ranges h about the middles c of the public bounds, where no large numbers
-cancel. Coefficients go from there to the columns' units by
+Both are updated in half ranges h about the middles c of the public bounds, where no large numbers cancel.
+Coefficients go from there to the columns' units by
 
 .. math:: \beta = B \beta_z + d, \qquad B_{jj} = h_y / h_j, \quad B_{kk} = h_y, \quad B_{kj} = -c_j h_y / h_j,
     \quad d_k = c_y. \qquad (5)
@@ -33,11 +32,10 @@ Symbols:
 - mu: ``loc``, (n_cells,) or (n_cells, k), any number, in the unit of m or beta
 - kappa: ``precision`` of a mean, (n_cells,), > 0, in records
 - Lambda: ``precision`` of coefficients, (k, k), positive definite; ``covariance`` is its inverse
-- a, s: ``concentration`` and ``scale``, (n_cells,), > 0; s in the square of the column's or the outcome's
-  unit
+- a, s: ``concentration`` and ``scale``, (n_cells,), > 0; s in the square of the unit of m or y
 - B, d, h_y: ``Scaling.matrix``, ``shift`` and ``outcome``
 
-Method. Conjugate formulas, right but for rounding; quantiles invert the incomplete beta and gamma ratios.
+Method. Conjugate formulas, right but for rounding.
 
 References
 ----------

@@ -36,9 +36,7 @@ Symbols:
 
 - n: ``points``, 3, 5, 8 or 12
 - N: ``length``, integers in a block
-- sigma: ``size``, in nats
-- delta: ``depth``, in nats
-- log rho: ``pole``, in nats
+- sigma, delta, log rho: ``size``, ``depth`` and ``pole``, (n_blocks,), in nats
 - F: ``below``, plus the number of the cell, so that a single ascending array serves all cells
 
 Method. Numerical. Blocks longer than ``LONGEST`` take nodes and weights, in units of the block, interpolated
