@@ -24,15 +24,14 @@ import numpy as np
 from measuring import versions
 
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.shortest_intervals import shortest_intervals
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.intervals import shortest_intervals
 from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 from suffice.pipeline.math.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats, Mask
 

@@ -18,7 +18,7 @@ from measuring import versions
 
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families.linear_regression import FAMILY, simulate
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace, normal_rows
 from support.joint import plan_of, spec_of
 from support.noisy import noisy_statistic

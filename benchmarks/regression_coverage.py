@@ -26,7 +26,7 @@ from measuring import versions
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.linear_regression import default_predictor_prior, simulate
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace, normal_rows
 from support.correlated_predictors import fixed_coverage

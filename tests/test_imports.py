@@ -44,7 +44,7 @@ CONSUMER_MODULES = (
     "suffice.pipeline.ask.calibration.calibrate",
     "suffice.pipeline.math.parameters.contrasts",
     "suffice.pipeline.ask.posterior.posterior",
-    "suffice.pipeline.math.priors.parsing",
+    "suffice.pipeline.math.priors.by_name",
     "suffice.pipeline.ask.pooling.release",
     "suffice.pipeline.ask.planning.beside_sample",
     "suffice.pipeline.ask.planning.smallest_epsilon",

@@ -11,7 +11,7 @@ import pytest
 
 import suffice
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.piecewise import from_draws
+from suffice.pipeline.math.distributions.composite import from_draws
 from suffice.publishing.publish import publish
 from support import releases
 from support.catalogued import realistic

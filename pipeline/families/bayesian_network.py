@@ -27,7 +27,7 @@ from suffice.pipeline.families.shared.counted_tables import (
     written_out,
 )
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
 from suffice.pipeline.terms.statistics.count_table import released_tables
 from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity

@@ -23,8 +23,8 @@ from suffice.pipeline.families.shared.contract import (
     UnitMoments,
 )
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter, Support
-from suffice.pipeline.math.distributions.beta import Beta, BetaDistribution
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.dirichlet import Beta, BetaDistribution
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.domains import boolean_domain
 from suffice.pipeline.terms.declaration.fields import Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals

@@ -28,8 +28,8 @@ from suffice.pipeline.families.shared.one_sum import (
     exact_bounds,
     one_sum_family,
 )
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
 
 if TYPE_CHECKING:

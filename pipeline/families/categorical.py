@@ -23,7 +23,7 @@ from suffice.pipeline.families.shared.contract import (
 from suffice.pipeline.families.shared.counted_tables import code_column, names, require_one_other
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.measure import CodeCounts

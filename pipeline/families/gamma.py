@@ -37,9 +37,13 @@ from suffice.pipeline.families.shared.one_sum import (
     one_sum_family,
 )
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
-from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
+from suffice.pipeline.math.distributions.gamma import (
+    Gamma,
+    GammaDistribution,
+    InverseGamma,
+    InverseGammaDistribution,
+)
+from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION
 from suffice.pipeline.terms.declaration.fields import Positive
 
 if TYPE_CHECKING:

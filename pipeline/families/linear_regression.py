@@ -21,11 +21,11 @@ from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
+from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGammaRegression,
     RegressionDistribution,
 )
-from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseGammaRegression
 from suffice.pipeline.terms.declaration.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
 from suffice.pipeline.terms.statistics import moment_columns
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.contract import PredictorWorld
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.distributions.regions import Region
-    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
         AnyNormalPrior,
         AnyRegressionPrior,
@@ -109,7 +109,7 @@ def default_predictor_prior(parameters: Constants) -> SpreadNormalInverseWishart
 
 def plug_in(statistic: NoisyStatistic, prior: AnyRegressionPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
-    from suffice.pipeline.math.distributions.moment_projection import project
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import project
     from suffice.pipeline.math.engines.multivariate import priors_of_columns  # consumers only
     from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments
 
@@ -185,7 +185,7 @@ def log_likelihood(coefficient: Floats, variance: Floats, sums: Moments, paramet
     Up to a constant, worked out in half ranges; `coefficient` is (..., k), the intercept last where there is
     one, and `variance` (...), in the columns' units; leading axes broadcast against the cells.
     """
-    from suffice.pipeline.math.distributions.moment_projection import Scaling, design_of  # consumers only
+    from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling, design_of  # consumers only
 
     scaling = Scaling.of(parameters)
     design = design_of(sums, parameters)

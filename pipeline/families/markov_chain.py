@@ -18,7 +18,7 @@ from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.counted_tables import code_column, default_prior, names, totals
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Column, Count
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
 from suffice.pipeline.terms.statistics.measure import TransitionCounts
@@ -91,7 +91,7 @@ def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) ->
     N is the number of transitions. How often each state is left has a flat prior over the states; that a
     state is entered about as often as it is left is not used.
     """
-    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
+    from suffice.pipeline.math.distributions.composite import PiecewiseTables, Probabilities
     from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 
     released = statistic.plan.parameters.tables

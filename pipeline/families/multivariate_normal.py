@@ -22,7 +22,7 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishart,
     NormalInverseWishartDistribution,
 )
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.terms.declaration.fields import LatticeBits, MomentWeight, StatisticSpec
 from suffice.pipeline.terms.statistics import moment_columns
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.distributions.regions import Region
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import AnyNormalPrior
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -91,7 +91,7 @@ def prior_of_columns(columns: Sequence[ColumnBounds], *, linear: bool = True) ->
 
 def plug_in(statistic: NoisyStatistic, prior: AnyNormalPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
-    from suffice.pipeline.math.distributions.moment_projection import project
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import project
     from suffice.pipeline.math.engines.multivariate import priors_of_columns  # consumers only
     from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments
 

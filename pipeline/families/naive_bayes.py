@@ -25,7 +25,7 @@ from suffice.pipeline.families.shared.counted_tables import (
     totals,
 )
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
 from suffice.pipeline.terms.statistics.count_table import CountTable
 from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
@@ -149,7 +149,7 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: all tables are latent, and their margins are the same class counts."""
-    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
+    from suffice.pipeline.math.distributions.composite import PiecewiseTables, Probabilities
     from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 
     of_class, *of_features = counted_tables.concentrations(prior, estimated_tables(statistic.plan.parameters))

@@ -30,7 +30,7 @@ from suffice.pipeline.families.shared.one_sum import (
     known_exactly,
     one_sum_family,
 )
-from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.terms.declaration.fields import Count, Positive
 
 if TYPE_CHECKING:

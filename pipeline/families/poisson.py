@@ -25,7 +25,7 @@ from suffice.pipeline.families.shared.one_sum import (
 )
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
-from suffice.pipeline.math.distributions.shortest_intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.within_limits import NEGLIGIBLE
 from suffice.pipeline.math.engines.one_sum.marginals import Support

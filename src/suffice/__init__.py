@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.beta import Beta
-    from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-    from suffice.pipeline.math.distributions.gamma import Gamma
-    from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+    from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+    from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
     from suffice.pipeline.math.distributions.normal import Normal
-    from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-    from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
+    from suffice.pipeline.math.distributions.normal_inverse_gamma import (
+        NormalInverseGamma,
         NormalInverseGammaRegression,
     )
     from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-    from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
+    from suffice.pipeline.math.distributions.spread_scales import (
+        SpreadNormalInverseGammaRegression,
+        SpreadNormalInverseWishart,
+    )
+    from suffice.pipeline.math.priors.by_name import Independent, JointDensity
     from suffice.pipeline.math.priors.density import Density
-    from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.plan import Plan
@@ -117,10 +117,7 @@ _HOMES = {
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
-    **{
-        prior: ("suffice.pipeline.math.priors.joint_density", prior)
-        for prior in ("Independent", "JointDensity")
-    },
+    **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},
     **{
         prior: ("suffice.pipeline.math.priors.mixtures", prior)
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
@@ -139,22 +136,22 @@ _HOMES = {
     "Publication": ("suffice.storage.publications.publication", "Publication"),
     "open_publication": ("suffice.storage.publications.publication_store", "open_publication"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),
-    "Beta": ("suffice.pipeline.math.distributions.beta", "Beta"),
+    "Beta": ("suffice.pipeline.math.distributions.dirichlet", "Beta"),
     "Dirichlet": ("suffice.pipeline.math.distributions.dirichlet", "Dirichlet"),
     "Gamma": ("suffice.pipeline.math.distributions.gamma", "Gamma"),
-    "InverseGamma": ("suffice.pipeline.math.distributions.inverse_gamma", "InverseGamma"),
+    "InverseGamma": ("suffice.pipeline.math.distributions.gamma", "InverseGamma"),
     "Normal": ("suffice.pipeline.math.distributions.normal", "Normal"),
     "NormalInverseGamma": ("suffice.pipeline.math.distributions.normal_inverse_gamma", "NormalInverseGamma"),
     "NormalInverseGammaRegression": (
-        "suffice.pipeline.math.distributions.normal_inverse_gamma_regression",
+        "suffice.pipeline.math.distributions.normal_inverse_gamma",
         "NormalInverseGammaRegression",
     ),
     "SpreadNormalInverseGammaRegression": (
-        "suffice.pipeline.math.distributions.spread_regression",
+        "suffice.pipeline.math.distributions.spread_scales",
         "SpreadNormalInverseGammaRegression",
     ),
     "SpreadNormalInverseWishart": (
-        "suffice.pipeline.math.distributions.spread_normal_inverse_wishart",
+        "suffice.pipeline.math.distributions.spread_scales",
         "SpreadNormalInverseWishart",
     ),
     "NormalInverseWishart": (

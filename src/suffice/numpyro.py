@@ -45,7 +45,7 @@ except ModuleNotFoundError:
 from suffice.pipeline.ask.numpyro import observed
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 

@@ -21,7 +21,7 @@ from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.typing import Floats, Rows
 
 ENTRY = {"column": "x", "lower": "-10", "upper": "10"}

@@ -18,11 +18,10 @@ from suffice.pipeline.ask.calibration.record_worlds import python_integers, sums
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.piecewise import from_draws
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, shortest_of_draws
+from suffice.pipeline.math.distributions.composite import blocks_of, from_draws
+from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_of_draws
 from suffice.pipeline.math.distributions.within_limits import WithinLimits
-from suffice.pipeline.math.parameters.draws import DRAWS
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts

@@ -17,7 +17,7 @@ from suffice.pipeline.ask.posterior.infer import inferred
 from suffice.pipeline.ask.posterior.posterior import summaries
 from suffice.pipeline.ask.publication.answer import Streams, draw_columns, notes_of, quantile_draws
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.piecewise import from_draws
+from suffice.pipeline.math.distributions.composite import from_draws
 from suffice.pipeline.terms.statistics.count_table import label_rows
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.predictor_worlds import predictor_rows
+from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import can_be_of_bounded
 from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
-from suffice.pipeline.ask.inference.matching import draw
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED, NOISE_AWARE, PosteriorTerms
-from suffice.pipeline.ask.inference.predictive import Model
+from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors, PredictorRows
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums

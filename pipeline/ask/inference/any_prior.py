@@ -1,15 +1,38 @@
-r"""Posteriors of one parameter under any prior, by quadrature: exact but for it, and free of draws.
+r"""Posteriors of a parameter under any prior, by quadrature: exact but for it, and free of draws.
 
-Under a conjugate prior :math:`\pi_k` the noise-aware posterior :math:`p_k(\theta \mid y)` is a mixture of
-conjugate distributions and has an evidence :math:`Z_k`, so that the likelihood of the noisy statistics is
+Model. Under a conjugate prior :math:`\pi_k` the noise-aware posterior :math:`p_k(\theta \mid y)` is a mixture
+of conjugate distributions and has an evidence :math:`Z_k`, so that the likelihood of the noisy statistics is
 
 .. math::
-    p(y \mid \theta) = \frac{\sum_k c_k Z_k \, p_k(\theta \mid y)}{\sum_k c_k \pi_k(\theta)}
+    p(y \mid \theta) = \frac{\sum_k c_k Z_k \, p_k(\theta \mid y)}{\sum_k c_k \pi_k(\theta)} \qquad (1)
 
-for any :math:`c_k > 0`. Two conjugate priors are taken, the family's default and one as wide as the given
-prior and where that is, with :math:`c_k = 1 / Z_k`: where one posterior is resolved poorly, far out in its
-tails, the other counts. In cells where both are, more are taken on either side. Times the given
-prior this is integrated cell by cell, on panels about all of them.
+for any :math:`c_k > 0`: by Bayes' theorem :math:`Z_k \, p_k(\theta \mid y) = \pi_k(\theta) \, p(y \mid
+\theta)` for every k. Under a prior :math:`\pi`
+
+.. math:: p(\theta \mid y) \propto \pi(\theta) \, p(y \mid \theta). \qquad (2)
+
+Two conjugate priors are taken, the family's default and one as wide as the given prior and where that is,
+with :math:`c_k = 1 / Z_k`: where one posterior is resolved poorly, far out in its tails, the other counts. In
+cells where both are, more are taken on either side.
+
+The conjugate prior of centre c and width w on the line is
+
+.. math:: \mathrm{Normal}(c, w), \quad \mathrm{Gamma}(w^{-2}, w^{-2} e^{-c}),
+    \quad \mathrm{InverseGamma}(w^{-2}, w^{-2} e^c), \quad
+    \mathrm{Beta}\bigl(w^{-2} (1 + e^c), w^{-2} (1 + e^{-c})\bigr), \qquad (3)
+
+for the last has the centre log(a / b) = c and the width :math:`\sqrt{1 / a + 1 / b} = w`.
+
+Symbols:
+
+- theta: the parameter; x = ``position`` on the line
+- pi_k, p_k: ``Reference.prior`` and ``posteriors``, with ``log_weight``
+- Z_k: ``log_evidence``
+- pi: ``prior``
+
+Method. Numerical: (2) is integrated cell by cell on panels about the prior and all references. A reference
+counts as resolved down to 16 nats below its highest density; the posterior is refused unless at most 1e-5 of
+it lies elsewhere.
 """
 
 from __future__ import annotations
@@ -25,14 +48,12 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.chosen_priors import refused_prior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.distribution import Coordinate, Line, coordinate_of
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.one_parameter import Coordinate, Line, coordinate_of
-from suffice.pipeline.math.distributions.quadrature import integral_rule
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
 from suffice.pipeline.math.engines.one_sum.nodes import MixtureRatio, batches, resolve
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -42,9 +63,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.on_grid import Cell
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
+    from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -104,6 +124,7 @@ class Reference:
     @property
     def spread(self) -> float:
         """Standard deviation of the mixture."""
+        # The law of total variance over the mixture.
         square = self.posteriors.width**2 + (self.posteriors.centre - self.middle) ** 2
         return math.sqrt(float(np.sum(np.exp(self.log_weight) * square)))
 
@@ -116,6 +137,7 @@ class Reference:
 
     def log_density(self, position: Floats) -> Floats:
         """Log posterior density at positions (n,)."""
+        # p_k = (p_k / pi_k) pi_k: the ratio stays smooth where both are steep.
         return self.ratio(position) + self.log_prior(position)
 
     def log_prior(self, position: Floats) -> Floats:
@@ -163,6 +185,7 @@ def any_prior_posterior(
         if not pending.size:
             cells = (cells_by_row[cell] for cell in range(len(references)))
             distribution = GriddedDistribution.of(name, line, cells)
+            # Z = integral of pi times the likelihood, over that of pi.
             of_prior = density_posterior(density, family, plan.parameters).log_mass
             return dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
     message = (
@@ -224,6 +247,7 @@ def alike(kind: type[Prior], centre: float, width: float) -> Prior:
     width = min(width, _WIDEST)
     centre = float(np.clip(centre, -_FARTHEST, _FARTHEST))
     if kind is Beta:
+        # (3).
         odds = math.exp(centre)
         return Beta((1.0 + odds) / width**2, (1.0 + 1.0 / odds) / width**2)
     if kind is Gamma:
@@ -255,9 +279,11 @@ def likelihood(references: Sequence[Reference], position: Floats) -> tuple[Float
     of_prior = np.stack([reference.log_prior(position) for reference in references])
     ratio = np.stack([reference.ratio(position) for reference in references])
     tops, evidences = np.array([[each.top, each.log_evidence] for each in references]).T[:, :, None]
+    # How far each reference's density is below its top: the highest counts.
     depth = np.max(ratio + of_prior - tops, axis=0)
     # Far out, logs of densities are so low that they swallow those of their ratios.
     share = of_prior - np.max(of_prior, axis=0)
+    # (1) with c_k = 1 / Z_k: sum of p_k over sum of pi_k / Z_k, both divided by the largest pi_k.
     return np.logaddexp.reduce(ratio + share) - np.logaddexp.reduce(share - evidences), depth
 
 
@@ -303,6 +329,7 @@ def _cell(prior: DensityOnLine, references: Sequence[Reference], *, exact: bool 
 
     def product(position: Floats) -> tuple[Floats, Floats]:
         log_likelihood, depth = likelihood(known, position)
+        # (2).
         return log_likelihood + prior.log_density(position), depth
 
     # Conjugate distributions under noise may be a comb, which integrates to what it should on panels this
@@ -324,5 +351,6 @@ def _cell(prior: DensityOnLine, references: Sequence[Reference], *, exact: bool 
 
 def _hidden(log_value: Floats, depth: Floats, weights: Floats) -> float:
     """Share of a posterior that is where no reference is resolved."""
+    # The posterior's mass at every node.
     share = np.exp(log_value - np.max(log_value)) * weights
     return float(np.sum(share[depth < -_DEEP]) / np.sum(share))

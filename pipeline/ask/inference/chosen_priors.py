@@ -10,26 +10,29 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component, parse_mixture
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.density import ScipyDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
     AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
+
+
+CONCENTRATIONS = (1e-3, 1e9)
+RATES = (1e-40, 1e40)
+"""Of conjugate priors of one parameter, scales too, within which noise-aware posteriors are resolved."""
 
 
 def takes_mixtures(family: Family) -> bool:
@@ -57,11 +60,6 @@ def refused_prior(plan: StatisticPlan, prior: object) -> PriorError:
     """Return the error of a prior that a statistic's family does not take."""
     accepted = accepted_priors(FAMILIES[plan.family])
     return PriorError(f"{plan.name} is {plan.family}: its prior must be {accepted}; not {prior}")
-
-
-CONCENTRATIONS = (1e-3, 1e9)
-RATES = (1e-40, 1e40)
-"""Of conjugate priors of one parameter, scales too, within which noise-aware posteriors are resolved."""
 
 
 def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:

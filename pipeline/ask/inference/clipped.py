@@ -1,9 +1,34 @@
-r"""The distribution of one parameter behind noisy sums of clipped records, by quadrature, under any prior.
+r"""The distribution of a parameter behind noisy sums of clipped records, by quadrature, under any prior.
 
-The likelihood of a cell's noisy sums is exact for records on a lattice (``likelihood``): counts are on one,
-others stand as the two values about them, and the fewer steps the wider the noise is. Times the prior, and
-times those of other data sets with the same parameter where there are any, it is integrated over the
-logarithm of a rate, or the logit of a probability, on panels that saddle points find.
+Model. A record clipped to 0..C stands on a lattice of R steps: it is k C / R with the chance
+:math:`\pi_k(\theta)`, k = 0..R. Counts are on such a lattice; others stand as the two values about them. With
+S the sum of N records, R N - S what they lack to the bound, and b the noise's scale in steps
+
+.. math:: p(y \mid \theta) = \sum_N \pi(N) \sum_S P(S \mid N, \theta) \,
+    e^{-|y_1 - S| / b} \, e^{-|y_2 - (R N - S)| / b} \cdot \text{const}, \qquad (1)
+
+which is exact on the lattice (``engines.clipped.likelihood``). Where N is public there is no second factor.
+With data sets of the same parameter, each of its own N,
+
+.. math:: p(\theta \mid y_1, \dots, y_J) \propto p(\theta) \prod_j p(y_j \mid \theta). \qquad (2)
+
+The lattice adds at most :math:`C^2 / 4 R^2` to a record's variance: to that of N records as little of the
+noise's variance, :math:`2 b^2` in the unit of C, as :math:`\epsilon` = ``_BESIDE_NOISE`` where
+
+.. math:: R^2 \ge N C^2 / (8 b^2 \epsilon). \qquad (3)
+
+Symbols:
+
+- theta: the parameter; x = ``position``, its logarithm or logit
+- pi_k: ``chances``, (n, R + 1)
+- R: ``reach``
+- N: a whole number on the support of ``n_prior``
+- y_1, y_2: ``ClippedSums.first`` and ``second``, (n_cells,), in steps; the second where N is private
+- b: ``scale``, > 0, in steps
+
+Method. Numerical: (2) is integrated over x on panels that saddle points of (1) find. Of several data sets the
+weight by saddle points stands where it is more than 100 nats below the highest. A posterior has the moments
+that its prior has.
 """
 
 from __future__ import annotations
@@ -17,8 +42,8 @@ import numpy as np
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.one_parameter import coordinate_of
+from suffice.pipeline.math.distributions.distribution import coordinate_of
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.engines.clipped.likelihood import log_product
 from suffice.pipeline.math.engines.clipped.saddle_point import ClippedSums, saddle, tilted
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
@@ -29,94 +54,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord
-    from suffice.pipeline.math.distributions.on_grid import Cell
-    from suffice.pipeline.math.distributions.one_parameter import Line
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Line, Prior
+    from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Cells, Floats
+
 
 _NATS = 50.0
 """How far below its highest density the tails of a conjugate prior end."""
 _FARTHEST_PLACE = 690.0
 """Beyond it the logarithm of a rate has no exponential."""
 _OCTAVES = np.exp2(np.arange(0.0, 40.0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriorOnLine:
-    """A proper prior on the line, but for a constant.
-
-    Attributes
-    ----------
-    log_density : callable
-        Positions (n,) -> log densities.
-    edges : ndarray of shape (n_edges,), float64
-        Ascending; outside of them nothing matters.
-    """
-
-    log_density: Callable[[Floats], Floats]
-    edges: Floats
-
-
-def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, line: Line) -> PriorOnLine:
-    """Return a prior's log density on the line, and where it is.
-
-    Raises
-    ------
-    PriorError
-        Where a density is improper or leaves the parameter's domain.
-    """
-    if isinstance(prior, Density):
-        default = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
-        typical = float(coordinate_of(nothing_observed(statistic, default)).centre[0])
-        density = DensityOnLine.of(prior, line, typical)
-        return PriorOnLine(log_density=density.log_density, edges=density.edges)
-    if isinstance(prior, Mixture):
-        parts = [_conjugate(statistic, component) for component in prior.components]
-        log_weights = np.log(np.array(prior.weights))[:, None]
-        return PriorOnLine(
-            log_density=lambda position: np.logaddexp.reduce(
-                log_weights + np.stack([part.log_density(position) for part in parts])
-            ),
-            edges=_thinned(parts),
-        )
-    return _conjugate(statistic, prior)
-
-
-def _thinned(parts: Sequence[PriorOnLine]) -> Floats:
-    """The edges of all, but for those nearer to the last one than any of a single component are."""
-    edges = np.unique(np.concatenate([part.edges for part in parts]))
-    apart = min(float(np.min(np.diff(part.edges))) for part in parts)
-    kept = [edges[0]]
-    for edge in edges[1:-1]:
-        if edge - kept[-1] >= apart and edges[-1] - edge >= apart / 2.0:
-            kept.append(edge)
-    return np.array([*kept, edges[-1]])
-
-
-def _conjugate(statistic: NoisyStatistic, prior: Prior) -> PriorOnLine:
-    distribution = coordinate_of(nothing_observed(statistic, prior))
-    centre, width = float(distribution.centre[0]), float(distribution.width[0])
-
-    def log_density(position: Floats) -> Floats:
-        return distribution.log_density(position[:, None])[:, 0]
-
-    positions = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
-    positions = positions[positions < _FARTHEST_PLACE]
-    value = log_density(positions)
-    kept = np.flatnonzero(value > np.max(value) - _NATS)
-    first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(positions) - 1)
-    return PriorOnLine(log_density=log_density, edges=positions[first : last + 1])
-
-
-def nothing_observed(statistic: NoisyStatistic, prior: Prior) -> Any:
-    """The prior, as the distribution of one cell."""
-    latent: Any = FAMILIES[statistic.plan.family].latent
-    return latent(statistic, prior, Fixed(0))[1](np.zeros(1), np.zeros(1))
-
-
 _AROUND = np.array([-8.0, -3.0, 0.0, 3.0, 8.0])
 _RISE = 16.0
 _LONGEST = 2.0
@@ -134,6 +84,22 @@ _FEWEST = 8
 """Steps of a lattice."""
 _ELEMENTS = 1 << 21
 """Chances held at a time while panels are found: some hundred megabytes with what rests on them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorOnLine:
+    """A proper prior on the line, but for a constant.
+
+    Attributes
+    ----------
+    log_density : callable
+        Positions (n,) -> log densities.
+    edges : ndarray of shape (n_edges,), float64
+        Ascending; outside of them nothing matters.
+    """
+
+    log_density: Callable[[Floats], Floats]
+    edges: Floats
 
 
 def clipped_distribution(
@@ -173,13 +139,7 @@ def clipped_distribution(
 
 
 def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cells:
-    r"""Return in how many steps one clipped record is taken, (n_cells,): as few as the noise allows.
-
-    With R steps up to the bound C a record's variance rises by up to :math:`C^2 / 4 R^2`: that of N records
-    by as little of the noise's variance, :math:`2 b^2`, as ``_BESIDE_NOISE`` where
-
-    .. math:: R^2 \ge N C^2 / (8 b^2 \cdot 0.005).
-    """
+    """Return in how many steps a clipped record is taken, (n_cells,): as few as the noise allows, by (3)."""
     plan = parts[0].plan
     record = _record_of(plan)
     finest = record.reach(plan.parameters)
@@ -190,9 +150,12 @@ def reaches(parts: Sequence[NoisyStatistic], n_priors: Sequence[NPrior]) -> Cell
             wide = part.plan.scale / width
             n = np.full(len(needed), float(n_prior.support[0]))
             if part.values.shape[1] > 1:
+                # N is (y_1 + y_2) / R, with two Laplace numbers: sd 2 b / R, as b is ``wide`` times C.
                 n = np.sum(part.values.astype(np.float64), axis=1) / width + _SURE * 2.0 * wide
             n = np.clip(n, float(n_prior.support[0]), float(n_prior.support[1]))
+            # (3), with the noise in units of C.
             needed = np.maximum(needed, np.sqrt(n / (8.0 * _BESIDE_NOISE)) / wide)
+    # Whole halvings, so that cells share few lattices.
     halvings = np.floor(np.log2(np.maximum(finest / needed, 1.0)))
     return np.ceil(finest / np.exp2(halvings)).astype(np.int64)
 
@@ -219,6 +182,7 @@ def noisy_counts(statistic: NoisyStatistic, n_prior: NPrior, reach: int) -> Clip
         second=np.rint(np.sum(values, axis=1)) - first if values.shape[1] > 1 else None,
         reach=reach,
         scale=plan.scale / step,
+        # Characteristic functions beyond ``_RESOLVED`` over the noise's scale are left out.
         highest=np.pi if bits is None else min(_RESOLVED * step / plan.scale, np.pi),
         low=float(low),
         high=float(high),
@@ -275,6 +239,7 @@ def _log_density(
         return log_product(sums[0], n_priors[0], chance, log_prior)
     rows = np.zeros(len(chance), dtype=np.int64)
     depths = np.stack([saddle(part.take(rows), chance).log_weight for part in sums])
+    # (2) by saddle points, to tell where it matters.
     together = log_prior + np.sum(depths, axis=0)
     together -= np.max(together)
     log_density: Floats = np.maximum(together, _NOTHING)
@@ -304,6 +269,7 @@ def _panels(
         flat, rows = position.ravel(), np.repeat(row, position.shape[1])
         chance, value = chances(flat), prior.log_density(flat)
         for part in counts:
+            # (2) by saddle points.
             value = value + saddle(part.take(rows), chance).log_weight
         return np.maximum(value, _NOTHING).reshape(position.shape)
 
@@ -332,7 +298,9 @@ def _fit(
     target = np.clip(counts.first / n, 0.25 / n, counts.reach - 0.25 / n)
     middle = _positions(target, prior, chances)
     _, _, mean, variance = tilted(chances(middle), np.zeros(len(n)))
+    # The delta method: an error of the mean over its derivative by x.
     slope = np.abs(_mean(chances(middle + 0.01)) - mean) / 0.01
+    # The variance of a sum of n records and of Laplace noise, 2 b^2.
     error = np.sqrt(n * variance + 2.0 * counts.scale**2) / n
     with np.errstate(divide="ignore"):
         return middle, np.minimum(error / np.maximum(slope, 1e-300), 10.0)
@@ -344,6 +312,7 @@ def _positions(target: Floats, prior: PriorOnLine, chances: Callable[[Floats], F
     falls = _mean(chances(left)) > _mean(chances(right))
     for _ in range(60):
         middle = (left + right) / 2.0
+        # Bisection: the mean is monotone in x.
         below = (_mean(chances(middle)) < target) != falls
         left, right = np.where(below, middle, left), np.where(below, right, middle)
     return left
@@ -352,3 +321,62 @@ def _positions(target: Floats, prior: PriorOnLine, chances: Callable[[Floats], F
 def _mean(chance: Floats) -> Floats:
     mean: Floats = chance @ np.arange(float(chance.shape[1]))
     return mean
+
+
+def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, line: Line) -> PriorOnLine:
+    """Return a prior's log density on the line, and where it is.
+
+    Raises
+    ------
+    PriorError
+        Where a density is improper or leaves the parameter's domain.
+    """
+    if isinstance(prior, Density):
+        default = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
+        typical = float(coordinate_of(nothing_observed(statistic, default)).centre[0])
+        density = DensityOnLine.of(prior, line, typical)
+        return PriorOnLine(log_density=density.log_density, edges=density.edges)
+    if isinstance(prior, Mixture):
+        parts = [_conjugate(statistic, component) for component in prior.components]
+        log_weights = np.log(np.array(prior.weights))[:, None]
+        return PriorOnLine(
+            # A mixture of priors, but for the sum of its weights.
+            log_density=lambda position: np.logaddexp.reduce(
+                log_weights + np.stack([part.log_density(position) for part in parts])
+            ),
+            edges=_thinned(parts),
+        )
+    return _conjugate(statistic, prior)
+
+
+def _conjugate(statistic: NoisyStatistic, prior: Prior) -> PriorOnLine:
+    distribution = coordinate_of(nothing_observed(statistic, prior))
+    centre, width = float(distribution.centre[0]), float(distribution.width[0])
+
+    def log_density(position: Floats) -> Floats:
+        return distribution.log_density(position[:, None])[:, 0]
+
+    positions = np.concatenate([centre - width * _OCTAVES[::-1], [centre], centre + width * _OCTAVES])
+    positions = positions[positions < _FARTHEST_PLACE]
+    value = log_density(positions)
+    kept = np.flatnonzero(value > np.max(value) - _NATS)
+    first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(positions) - 1)
+    return PriorOnLine(log_density=log_density, edges=positions[first : last + 1])
+
+
+def _thinned(parts: Sequence[PriorOnLine]) -> Floats:
+    """The edges of all, but for those nearer to the last one than any of a single component are."""
+    edges = np.unique(np.concatenate([part.edges for part in parts]))
+    # Edges of a component are in octaves of its width: no nearer than its densest are of use.
+    apart = min(float(np.min(np.diff(part.edges))) for part in parts)
+    kept = [edges[0]]
+    for edge in edges[1:-1]:
+        if edge - kept[-1] >= apart and edges[-1] - edge >= apart / 2.0:
+            kept.append(edge)
+    return np.array([*kept, edges[-1]])
+
+
+def nothing_observed(statistic: NoisyStatistic, prior: Prior) -> Any:
+    """The prior, as the distribution of one cell."""
+    latent: Any = FAMILIES[statistic.plan.family].latent
+    return latent(statistic, prior, Fixed(0))[1](np.zeros(1), np.zeros(1))

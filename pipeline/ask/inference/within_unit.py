@@ -1,9 +1,10 @@
-r"""Posteriors where rows of one unit are alike: those of independent rows, widened by their design effect.
+r"""Posteriors where rows of a unit are alike, widened by their design effect; and new rows of a cell.
 
-The posterior of independent rows is one of conjugate distributions given the latent sums. Each of these is
-taken of the likelihood to the power 1 / d: n rows count as n / d. The latent sums stay as likely as they
-were, and so does the noise. Mean and variance are both widened by the design effect of the mean: rows whose
-units differ by a normal shift say more of the variance than that, so its intervals are wide, not narrow.
+Model of units. The posterior of independent rows is a mixture of conjugate distributions given the latent
+sums. Each of these is taken of the likelihood to the power 1 / d: n rows count as n / d. The latent sums stay
+as likely as they were, and so does the noise. Mean and variance are both widened by the design effect d of
+the mean: rows whose units differ by a normal shift say more of the variance than that, so its intervals are
+wide, not narrow.
 
 The design effect, behind noise: a record has a value q in 0..1: 1 where it is true, or where it stands
 between its bounds. A unit u keeps :math:`k_u` of them in a cell, with total :math:`s_u`, and the cell has n
@@ -11,19 +12,36 @@ of mean m and variance v. With
 
 .. math::
     W = \sum_u k_u^2, \quad G = \sum_u k_u (s_u - m k_u), \quad R = \sum_u (s_u - m k_u)^2,
-    \qquad d = \frac{R}{n v} = 1 + \left(\frac W n - 1\right) \rho
+    \qquad d = \frac{R}{n v} = 1 + \left(\frac W n - 1\right) \rho \qquad (1)
 
-d is the design effect of the cell's mean, kept in 1..W/n, and :math:`\rho` in 0..1 the correlation of rows of
-one unit. The released sums of (f^2, 2 f s, s^2), f = k - s, are linear in (W, G, R):
+d is the design effect of the cell's mean (Kish), kept in 1..W/n, and :math:`\rho` in 0..1 the correlation of
+rows of a unit. The released sums of (f^2, 2 f s, s^2), f = k - s, are linear in (W, G, R):
 
-.. math:: (1-m)^2 W - 2(1-m) G + R, \quad 2 (m(1-m) W + (1 - 2m) G - R), \quad m^2 W + 2 m G + R .
+.. math:: (1-m)^2 W - 2(1-m) G + R, \quad 2 (m(1-m) W + (1 - 2m) G - R), \quad m^2 W + 2 m G + R . \qquad (2)
 
-Given n, m and v, the posterior of d is summed over a grid of all three under a prior that rests on public
-numbers. With x and y uniform on 0..1, :math:`W = n + (K - 1) n (1 - x^2)`, since a bound on rows is there for
-units that reach it, and :math:`\rho = y^{5/3}`, which is mostly small and reaches 1: with 100 units and
-K = 3 these cover best, whatever the correlation. :math:`G / (W \sqrt v)` is 0 where how many rows a unit has
-says nothing of their values; it is Cauchy of scale 1/10 within -1..1.
-Approximate: n, m and v are those of the posterior's means, and units' products tell nothing of the rows.
+Their sum is :math:`W = \sum (f + s)^2`. Given n, m and v, the posterior of d is summed over a grid of all
+three under a prior that rests on public numbers,
+
+.. math:: W = n + (K - 1) n (1 - x^2), \qquad \rho = y^{5/3}, \qquad x, y \sim \mathrm{Uniform}(0, 1), \qquad
+    \frac{G}{W \sqrt v} \sim \mathrm{Cauchy}(0, \tfrac 1 {10}) \text{ within } -1..1. \qquad (3)
+
+A bound K on rows is there for units that reach it; :math:`\rho` is mostly small and reaches 1; G is 0 where
+how many rows a unit has says nothing of their values. With 100 units and K = 3 these cover best, whatever the
+correlation.
+
+New rows are drawn from the family's model given draws of the parameters, and summed as a release does.
+
+Symbols:
+
+- W, G, R: ``w``, ``g`` and ``squares``; ``size`` and ``cross`` on their grids
+- y: ``r``, on the grid ``root``
+- d: ``effect``
+- n, m, v: rows > 0, mean in 0..1 and variance in 1e-12..1/4, (n_cells,)
+- K: ``most``; b = ``scale``, of the noise of each of the three sums
+
+Method. Numerical: grids of 12, 16 and 24 points, within six standard deviations of the noise. Approximate: n,
+m and v are those of the posterior's means, and units' products tell nothing of the rows. Five levels of equal
+probability stand for the posterior of d.
 
 References
 ----------
@@ -33,19 +51,26 @@ References
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
+from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.math.distributions.distribution import Distribution
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.released.noisy_statistic import NoisyProducts, NoisyStatistic
-    from suffice.typing import Floats
+    from suffice.typing import Counts, Floats
 
 LEVELS = 5
 """Design effects of equal probability that stand for the posterior of one cell."""
@@ -57,6 +82,8 @@ _POWER = 5.0 / 3.0
 """Of a uniform number, which the correlation is."""
 _CELLS = 64
 _LEAST_VARIANCE = 1e-12
+MOST_RECORDS = 10**9
+"""Records that one call may have to draw one by one."""
 
 
 def design_effects(products: NoisyProducts, n: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -87,14 +114,17 @@ def design_effects(products: NoisyProducts, n: Floats, mean: Floats, variance: F
 
 def _of_cells(values: Floats, scale: float, most: int, n: Floats, m: Floats, v: Floats) -> Floats:
     """Design effects of some cells; axes are cells, W, G and y."""
+    # A Laplace number of scale b has the variance 2 b^2.
     noise_sd = np.sqrt(2.0) * scale
     size, log_size = _sizes(values, noise_sd, most, n)
     cross, log_cross = _crosses(values, noise_sd, size, m, v)
     root, log_root = _roots(values, noise_sd, size, n, m, v)
     w, g, r = size[:, :, None, None], cross[:, :, :, None], root[:, :, None, :]
     n, m, v = (column[:, None, None, None] for column in (n, m, v))
+    # (1), d and R = d n v.
     effect = 1.0 + (w / n - 1.0) * r**_POWER
     squares = effect * n * v
+    # (2).
     expected = (
         (1.0 - m) ** 2 * w - 2.0 * (1.0 - m) * g + squares,
         2.0 * (m * (1.0 - m) * w + (1.0 - 2.0 * m) * g - squares),
@@ -102,6 +132,7 @@ def _of_cells(values: Floats, scale: float, most: int, n: Floats, m: Floats, v: 
     )
     log_weight = log_size[:, None, None, None] + log_cross[:, :, None, None] + log_root[:, :, None, None]
     for value, total in zip(values.T, expected, strict=True):
+        # Laplace noise on each of the three sums.
         log_weight = log_weight - np.abs(value[:, None, None, None] - total) / scale
     weight = np.exp(log_weight - np.max(log_weight, axis=(1, 2, 3), keepdims=True)).sum(axis=2)
     return _levels(effect[:, :, 0, :].reshape(len(values), -1), weight.reshape(len(values), -1))
@@ -109,9 +140,11 @@ def _of_cells(values: Floats, scale: float, most: int, n: Floats, m: Floats, v: 
 
 def _sizes(values: Floats, noise_sd: float, most: int, n: Floats) -> tuple[Floats, Floats]:
     """W, (n_cells, _SIZES), evenly in x where noise leaves it in n..K n; and the log of that part of x."""
+    # The three sums add up to W, and their noise to three times its variance.
     estimate, reach = values.sum(axis=1), _REACH * noise_sd * np.sqrt(3.0)
     low, high = _within(estimate - reach, estimate + reach, n, most * n)
     room = (most - 1.0) * n
+    # (3), solved for x.
     first, last = (np.sqrt(np.clip(1.0 - (end - n) / room, 0.0, 1.0)) for end in (high, low))
     x = first[:, None] + (last - first)[:, None] * _middles(_SIZES)
     return n[:, None] + room[:, None] * (1.0 - x**2), np.log(last - first)
@@ -119,6 +152,7 @@ def _sizes(values: Floats, noise_sd: float, most: int, n: Floats) -> tuple[Float
 
 def _crosses(values: Floats, noise_sd: float, size: Floats, m: Floats, v: Floats) -> tuple[Floats, Floats]:
     """G, (n_cells, _SIZES, _CROSS), evenly in probability; and the log of its prior probability."""
+    # G = -m f^2 + (1/2 - m) (2 f s) + (1 - m) s^2, summed: (2) solved.
     weights = np.stack([-m, 0.5 - m, 1.0 - m], axis=1)
     estimate, reach = (
         np.sum(weights * values, axis=1),
@@ -128,6 +162,7 @@ def _crosses(values: Floats, noise_sd: float, size: Floats, m: Floats, v: Floats
     bound = np.arctan(1.0 / _CROSS_SCALE)
 
     def share(cross: Floats) -> Floats:
+        # The Cauchy distribution function, cut to -1..1.
         angle: Floats = np.arctan(np.clip(cross / unit, -1.0, 1.0) / _CROSS_SCALE) / bound
         return angle
 
@@ -142,6 +177,7 @@ def _roots(
     values: Floats, noise_sd: float, size: Floats, n: Floats, m: Floats, v: Floats
 ) -> tuple[Floats, Floats]:
     """y, (n_cells, _SIZES, _ROOTS), evenly where noise leaves it; and the log of that part of 0..1."""
+    # R = m^2 f^2 - m (1 - m) (2 f s) + (1 - m)^2 s^2, summed: (2) solved.
     weights = np.stack([m**2, -m * (1.0 - m), (1.0 - m) ** 2], axis=1)
     estimate, reach = (
         np.sum(weights * values, axis=1),
@@ -151,6 +187,7 @@ def _roots(
 
     def root(squares: Floats) -> Floats:
         effect = (squares / (n * v))[:, None]
+        # rho by (1), and y = rho^(3/5).
         share: Floats = np.clip((effect - 1.0) / room, 0.0, 1.0) ** (1.0 / _POWER)
         return share
 
@@ -179,6 +216,7 @@ def _levels(effect: Floats, weight: Floats) -> Floats:
     levels_by_cell = np.empty((len(effect), LEVELS))
     for level in range(LEVELS):
         low, high = edges[level], edges[level + 1]
+        # The part of every point of the grid that lies between two quantiles.
         part = np.clip(np.minimum(ends, high) - np.maximum(ends - share, low), 0.0, None)
         levels_by_cell[:, level] = np.sum(part * effect, axis=1) / np.maximum(part.sum(axis=1), 1e-300)
     return levels_by_cell
@@ -198,12 +236,14 @@ def widened(distribution: Distribution, products: NoisyProducts, name: str) -> t
         return mixed, np.sum(distribution.share * np.stack([effects for _, effects in parts]), axis=0)
     if isinstance(distribution, LatentSumPosterior):
         n, total = distribution.latent_means
+        # A chance of true rows that is neither 0 nor 1.
         mean = (total + 0.5) / (n + 1.0)
         levels = design_effects(products, n, mean, mean * (1.0 - mean))
         return distribution.tempered(levels), levels.mean(axis=1)
     if isinstance(distribution, MomentsDistribution):
         posterior = distribution.posterior
         mean, variance = (posterior.quantiles(parameter, [0.5])[:, 0] for parameter in (0, 1))
+        # From -1..1 to 0..1: the mean halves about 1/2, the variance is a quarter.
         levels = design_effects(products, posterior.n, (1.0 + mean) / 2.0, variance / 4.0)
         tempered = dataclasses.replace(posterior, levels=levels)
         return dataclasses.replace(distribution, posterior=tempered), levels.mean(axis=1)
@@ -227,3 +267,99 @@ def refuse_within_unit(statistic: NoisyStatistic, what: str) -> None:
             "for independent, and its intervals would be too narrow: ask for its posterior"
         )
         raise UsageError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """What rows of a released statistic come from, and which quantities sums of theirs are.
+
+    Attributes
+    ----------
+    entry : StatisticSpec
+        The statistic's entry in the spec.
+    statistic : NoisyStatistic
+        Its maps from components to quantities.
+    """
+
+    entry: StatisticSpec
+    statistic: NoisyStatistic = field(repr=False)
+
+    @classmethod
+    def of(cls, statistic: NoisyStatistic, entry: Mapping[str, object]) -> Model:
+        """Read a statistic's entry in the canonical plan."""
+        read = FAMILIES[statistic.plan.family].spec.model_validate(_written(entry))
+        return cls(entry=read.under(statistic.plan.max_rows), statistic=statistic)
+
+    def quantities(
+        self, parameters: Sequence[Floats], rows: int, rng: np.random.Generator
+    ) -> dict[str, Floats]:
+        """Draw so many rows for every draw of the parameters, each (draws, n_cells, ...), and sum them."""
+        draws, cells = parameters[0].shape[:2]
+        if rows < 1:
+            message = f"rows must be an integer above 0, not {rows!r}"
+            raise UsageError(message)
+        exact = self._sums(parameters, np.full((draws, cells), rows), rng, clipped=False)
+        result: dict[str, list[Floats]] = {}
+        plan = self.statistic.plan
+        for quantity in plan.quantities:
+            result.setdefault(quantity.name, []).append(exact.estimates(quantity).reshape(draws, cells))
+        by_entry = {
+            quantity.name
+            for quantity in plan.quantities
+            if quantity.category or quantity.component or quantity.labels
+        }
+        return {
+            name: np.stack(values, axis=-1) if name in by_entry else values[0]
+            for name, values in result.items()
+        }
+
+    def released(
+        self, parameters: Sequence[Floats], sizes: Counts, rng: np.random.Generator
+    ) -> NoisyStatistic:
+        """Draw data sets of these numbers of rows, (draws, n_cells), and sum them as a release does.
+
+        Returns
+        -------
+        NoisyStatistic
+            Exact sums without noise, a cell for every draw and cell.
+        """
+        return self._sums(parameters, sizes, rng, clipped=True)
+
+    def _sums(
+        self, parameters: Sequence[Floats], sizes: Counts, rng: np.random.Generator, *, clipped: bool
+    ) -> NoisyStatistic:
+        plan = self.statistic.plan
+        family = FAMILIES[plan.family]
+        draws, cells = parameters[0].shape[:2]
+        if family.simulate is None:
+            message = f"{plan.name} is {plan.family}, of which no rows can be drawn yet"
+            raise UsageError(message)
+        if not family.predicts:
+            message = (
+                f"{plan.name} is {plan.family}: its posterior lacks what new rows depend on, such as "
+                "the predictors of a regression or the first states of sequences, and so none can be drawn"
+            )
+            raise UsageError(message)
+        if (records := int(np.sum(sizes, dtype=object))) > MOST_RECORDS:
+            message = (
+                f"{records} rows in {draws} draws of {cells} cells are more than {MOST_RECORDS}: ask for "
+                "fewer"
+            )
+            raise UsageError(message)
+        flat = [values.reshape(draws * cells, *values.shape[2:]) for values in parameters]
+        truth = flat[0] if len(flat) == 1 else np.column_stack(flat)
+        sums = family.simulate(self.entry, truth, sizes.ravel(), rng)
+        return dataclasses.replace(
+            self.statistic,
+            values=family.totals(self.entry, plan.design, sums.clipped if clipped else sums.unclipped),
+            groups={},
+            further=(),
+            public_n=int(sizes.flat[0]) if plan.design is Design.MINIMAL else None,
+        )
+
+
+def _written(value: object) -> object:
+    """Return a canonical value as a spec states it: truth as text, at every depth."""
+    if isinstance(value, Mapping):
+        return {name: _written(entry) for name, entry in value.items()}
+    return str(value).lower() if isinstance(value, bool) else value

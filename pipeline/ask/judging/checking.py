@@ -1,35 +1,102 @@
-"""A released quantity against its posterior predictive: whether the model would release it again.
+r"""A released quantity against its posterior predictive; and what a default prior decides.
 
-A replicate draws the parameters from the posterior, a number of records, records from the family's model,
-clipped as the release's are, and noise of the release's distribution. Where N is private it is drawn from its
-prior given the released n alone. The released values are used twice, once to find the parameters: tails are
+Checking. A replicate draws the parameters from the posterior, a number of records, records from the family's
+model, clipped as the release's are, and noise of the release's distribution. With T a released quantity and
+:math:`T_1, \dots, T_D` its replicates
+
+.. math:: \text{tail} = \min\Bigl(1, \ \frac{2}{D + 1}
+    \bigl(1 + \min(\#\{T_d \ge T\}, \#\{T_d \le T\})\bigr)\Bigr). \qquad (1)
+
+Where N is private it is drawn from its prior given the released n alone, by importance: of candidates
+:math:`N_c = \hat n - E_c` the one with the largest :math:`\log \pi(N_c) + G_c`, with Gumbel numbers G, is
+drawn in proportion to :math:`\pi`. The released values are used twice, once to find the parameters: tails are
 drawn to the middle, and a model that is wrong may still reproduce what it was fitted to. A small tail says
 that something is wrong; a large one says little.
+
+A default decides. A prior and a posterior are compared by the prior probability of the posterior's central
+interval,
+
+.. math:: F_0(u) - F_0(l) \ge \tfrac 2 3, \qquad (2)
+
+with :math:`F_0` the prior's marginal distribution function. That is the same on every scale of the parameter,
+and needs no moments, which priors spread over scales owe to far tails. Where the release says nothing, it is
+the interval's mass, .95. Of normal priors and posteriors about the same middle it is :math:`2 \Phi(1.96 \, r)
+- 1` with r the ratio of their standard deviations, and falls below 2/3 where r is below about half.
+
+A prior of categories may also draw a large share towards the others though its interval is not the prior's:
+it gives every small share something that noise does not rule out. Under the posterior, with the concentration
+a of every category and the categories j of a distribution,
+
+.. math:: \frac{d}{da} E[p_k] = \mathrm{Cov}\Bigl(p_k, \sum_j \log p_j\Bigr), \qquad (3)
+
+for a enters the log density as :math:`(a - 1) \sum_j \log p_j` and a normaliser. So half the concentration
+moves the mean by about a / 2 times that.
+
+Symbols:
+
+- T: ``released``, (n_cells, n_quantities); T_d: ``replicated``, (draws, n_cells, n_quantities)
+- l, u: ``intervals``, (n_cells, ..., 2)
+- F_0: by ``levels``, 200 quantiles of the prior
+- p: ``shares``, (n_draws, n_cells, n_categories)
+- a / 2: ``halved``
+
+Method. Tails are shares of draws, and none is below 2 / (D + 1). (2) is right to 1/200; (3) is a covariance
+over 1000 draws.
+
+References
+----------
+Gelman, Meng, Stern. Posterior predictive assessment of model fitness via realized discrepancies. Stat. Sinica
+6, 1996.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.expected_records import n_quantity
+from suffice.pipeline.ask.inference.bounded_records import n_quantity
 from suffice.pipeline.ask.judging.conflict import n_prior_of
-from suffice.pipeline.ask.judging.prior_worlds import names_of
+from suffice.pipeline.ask.judging.judged import names_of
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.dirichlet import Beta, BlockDirichlet, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.intervals import shortest_of_draws
+from suffice.pipeline.math.distributions.normal import Normal
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
+from suffice.pipeline.math.parameters.parameter_posterior import MASS, points_for
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
+from suffice.pipeline.math.priors.density import Density
+from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike
 
     from suffice.pipeline.ask.judging.judged import Judged
+    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.typing import Counts, Floats
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
+    from suffice.typing import Counts, Floats, Mask
 
 
+MOSTLY = 2.0 / 3.0
+"""The least prior probability of a 95 % interval that is mostly the prior's."""
+MOVES = 0.4
+"""The least that half the concentration moves a mean by for it to be said, in posterior standard deviations.
+Without noise it moves a share of m records by 1 / 2 over the root of m + 1: by less, but where m is 0."""
+_LEVELS = (np.arange(200) + 0.5) / 200
+_DRAWS, _PRIOR_DRAWS = 1000, 20_000
 _CANDIDATES = 8
 
 
@@ -62,7 +129,9 @@ class Check:
         """
         draws = len(self.replicated)
         above, below = (
-            np.sum(sign * self.replicated >= sign * self.released, axis=0) + 1.0 for sign in (1.0, -1.0)
+            # (1): the release counts as a replicate.
+            np.sum(sign * self.replicated >= sign * self.released, axis=0) + 1.0
+            for sign in (1.0, -1.0)
         )
         tails: Floats = np.minimum(2.0 * np.minimum(above, below) / (draws + 1.0), 1.0)
         return tails
@@ -111,6 +180,7 @@ def check_of(posterior: Judged, quantity: str | None, draws: int, rng: np.random
         message = f"{posterior.statistic} has no quantity {str(quantity)[:40]!r} to check: it has {shown}"
         raise UsageError(message)
     drawn = posterior.sample(draws, rng)
+    # The hierarchy of a replicate: parameters, records, sums, noise.
     sizes = _numbers_of_records(statistic, n_prior_of(posterior, statistic), draws, rng)
     exact = model.released([drawn[name] for name in posterior.parameters], sizes, rng)
     noise = discrete_laplace(statistic.plan.scale, exact.values.shape, rng, statistic.cells_summed)
@@ -141,12 +211,166 @@ def _numbers_of_records(
     estimate = statistic.estimates(n_map)
     shape = (_CANDIDATES, draws, cells, len(coefficients))
     noise = discrete_laplace(statistic.plan.scale, shape, rng, statistic.cells_summed) @ coefficients
+    # The noise is symmetric about 0: released n less noise is N under a flat prior.
     candidates = np.maximum(np.rint(estimate - noise), 0.0)
     if n_prior is None:
         return np.asarray(candidates[0], dtype=np.int64)
     low, high = n_prior.support
     candidates = np.clip(candidates, low, high)
     # Outside of the support the nearest number stands: with a prior in conflict there may be no other.
+    # The largest of log weights plus Gumbel numbers is a draw in proportion to the weights.
     log_weight = n_prior.log_prob(candidates) + rng.gumbel(size=candidates.shape)
     best = np.argmax(log_weight, axis=0)[None]
     return np.asarray(np.take_along_axis(candidates, best, axis=0)[0], dtype=np.int64)
+
+
+def decided_by_default(posterior: Judged) -> dict[str, Mask]:
+    """Return which intervals are mostly the default prior's; see ``Posterior.decided_by_default``."""
+    if not _is_under_default(posterior):
+        return {}
+    rng = np.random.default_rng(0)
+    ends = ((1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0)
+    intervals = {
+        name: posterior.distribution.quantiles(name, ends, _DRAWS, rng) for name in posterior.parameters
+    }
+    prior = prior_distribution_of(posterior)
+    if prior is not None:
+        levels = [prior.quantiles(name, tuple(_LEVELS), _DRAWS, rng)[0] for name in prior.parameters]
+    else:
+        levels = _levels_of_draws(posterior, [each.shape[1:-1] for each in intervals.values()], rng)
+    return {
+        name: _prior_probability(of_prior, each) >= MOSTLY
+        for of_prior, (name, each) in zip(levels, intervals.items(), strict=True)
+    }
+
+
+def moved_by_default(posterior: Judged) -> dict[str, Mask]:
+    """Return which shares the default prior draws elsewhere; see ``Posterior.moved_by_default``."""
+    prior = posterior.prior
+    if not isinstance(prior, Dirichlet) or not _is_under_default(posterior):
+        return {}
+    constants = posterior.observed[0].plan.parameters
+    (space,) = FAMILIES[posterior.family].parameter_spaces(constants)
+    (name,) = posterior.parameters
+    rng = np.random.default_rng(0)
+    halved = np.array(prior.concentration, dtype=np.float64) / 2.0
+    parts = [
+        _moved(block.sample(_DRAWS, rng)[name], halved, tuple(space.starts))
+        for block in blocks_of(posterior.distribution)
+    ]
+    return {name: np.concatenate(parts)}
+
+
+def _moved(shares: Floats, halved: Floats, starts: tuple[int, ...]) -> Mask:
+    """Return which means (n_cells, n_categories) are moved, by draws of shares (n_draws, ...)."""
+    # (3) times a / 2: the covariance over draws with the sum over a distribution's categories.
+    logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny)) * halved
+    # Only p_k is centred: a covariance needs no more.
+    away = shares - np.mean(shares, axis=0)
+    change = np.empty(shares.shape[1:])
+    for first, last in itertools.pairwise([*starts, shares.shape[-1]]):
+        part = slice(first, last)
+        change[..., part] = np.mean(away[..., part] * np.sum(logs[..., part], axis=-1, keepdims=True), axis=0)
+    lower, upper = np.moveaxis(shortest_of_draws(shares, MASS, (0.0, 1.0)), -1, 0)
+    # An interval that reaches 0 or 1 holds the smallest shares, whatever their mean.
+    is_inner = (lower > 0.0) & (upper < 1.0)
+    return np.asarray(is_inner & (np.abs(change) >= MOVES * np.std(shares, axis=0)))
+
+
+def _is_under_default(posterior: Judged) -> bool:
+    """Return whether a noise-aware posterior has the family's default prior."""
+    if not posterior.observed or posterior.method == "plug-in":
+        return False
+    default = FAMILIES[posterior.family].default_prior(posterior.observed[0].plan.parameters)
+    return bool(posterior.prior == default)
+
+
+def _prior_probability(levels: Floats, intervals: Floats) -> Floats:
+    """Return shares of the prior's quantiles inside of intervals, (n_cells,) or (n_cells, n_categories)."""
+    inside = np.empty(intervals.shape[:-1])
+    for entry in np.ndindex(intervals.shape[1:-1]):
+        of_entry = (slice(None), *entry)
+        lower, upper = np.moveaxis(intervals[of_entry], -1, 0)
+        # (2): how many of the prior's 200 quantiles lie within.
+        below = np.searchsorted(levels[entry], lower, side="left")
+        inside[of_entry] = np.searchsorted(levels[entry], upper, side="right") - below
+    shares: Floats = inside / len(_LEVELS)
+    return shares
+
+
+def _levels_of_draws(
+    posterior: Judged, shapes: Sequence[tuple[int, ...]], rng: np.random.Generator
+) -> list[Floats]:
+    """Return quantiles of draws of a prior without a form, (n_levels,) or (n_entries, n_levels) a parameter.
+
+    Constants
+    ----------
+    shapes : sequence of tuple
+        () or (n_entries,), of each parameter.
+    """
+    truth: Any = FAMILIES[posterior.family].truth
+    drawn = truth(posterior.prior, posterior.observed[0].plan.parameters, _PRIOR_DRAWS, rng)
+    # F_0 by draws where it has no form.
+    levels = np.quantile(drawn, _LEVELS, axis=0).T
+    first = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+    return [
+        levels[start:stop].reshape(*shape, len(_LEVELS))
+        for shape, (start, stop) in zip(shapes, itertools.pairwise(first), strict=True)
+    ]
+
+
+def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Floats | None:
+    """Return the prior's marginal density; see ``Posterior.prior_density``."""
+    shape = posterior.mean(parameter).shape[1:]
+    given = points_for(points, shape)
+    distribution = prior_distribution_of(posterior)
+    if distribution is None:
+        return None
+    name = distribution.parameters[posterior.parameters.index(parameter)]
+    # A single cell stands for all: priors do not depend on the cell.
+    density = distribution.density(name, given[None])
+    return None if density is None else density[0]
+
+
+def prior_distribution_of(posterior: Judged) -> Distribution | None:
+    """Return the prior of one cell's parameters, in the order of the posterior's; None where it has no form.
+
+    That is the prior of regressions and of several columns, and where the posterior knows no constants.
+    """
+    prior, constants = posterior.prior, posterior.constants
+    if constants is None:
+        return None
+    family = FAMILIES[posterior.family]
+    match prior:
+        case Density():
+            from suffice.pipeline.ask.inference.any_prior import density_posterior  # rarely needed
+
+            return density_posterior(prior, family, constants)
+        case Independent() | JointDensity() if family.mean_and_variance is not None:
+            from suffice.pipeline.ask.inference.any_joint_prior import prior_distribution
+
+            mean, variance = posterior.parameters
+            return prior_distribution(prior, family.mean_and_variance.interval(constants), (mean, variance))
+        case Mixture():
+            weights = np.array(prior.weights)
+            parts = [_conjugate(component, posterior, constants) for component in prior.components]
+            known = tuple(part for part in parts if part is not None)
+            if len(known) < len(parts):
+                return None
+            # A prior mixture is a posterior mixture that has seen nothing.
+            share = (weights / np.sum(weights))[:, None]
+            return PosteriorMixture(distributions=known, share=share, log_evidence=np.zeros(1))
+    return _conjugate(prior, posterior, constants)
+
+
+def _conjugate(prior: object, posterior: Judged, constants: Constants) -> Distribution | None:
+    match prior:
+        case Beta() | Gamma() | InverseGamma() | Normal() | NormalInverseGamma():
+            return prior.distribution()
+        case Dirichlet():
+            (space,) = FAMILIES[posterior.family].parameter_spaces(constants)
+            given = np.array(prior.concentration, dtype=np.float64)
+            return BlockDirichlet(
+                concentration=np.broadcast_to(given, (1, *space.shape)), starts=np.array(space.starts)
+            )
+    return None

@@ -1,41 +1,62 @@
 r"""Whether released quantities are where the priors expect them: tails of the prior predictive.
 
-The released n is judged by the prior of N: with E its noise,
+Models. The released n is judged by the prior of N: with E its noise,
 
-.. math:: P(n^* \ge \hat n) = \sum_N \pi(N) \, P(E \ge \hat n - N) .
+.. math:: P(n^* \ge \hat n) = \sum_N \pi(N) \, P(E \ge \hat n - N) . \qquad (1)
 
 Any other quantity q is judged by the prior of the parameters, given the released n. With m and v the mean and
-the variance of one record's part under a parameter,
+the variance of a record's part under a parameter,
 
-.. math:: \hat q - m \hat n = \sum_{\text{records}} (t_i - m) + E_q - m E_n
+.. math:: \hat q - m \hat n = \sum_{\text{records}} (t_i - m) + E_q - m E_n \qquad (2)
 
 whatever N is, so that the right-hand side, a sum of independent numbers, is compared with the left, and the
-tail is averaged over the prior (``worlds``). Where N is known, its own value replaces the released n and
-E_n. Laplace noise is summed exactly, half a lattice step nearer, which makes tails of the discrete noise no
-smaller; records' sums are taken for gamma distributed with their variance and skewness, or normal. Where
-rows of one unit are known to be alike, that variance is times their design effect. How small a tail is does
-not matter: it is right to within a factor of two.
+tail is averaged over the prior (``worlds``). Where N is known, it replaces the released n and :math:`E_n`.
+Records' sums are taken for gamma distributed with their variance and skewness, or normal. Where rows of a
+unit are known to be alike, that variance is times their design effect.
 
-A tail counts as a conflict where it is below ``THRESHOLD`` after it is multiplied by the number of quantities
-and cells: with the truth drawn from the priors, that happens in fewer than one of 10,000 posteriors.
+Worlds that cannot matter are left out by the exponential bound of a tail (Chernoff): for every s > 0 where K
+is finite
 
-A prior that noise multiplies may move every interval by its width while no cell alone is that far out. Where
-the family's default prior is spread over scales, all cells together are judged by how many times as probable
-what was released is under it: a conflict from 1 / ``THRESHOLD`` on, which again happens
-in fewer than one of 10,000 posteriors whose cells' truths are drawn from the stated prior.
+.. math:: P(X \ge x) \le e^{K(s) - s x},
+    \qquad K(s) = \tfrac 1 2 V s^2 - \sum_j k_j \log(1 - b_j^2 s^2). \qquad (3)
 
-With y the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the default, which is
+A prior that noise multiplies may move every interval by its width while no cell alone is that far out. With y
+the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the family's default, which is
 spread over scales,
 
-.. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)}, \qquad E(B \mid \pi) = 1 .
+.. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)},
+    \qquad E(B \mid \pi) = \int p(y \mid \pi_0) \, dy = 1 . \qquad (4)
 
-So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The
-same holds of the product over cells whose parameters were drawn from the stated prior, each by itself.
+So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The same
+holds of the product over cells whose parameters were drawn from the stated prior, each by itself.
 
-Of several columns and of networks no formula gives m and v: data sets are drawn from the family's own
-model. A world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell
-has: it varies more than it should, which errs towards no conflict. The generator is the same every time:
-what is said of a posterior must not change when it is asked again.
+Decision. A tail counts as a conflict where it is below :math:`\alpha` = ``THRESHOLD`` after it is multiplied
+by the number of quantities and cells (Bonferroni): with the truth drawn from the priors, that happens in
+fewer than one of 10,000 posteriors. All cells together are judged by the product of their B: a conflict from
+:math:`1 / \alpha` on.
+
+Of several columns and of networks no formula gives m and v: data sets are drawn from the family's model. A
+world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell has: it
+varies more than it should, which errs towards no conflict. The generator is the same every time: what is said
+of a posterior must not change when it is asked again.
+
+Symbols:
+
+- q, n: ``estimate`` and ``n``, (n_cells,), unbiased estimates
+- m, v: ``worlds.mean`` and ``worlds.variance``, (n_worlds,)
+- x: ``gap``, (n_cells, n_worlds), the left side of (2)
+- V: ``variance``, of all records, (n_cells, n_worlds); b_j, k_j: ``scales``, (n_worlds, n_kinds), and
+  ``counts``
+- log B: ``log_bayes_factors``, (n_cells_compared,)
+
+Method. Laplace noise is summed exactly, half a lattice step nearer, which makes tails of the discrete noise
+no smaller; the number of records is the released n and a standard deviation of its noise. How small a tail is
+does not matter: it is right to within a factor of two.
+
+References
+----------
+Box. Sampling and Bayes' inference in scientific modelling and robustness. J. R. Stat. Soc. A 143, 1980.
+Evans, Moshonov. Checking for prior-data conflict. Bayesian Anal. 1, 2006.
 """
 
 from __future__ import annotations
@@ -47,10 +68,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.expected_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
-from suffice.pipeline.ask.inference.matching import draw
-from suffice.pipeline.ask.judging.judged import log_evidence_of, noise_constant
-from suffice.pipeline.ask.judging.prior_worlds import names_of, worlds_of
+from suffice.pipeline.ask.inference.any_joint_prior import draw
+from suffice.pipeline.ask.inference.bounded_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
+from suffice.pipeline.ask.judging.judged import log_evidence_of, names_of, noise_constant, worlds_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
@@ -68,84 +88,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.typing import Cells, Floats, Mask
 
+
 MOST_RECORDS = 64
 WORLDS = 2048
 _SEED = 20170
-
-
-@dataclass(slots=True, kw_only=True)
-class SimulatedWorlds:
-    """Worlds of a statistic's quantities, drawn once for each number of records."""
-
-    posterior: Judged
-    statistic: NoisyStatistic
-    _drawn: dict[tuple[int, bool], NoisyStatistic] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, posterior: Judged, statistic: NoisyStatistic) -> Self | None:
-        """Return nothing where no data of the family can be drawn."""
-        if posterior.model is None or FAMILIES[posterior.family].simulate is None:
-            return None
-        return cls(posterior=posterior, statistic=statistic)
-
-    def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
-        """Return cells (n_cells,) that share worlds, and these."""
-        power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
-        for power_of_cells in np.unique(power).tolist():
-            exact = self._sums(4**power_of_cells, is_clipped=is_clipped)
-            yield (
-                np.flatnonzero(power == power_of_cells),
-                Worlds.drawn(exact.estimates(quantity) / 4.0**power_of_cells).merged(),
-            )
-
-    def _sums(self, records: int, *, is_clipped: bool) -> NoisyStatistic:
-        """Exact sums of data sets of so many records, a world a cell."""
-        if (records, is_clipped) not in self._drawn:
-            plan, model = self.statistic.plan, self.posterior.model
-            family = FAMILIES[plan.family]
-            assert model is not None  # noqa: S101 - checked by ``of``
-            assert family.simulate is not None  # noqa: S101
-            rng = np.random.default_rng(_SEED)
-            truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
-            simulated = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
-            sums = simulated.clipped if is_clipped else simulated.unclipped
-            self._drawn[records, is_clipped] = dataclasses.replace(
-                self.statistic,
-                values=family.totals(model.entry, plan.design, sums),
-                groups={},
-                further=(),
-                public_n=records if plan.design is Design.MINIMAL else None,
-            )
-        return self._drawn[records, is_clipped]
-
-
 MOST = 1024
 """Cells that are compared; of more, so many evenly spaced ones: some two seconds of one processor."""
-
-
-def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
-    """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
-
-    Empty where the family's default is not spread over scales, is the stated prior itself, or where the
-    posterior has no evidence.
-    """
-    family = FAMILIES.get(posterior.family)
-    if family is None or family.latent is None or len(posterior.observed) != 1:
-        return "", np.zeros(0)
-    (statistic,) = posterior.observed
-    default = family.default_prior(statistic.plan.parameters)
-    if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
-        return "", np.zeros(0)
-    try:
-        stated = log_evidence_of(posterior)
-    except UsageError:
-        return "", np.zeros(0)
-    cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
-    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
-    of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
-    return str(default), of_default + noise_constant(statistic) - stated[cells]
-
-
 THRESHOLD = 1e-4
 _NUMBERS = 1 << 20
 _FIRST, _NEGLIGIBLE = 16, 0.01
@@ -192,12 +140,14 @@ class Conflict:
     @property
     def is_against_default(self) -> bool:
         """Whether all cells together are so much more probable under the family's default prior."""
+        # Cells that are shown are a part of all: the threshold is shared among such parts.
         parts = 1.0 if self.of_cells is None else self.of_cells / max(len(self.tails), 1)
         return bool(np.sum(self.log_bayes_factors) > np.log(max(parts, 1.0) / THRESHOLD))
 
     @property
     def adjusted(self) -> Floats:
         """Tails times the number of all quantities and cells, at most 1: (n_cells, n_quantities)."""
+        # Bonferroni: the chance of any tail below alpha / n is at most alpha.
         n_tails = self.tails.size if self.of_cells is None else self.of_cells * self.tails.shape[1]
         return np.minimum(self.tails * max(n_tails, 1), 1.0)
 
@@ -240,10 +190,6 @@ class Conflict:
             f"under that prior the chance of values as far out is {chance} where it is least; the "
             "intervals rest on both, and one of the two is wrong"
         )
-
-
-def _shortened(prior: str) -> str:
-    return f"{prior[:_LONGEST_NAME]}..." if len(prior) > _LONGEST_NAME else prior
 
 
 def conflict_of(posterior: Judged) -> Conflict:
@@ -350,6 +296,7 @@ def _two_sided(worlds: Worlds, noise: QuantityNoise, estimate: Floats, n: Floats
     step = max(1, _NUMBERS // len(worlds.weight))
     for start in range(0, len(estimate), step):
         part = slice(start, start + step)
+        # The left side of (2), by worlds.
         gap = estimate[part, None] - worlds.mean * n[part, None]
         # Where a world expects as much as was released, its chance of that much is half or about that.
         above, below = (gap <= 0.0) @ worlds.weight, (gap >= 0.0) @ worlds.weight
@@ -368,15 +315,21 @@ def _worked_out(
     worlds: Worlds, noise: QuantityNoise, gap: Floats, n: Floats, effect: Floats, sign: float
 ) -> Floats:
     """Twice the chances of values as far out on one side, (n_cells,), at most 1."""
+    # The noise E_q - m E_n of (2), component by component.
     scales = np.abs(noise.of_quantity - worlds.mean[:, None] * noise.of_n)
+    # Half a lattice step of every component nearer: P(discrete >= x) <= P(continuous >= x - 1/2).
     gap = gap - (scales @ noise.counts) / 2.0
     scales = scales * noise.scale
+    # N is not known: a standard deviation of its noise more makes tails no smaller.
     records = ((np.maximum(n, 0.0) + noise.sd_of_n) * effect)[:, None]
+    # Of the sum in (2): independent records.
     variance = records * worlds.variance
     # The exponential bound of a tail at a few places tells which worlds can matter.
     noise_variance = 2.0 * (scales**2 @ noise.counts)
     last = 0.95 / np.maximum(np.max(scales, axis=1), 1e-300)
     with np.errstate(over="ignore", under="ignore"):
+        # (3) at three s, the least of which counts: half of and all but the end of K, and the saddle point of
+        # a normal number.
         bounds = [
             worlds.weight
             * np.exp(np.minimum(_log_moments(scales, noise.counts, variance, at) - at * gap, 0.0))
@@ -401,8 +354,10 @@ def _worked_out(
             variance[row, world],
             (sign * records * worlds.third)[row, world],
         )
+        # The tail, averaged over worlds.
         tail += np.bincount(row, chance * worlds.weight[world], len(gap))
         bound[matters] = 0.0
+        # What all worlds left out can add together is a hundredth of the tail.
         matters = bound > _NEGLIGIBLE / bound.shape[1] * tail[:, None]
     tails: Floats = np.minimum(2.0 * tail, 1.0)
     return tails
@@ -411,4 +366,80 @@ def _worked_out(
 def _log_moments(scales: Floats, counts: Floats, variance: Floats, at: Floats) -> Floats:
     """Log of the moments of noise and of a normal number, (n_cells, n_worlds), at these places."""
     square = (scales * np.broadcast_to(at, variance.shape)[..., None]) ** 2
+    # K of (3).
     return variance * at**2 / 2.0 - np.log1p(-square) @ counts
+
+
+def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
+    """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
+
+    Empty where the family's default is not spread over scales, is the stated prior itself, or where the
+    posterior has no evidence.
+    """
+    family = FAMILIES.get(posterior.family)
+    if family is None or family.latent is None or len(posterior.observed) != 1:
+        return "", np.zeros(0)
+    (statistic,) = posterior.observed
+    default = family.default_prior(statistic.plan.parameters)
+    if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
+        return "", np.zeros(0)
+    try:
+        stated = log_evidence_of(posterior)
+    except UsageError:
+        return "", np.zeros(0)
+    cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
+    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
+    # log B = log p(y | default) - log p(y | stated).
+    of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
+    return str(default), of_default + noise_constant(statistic) - stated[cells]
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedWorlds:
+    """Worlds of a statistic's quantities, drawn once for each number of records."""
+
+    posterior: Judged
+    statistic: NoisyStatistic
+    _drawn: dict[tuple[int, bool], NoisyStatistic] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, posterior: Judged, statistic: NoisyStatistic) -> Self | None:
+        """Return nothing where no data of the family can be drawn."""
+        if posterior.model is None or FAMILIES[posterior.family].simulate is None:
+            return None
+        return cls(posterior=posterior, statistic=statistic)
+
+    def worlds(self, quantity: Quantity, n: Floats, *, is_clipped: bool) -> Iterator[tuple[Cells, Worlds]]:
+        """Return cells (n_cells,) that share worlds, and these."""
+        # Data sets of 4^k records, the largest 4^k <= n: the mean of fewer records varies more.
+        power = np.floor(np.log(np.clip(n, 1.0, MOST_RECORDS)) / np.log(4.0) + 1e-9).astype(np.int64)
+        for power_of_cells in np.unique(power).tolist():
+            exact = self._sums(4**power_of_cells, is_clipped=is_clipped)
+            yield (
+                np.flatnonzero(power == power_of_cells),
+                Worlds.drawn(exact.estimates(quantity) / 4.0**power_of_cells).merged(),
+            )
+
+    def _sums(self, records: int, *, is_clipped: bool) -> NoisyStatistic:
+        """Exact sums of data sets of so many records, a world a cell."""
+        if (records, is_clipped) not in self._drawn:
+            plan, model = self.statistic.plan, self.posterior.model
+            family = FAMILIES[plan.family]
+            assert model is not None  # noqa: S101 - checked by ``of``
+            assert family.simulate is not None  # noqa: S101
+            rng = np.random.default_rng(_SEED)
+            truth = draw(self.posterior.prior, family, plan.parameters, WORLDS, rng)
+            simulated = family.simulate(model.entry, truth, np.full(WORLDS, records), rng)
+            sums = simulated.clipped if is_clipped else simulated.unclipped
+            self._drawn[records, is_clipped] = dataclasses.replace(
+                self.statistic,
+                values=family.totals(model.entry, plan.design, sums),
+                groups={},
+                further=(),
+                public_n=records if plan.design is Design.MINIMAL else None,
+            )
+        return self._drawn[records, is_clipped]
+
+
+def _shortened(prior: str) -> str:
+    return f"{prior[:_LONGEST_NAME]}..." if len(prior) > _LONGEST_NAME else prior

@@ -29,7 +29,7 @@ from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.math.parameters.contrasts import finite
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, checked_draws, generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,7 +21,7 @@ from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.drawn_quantity import drawn_tables, tables_of
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.ask.models.row_cells import NO_CELL, UNLISTED, array_of, codes_of, columns_of, row_cells
-from suffice.pipeline.math.parameters.draws import checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import checked_draws, generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.typing import Cells, Codes, Floats, Mask

@@ -10,8 +10,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.families.naive_bayes import estimated_tables
 from suffice.pipeline.math.parameters.contrasts import require_share, share_between
-from suffice.pipeline.math.parameters.draws import MASS
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.ask.models.restart_diagnostics import diagnose
 from suffice.pipeline.ask.models.state_comparison import compare_states
 from suffice.pipeline.ask.models.state_sampling import settled_states
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.ask.posterior.arviz import container, write_container
-from suffice.pipeline.math.parameters.draws import MASS
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 
 if TYPE_CHECKING:
     import os

@@ -27,8 +27,13 @@ from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity, drawn_tables, tables_of
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import (
+    DRAWS,
+    MASS,
+    checked_draws,
+    ends_of,
+    generator,
+)
 from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
 
 if TYPE_CHECKING:
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.statistics.count_table import Variable
     from suffice.typing import Floats

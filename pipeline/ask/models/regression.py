@@ -15,8 +15,13 @@ from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.families import require_family
 from suffice.pipeline.ask.models.row_cells import NO_CELL, columns_of, row_cells
 from suffice.pipeline.math.parameters.contrasts import finite
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import (
+    DRAWS,
+    MASS,
+    checked_draws,
+    ends_of,
+    generator,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
 
 

@@ -32,7 +32,7 @@ from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, ErrorC
 from suffice.pipeline.ask.posterior.infer import inferred
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.plan import compile_plan, score_tables
 from suffice.pipeline.terms.declaration.fields import canonical, sample_entry

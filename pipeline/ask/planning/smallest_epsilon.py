@@ -26,7 +26,7 @@ from suffice.pipeline.ask.planning.wanted_width import (
 )
 from suffice.pipeline.ask.posterior.infer import inferred, posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, MICRO, scale_rounded_up

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.matching import conjugate_like
-from suffice.pipeline.ask.inference.posterior_terms import (
-    PLUG_IN,
-    PosteriorTerms,
-    SharedTerms,
-    lists_terms,
-)
+from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
+from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN, PosteriorTerms, SharedTerms, lists_terms
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import noise_aware, plug_in
@@ -27,7 +22,7 @@ from suffice.pipeline.math.parameters.contrasts import (
     contrast_between,
     tidy_rows,
 )
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats

@@ -19,7 +19,7 @@ from suffice.pipeline.ask.inference.bounded_records import (
     refuse_to_model,
 )
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for, read_prior
-from suffice.pipeline.ask.inference.pooled_one_parameter import pooled_grid_distribution
+from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distribution
 from suffice.pipeline.ask.inference.posterior_terms import (
     IGNORED,
     MODELLED,
@@ -36,11 +36,11 @@ from suffice.pipeline.ask.posterior.infer import (
     noise_aware,
 )
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
+from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.pooled.importance_sampling import factors_of, products
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.priors.density import Density
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Rows

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
@@ -239,7 +239,7 @@ class Release:
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
-        from suffice.pipeline.ask.inference.predictive import Model
+        from suffice.pipeline.ask.inference.within_unit import Model
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
         from suffice.pipeline.ask.posterior.infer import inferred  # scipy is slow to import
         from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import

@@ -32,7 +32,7 @@ from suffice.pipeline.math.engines.union.distribution import UnionDistribution, 
 from suffice.pipeline.math.engines.union.moments import MomentsOfCell
 from suffice.pipeline.math.engines.union.totals import SummedNoise, TotalsOfCell
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.parameters.draws import generator
+from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.judging.checking import Check
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.engines.union.distribution import CellPoints
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats

@@ -35,7 +35,7 @@ from suffice.pipeline.ask.inference.posterior_terms import (
 from suffice.pipeline.ask.posterior.cells import cells_of, require_whole
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.cell_blocks import CellBlocks
+from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
@@ -49,9 +49,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -298,7 +297,7 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
-        from suffice.pipeline.ask.inference.matching import log_evidence  # rarely needed
+        from suffice.pipeline.ask.inference.any_joint_prior import log_evidence  # rarely needed
 
         distributions = [family.plug_in(statistic, component) for component in chosen.components]
         parts = zip(chosen.components, distributions, strict=True)

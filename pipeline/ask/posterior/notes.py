@@ -38,7 +38,7 @@ def plug_in_lines(posterior: Posterior) -> list[str]:
 
 def draws_text(posterior: Posterior) -> str:
     """Say that the ends of intervals are quantiles of draws; empty where they rest on none."""
-    from suffice.pipeline.math.distributions.piecewise import from_draws  # numpy is slow to import
+    from suffice.pipeline.math.distributions.composite import from_draws  # numpy is slow to import
 
     if not from_draws(posterior.distribution):
         return ""
@@ -64,7 +64,7 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
 
 def default_lines(posterior: Posterior) -> list[str]:
     """Return where a default prior, and not the release, decides or moves what is said, a sentence each."""
-    from suffice.pipeline.math.parameters.draws import MASS  # numpy is slow to import
+    from suffice.pipeline.math.parameters.parameter_posterior import MASS  # numpy is slow to import
 
     lines = []
     decided, moved = _places(posterior.decided_by_default), _places(posterior.moved_by_default)

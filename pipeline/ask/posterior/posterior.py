@@ -20,24 +20,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ConflictWarning, UsageError
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, shortest_intervals
+from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
-from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior, ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import (
+    DRAWS,
+    MASS,
+    ParameterPosterior,
+    checked_draws,
+    ends_of,
+    generator,
+)
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
 
-    from suffice.pipeline.ask.inference.predictive import Model
+    from suffice.pipeline.ask.inference.within_unit import Model
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
-    from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.distributions.shortest_intervals import Range
+    from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.math.distributions.distribution import Prior
+    from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -181,7 +187,7 @@ class Posterior(ParameterPosterior):
     @property
     def estimand(self) -> str:
         """Which records the parameters are of, in a sentence; empty where nothing is clipped."""
-        from suffice.pipeline.ask.judging.estimand import estimand_text  # few ask
+        from suffice.pipeline.ask.judging.judged import estimand_text  # few ask
 
         return estimand_text(self)
 
@@ -210,7 +216,7 @@ class Posterior(ParameterPosterior):
         interval of 95 %; of regressions and of several columns by draws of it. Empty under any other prior
         and under ``plug-in``.
         """
-        from suffice.pipeline.ask.judging.decided_by_default import decided_by_default  # few ask
+        from suffice.pipeline.ask.judging.checking import decided_by_default  # few ask
 
         return decided_by_default(self)
 
@@ -222,7 +228,7 @@ class Posterior(ParameterPosterior):
         deviation or more, and the shortest 95 % interval reaches neither 0 nor 1. Empty where the default
         is no ``Dirichlet``.
         """
-        from suffice.pipeline.ask.judging.decided_by_default import moved_by_default  # few ask
+        from suffice.pipeline.ask.judging.checking import moved_by_default  # few ask
 
         return moved_by_default(self)
 
@@ -290,7 +296,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the parameter is unknown, or the points are shaped otherwise.
         """
-        from suffice.pipeline.ask.judging.decided_by_default import prior_density_of  # few ask
+        from suffice.pipeline.ask.judging.checking import prior_density_of  # few ask
 
         return prior_density_of(self, parameter, points)
 

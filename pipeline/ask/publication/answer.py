@@ -19,7 +19,7 @@ from suffice.pipeline.ask.posterior.notes import (
     plug_in_lines,
     unsettled_warning,
 )
-from suffice.pipeline.math.parameters.draws import DRAWS
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.ask.publication.request import StatisticRequest
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.typing import Floats
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.terms.statistics.measure import FirstRow, UnitMean
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.distributions.regions import Region
     from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums

@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, OfUnits
 from suffice.pipeline.families.shared.parameter_space import SampledParameter
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.priors.mixtures import SpreadScale
 from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
     from suffice.pipeline.families.shared.parameter_space import Natural, ParameterSpace
-    from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.engines.jax.totals import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums

@@ -1,7 +1,28 @@
-"""The normal distribution of a mean: as a prior, and of many cells as their posterior.
+r"""Normal distributions of a mean: as a prior, and of many cells; Student's t where variances are unknown.
 
-Where the variance is unknown too, a mean or a coefficient has Student's t as its marginal.
+Model.
+
+.. math:: p(x) = \frac 1 {s \sqrt{2 \pi}} e^{-(x - m)^2 / 2 s^2}, \qquad
+    \eta = (s^{-2}, m s^{-2}), \qquad \log Z = \log s + \frac{m^2}{2 s^2}. \qquad (1)
+
+Where a variance is unknown too, a mean or a coefficient has Student's t of :math:`\nu` degrees of freedom as
+its marginal, about m and of width w: with z = (x - m) / w
+
+.. math:: \log p(x) = \log \frac{\Gamma(\nu / 2 + 1 / 2)}{\Gamma(\nu / 2)} - \frac{\log(\pi \nu)} 2 - \log w
+    - \frac{\nu + 1} 2 \log\left(1 + \frac{z^2} \nu\right). \qquad (2)
+
+Symbols:
+
+- m: ``loc``, (n_cells,), any number, in the unit of x
+- s, w: ``scale`` and ``width``, > 0, in the unit of x
+- nu: ``degrees``, > 0
+
+Method. Formulas, right but for rounding. For :math:`\nu \ge 200` the ratio of gamma functions is the series
+:math:`\log \Gamma(u + 1/2) - \log \Gamma(u) = \tfrac 1 2 \log u - \tfrac 1 {8 u} + \tfrac 1 {192 u^3} -
+\dots` (from DLMF 5.11.1), whose next term, 1 / (640 u^5), is below 2e-13 there.
 """
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
@@ -10,8 +31,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.one_parameter import Coordinate, Line, OneParameter
-from suffice.pipeline.math.distributions.prior import Prior
+from suffice.pipeline.math.distributions.distribution import Coordinate, Line, OneParameter, Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,34 +39,33 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 _LARGE = 100.0
+"""Half degrees of freedom from which the series stands for the ratio of gamma functions."""
 
 
 def log_student(degrees: Floats, loc: Floats, width: Floats, points: Floats) -> Floats:
     """Log densities of t distributions with these degrees of freedom, centres and widths."""
     from scipy.special import gammaln
 
-    half = degrees / 2.0
-    large = np.maximum(half, _LARGE)
+    # u = nu / 2.
+    u = degrees / 2.0
+    large = np.maximum(u, _LARGE)
     # Two large log gammas would cancel.
     series = 0.5 * np.log(large) - 1.0 / (8.0 * large) + 1.0 / (192.0 * large**3)
-    small = np.minimum(half, _LARGE)
-    ratio = np.where(half < _LARGE, gammaln(small + 0.5) - gammaln(small), series)
-    standard = (points - loc) / width
+    small = np.minimum(u, _LARGE)
+    ratio = np.where(u < _LARGE, gammaln(small + 0.5) - gammaln(small), series)
+    z = (points - loc) / width
     log_density: Floats = (
-        ratio
-        - 0.5 * np.log(np.pi * degrees)
-        - np.log(width)
-        - (half + 0.5) * np.log1p(standard * standard / degrees)
+        ratio - 0.5 * np.log(np.pi * degrees) - np.log(width) - (u + 0.5) * np.log1p(z * z / degrees)
     )
     return log_density
 
 
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
-
-
 @dataclass(frozen=True, slots=True)
 class Normal(Prior):
-    """Normal distribution: mean ``loc``, standard deviation ``scale`` > 0."""
+    r"""Normal distribution: mean ``loc``, standard deviation ``scale`` > 0.
+
+    .. math:: p(x) \propto e^{-(x - loc)^2 / 2 \, scale^2}
+    """
 
     loc: float
     scale: float
@@ -77,17 +96,18 @@ class NormalDistribution(OneParameter):
     name: str = "mean"
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means, m."""
         return self.loc
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations, s."""
         return self.scale
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Exact quantiles."""
+        """Exact quantiles, m + s z with Phi(z) = q."""
         from scipy.special import ndtri
 
+        # m + s z.
         quantiles: Floats = self.loc[:, None] + self.scale[:, None] * ndtri(np.asarray(q))
         return quantiles
 
@@ -97,7 +117,8 @@ class NormalDistribution(OneParameter):
         return {self.name: self.loc + self.scale * rng.standard_normal(size)}
 
     def natural(self) -> Floats:
-        """Return the natural parameters, (n_cells, 2)."""
+        """Return the natural parameters (1 / s^2, m / s^2), (n_cells, 2)."""
+        # (1): a precision, and the precision times the mean.
         precision = self.scale**-2.0
         return np.stack([precision, precision * self.loc], axis=-1)
 
@@ -106,7 +127,8 @@ class NormalDistribution(OneParameter):
         return replace(self, loc=eta[..., 1] / eta[..., 0], scale=eta[..., 0] ** -0.5)
 
     def log_normaliser(self) -> Floats:
-        """Return the log of the normaliser, up to a constant."""
+        """Return log Z = log s + m^2 / 2 s^2, up to a constant."""
+        # (1).
         return np.log(self.scale) + (self.loc / self.scale) ** 2 / 2.0
 
     def coordinate(self) -> Coordinate:
@@ -126,4 +148,5 @@ class NormalDistribution(OneParameter):
 
     def widened(self, variance: Floats) -> Self:
         """Weaken distributions so that their variances rise by this much (n,)."""
+        # The sum of independent normal numbers: variances add up.
         return replace(self, scale=np.sqrt(self.scale**2 + variance))

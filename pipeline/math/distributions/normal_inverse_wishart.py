@@ -1,31 +1,86 @@
-"""The normal inverse Wishart distribution of means and a covariance: as a prior, and as a posterior."""
+r"""Normal inverse Wishart distributions of d means and their covariance: as a prior, and of many cells.
+
+Model.
+
+.. math:: \Sigma \sim \mathrm{InverseWishart}(\nu, \Psi),
+    \qquad m \mid \Sigma \sim \mathrm{Normal}(\mu, \Sigma / \kappa), \qquad (1)
+
+the inverse Wishart density being proportional to :math:`|\Sigma|^{-(\nu + d + 1) / 2} e^{-\mathrm{tr}(\Psi
+\Sigma^{-1}) / 2}`. With n records of sum t and scatter S about their average :math:`\bar z`,
+
+.. math:: \kappa_N = \kappa + n, \quad \mu_N = \frac{\kappa \mu + t}{\kappa_N}, \quad \nu_N = \nu + n, \quad
+    \Psi_N = \Psi + S + \frac{\kappa n}{\kappa_N} (\bar z - \mu)(\bar z - \mu)^T. \qquad (2)
+
+Marginals. With :math:`f = \nu - d + 1`, a mean is Student's t of f degrees of freedom and width
+:math:`\sqrt{\Psi_{ii} / f \kappa}`, a variance is InverseGamma(f / 2, :math:`\Psi_{ii} / 2`), and
+
+.. math:: E \Sigma_{ij} = \frac{\Psi_{ij}}{f - 2}, \qquad
+    \mathrm{Var} \Sigma_{ij} = \frac{f \Psi_{ij}^2 + (f - 2) \Psi_{ii} \Psi_{jj}}{(f - 1)(f - 2)^2 (f - 4)}.
+    \qquad (3)
+
+Draws. With :math:`\Psi = L L^T` and A lower triangular, :math:`A_{ii}^2 \sim \chi^2_{\nu - i}` for i =
+0..d-1, standard normal below,
+
+.. math:: \Sigma = R R^T, \qquad R = L A^{-T}, \qquad m = \mu + R z / \sqrt \kappa. \qquad (4)
+
+Noisy moments. A release gives n, sums t and products Q of :math:`z = (x - c) / h`, each in -1..1, plus noise.
+Rows can have
+
+.. math:: n \ge 0, \qquad |t_i| \le n, \qquad S = Q - t t^T / n \succeq 0,
+    \qquad S_{ii} \le n - t_i^2 / n, \qquad (5)
+
+and ``project`` returns moments that do.
+
+Symbols:
+
+- mu: ``loc``, (n_cells, d), in the columns' units
+- kappa, nu: ``precision`` > 0, in records, and ``df`` > d - 1, (n_cells,)
+- Psi: ``scale``, (n_cells, d, d), positive definite, in products of the columns' units
+- f: ``_freedom``, (n_cells, 1)
+- n, t, Q, S: ``Moments.n``, ``total``, ``products`` and ``scatter``, without a unit but for records
+- c, h: ``centre`` and ``half_range``, (d,), h > 0, in the columns' units
+
+Method. Conjugate formulas, right but for rounding. Covariances have no marginal in closed form: their
+quantiles are those of draws. The projection is not the nearest point of (5), but a point of it that leaves
+possible moments as they are.
+
+References
+----------
+Bartlett. On the theory of statistical regression. Proc. R. Soc. Edinb. 53, 1933. Gelman et al. Bayesian data
+analysis, section 3.6. 2013.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.distribution import OfCells, moment_above
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
-from suffice.pipeline.math.distributions.normal import log_student
-from suffice.pipeline.math.distributions.prior import (
+from suffice.pipeline.math.distributions.distribution import (
     Entries,
+    OfCells,
     Prior,
     freeze,
     matrix_of,
+    moment_above,
     require_positive,
     vector_of,
 )
-from suffice.pipeline.terms.statistics.moment_columns import pair_name
+from suffice.pipeline.math.distributions.gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.normal import log_student
+from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, pair_name
+from suffice.pipeline.terms.statistics.sensitivity import Quantity, combination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from fractions import Fraction
 
-    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
 
@@ -113,19 +168,15 @@ class NormalInverseWishartDistribution(OfCells):
 
     @classmethod
     def updated(cls, prior: NormalInverseWishart, sums: Moments, names: tuple[str, ...]) -> Self:
-        r"""Conjugate update, worked out in half ranges about the centres.
-
-        .. math::
-            \kappa_N = \kappa_0 + n, \quad \mu_N = \frac{\kappa_0 \mu_0 + t}{\kappa_N}, \quad
-            \nu_N = \nu_0 + n, \quad \Psi_N = \Psi_0 + S
-                + \frac{\kappa_0 n}{\kappa_N} (t / n - \mu_0)(t / n - \mu_0)^T
-        """
+        """Conjugate update (2), worked out in half ranges about the centres."""
         prior_loc, prior_precision, df, prior_scale = prior.of(len(names))
+        # Psi_ij goes back to the columns' units by h_i h_j.
         unit = sums.half_range[:, None] * sums.half_range
         loc = (prior_loc - sums.centre) / sums.half_range
         n, total = sums.n, sums.total
         precision = prior_precision + n
         average = np.divide(total, n[:, None], out=np.zeros_like(total), where=n[:, None] > 0.0)
+        # The term of (2) by which the prior mean and the average differ.
         distance = average - loc
         between = (prior_precision * n / precision)[:, None, None]
         scale = sums.scatter + between * distance[:, :, None] * distance[:, None, :]
@@ -150,19 +201,20 @@ class NormalInverseWishartDistribution(OfCells):
         return {"mean": self.names, "variance": self.names, "covariance": pairs}
 
     def mean(self, parameter: str) -> Floats:
-        """Means."""
+        """Means: mu of m, NaN for f <= 1; Psi / (f - 2) of Sigma, infinite for f <= 2."""
         if parameter == "mean":
             return np.where(self._freedom > 1.0, self.loc, np.nan)
         freedom = self._freedom[:, :, None]
         return _entries(parameter, moment_above(2.0, freedom, self.scale, freedom - 2.0))
 
     def sd(self, parameter: str) -> Floats:
-        """Posterior standard deviations."""
+        """Standard deviations: the root of Psi_ii / (f - 2) kappa of m; (3) of Sigma, infinite for f <= 4."""
         diagonal = np.einsum("cii->ci", self.scale)
         f = self._freedom
         if parameter == "mean":
+            # Var m_i = E Sigma_ii / kappa.
             return np.sqrt(moment_above(2.0, f, diagonal, (f - 2.0) * self.precision[:, None]))
-        # Entries of an inverse Wishart, with f = df - d + 1.
+        # (3).
         products = diagonal[:, :, None] * diagonal[:, None, :]
         f = f[:, :, None]
         spread = f * self.scale**2 + (f - 2.0) * products
@@ -178,8 +230,10 @@ class NormalInverseWishartDistribution(OfCells):
             return self._quantiles_of_draws(q, draws, rng)
         diagonal = np.einsum("cii->ci", self.scale)[:, :, None]
         if parameter == "variance":
+            # Sigma_ii is inverse gamma: Q(f / 2, Psi_ii / 2 Sigma_ii) = q.
             variance: Floats = diagonal / 2.0 / gammainccinv(freedom / 2.0, levels)
             return variance
+        # Sigma integrated out of (1): Student's t of f degrees of freedom.
         width = np.sqrt(diagonal / (freedom * self.precision[:, None, None]))
         location: Floats = self.loc[:, :, None] + width * stdtrit(freedom, levels)
         return location
@@ -242,11 +296,126 @@ def sample_normal_inverse_wishart(
     shape = (draws, len(loc))
     bartlett = np.zeros((*shape, size, size))
     below = np.tril_indices(size, -1)
+    # Bartlett's factor A: a Wishart of nu degrees of freedom and scale I is A A^T.
     bartlett[..., below[0], below[1]] = rng.standard_normal((*shape, len(below[0])))
     freedom = df[:, None] - np.arange(size)
     diagonal = np.arange(size)
     bartlett[..., diagonal, diagonal] = np.sqrt(2.0 * rng.standard_gamma(freedom / 2.0, (*shape, size)))
-    # With scale = L L^T and a Wishart A A^T, L A^-T is a root of the inverse Wishart.
+    # (4): the inverse of A A^T between L and L^T.
     root = np.swapaxes(np.linalg.solve(bartlett, np.swapaxes(np.linalg.cholesky(scale), 1, 2)), -1, -2)
     spread = np.einsum("dcij,dcj->dci", root, rng.standard_normal((*shape, size)))
     return loc + spread / np.sqrt(precision)[:, None], root @ np.swapaxes(root, -1, -2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """Moments of z = (x - centre) / half_range; without first moments, of z = x / half_range.
+
+    Attributes
+    ----------
+    n : ndarray of shape (n_cells,), float64
+        Rows.
+    total : ndarray of shape (n_cells, d), float64
+        Sums of z; 0 where first moments are not released.
+    products : ndarray of shape (n_cells, d, d), float64
+        Sums of z z^T.
+    centre, half_range : ndarray of shape (d,), float64
+        In the columns' units.
+    """
+
+    n: Floats
+    total: Floats
+    products: Floats
+    centre: Floats
+    half_range: Floats
+
+    def take(self, order: NDArray[np.int64]) -> Moments:
+        """Return those of some cells, in an order."""
+        return replace(self, n=self.n[order], total=self.total[order], products=self.products[order])
+
+    @property
+    def scatter(self) -> Floats:
+        """Sums of squares and products about the means, (n_cells, d, d); 0 where there are no rows."""
+        return self.products - _outer_over_n(self.total, self.n)
+
+
+def estimate(statistic: NoisyStatistic) -> Moments:
+    """Return the unbiased estimates of the moments, possible or not."""
+    columns, linear = statistic.plan.parameters.columns, is_linear(statistic.plan.parameters)
+    lattices = [lattice_of(column, linear=linear) for column in columns]
+    maps = {(quantity.name, quantity.component): quantity for quantity in statistic.plan.quantities}
+    n_map, names, size = maps["n", None], [column.name for column in columns], len(columns)
+    nothing = Quantity(name="nothing", coefficients={})
+    totals = [maps.get(("total", name), nothing) for name in names]
+    n = statistic.estimates(n_map)
+    total, products = np.zeros((len(n), size)), np.zeros((len(n), size, size))
+    # Combined in exact fractions: far from zero, a difference of rounded sums would lose its digits.
+    for i in range(size):
+        centre, half_range = lattices[i]
+        if linear:
+            # z = (x - c) / h: sum z = sum x / h - n c / h.
+            parts = [(1 / half_range, totals[i]), (-centre / half_range, n_map)]
+            total[:, i] = statistic.estimates(combination("total", parts))
+        for j in range(i + 1):
+            other, other_half_range = lattices[j]
+            # z_i z_j = (x_i x_j - c_i x_j - c_j x_i + c_i c_j) / h_i h_j, summed.
+            unit = half_range * other_half_range
+            key = (
+                ("total_of_squares", names[i])
+                if i == j
+                else ("total_of_products", pair_name(names[j], names[i]))
+            )
+            parts = [
+                (1 / unit, maps[key]),
+                (-centre / unit, totals[j]),
+                (-other / unit, totals[i]),
+                (centre * other / unit, n_map),
+            ]
+            products[:, i, j] = products[:, j, i] = statistic.estimates(combination("product", parts))
+    return Moments(
+        n=n,
+        total=total,
+        products=products,
+        centre=_floats([centre for centre, _ in lattices]),
+        half_range=_floats([half_range for _, half_range in lattices]),
+    )
+
+
+def project(statistic: NoisyStatistic) -> Moments:
+    """Return possible moments, (5).
+
+    Negative eigenvalues of the scatter become 0; where its diagonal is then above its limit, rows and columns
+    are shrunk together, which keeps it positive semidefinite and so brings every product below n as well.
+    """
+    raw = estimate(statistic)
+    n = np.maximum(raw.n, 0.0)
+    # (5), from left to right.
+    total = np.clip(raw.total, -n[:, None], n[:, None])
+    # The nearest positive semidefinite matrix in the Frobenius norm.
+    values, vectors = np.linalg.eigh(raw.products - _outer_over_n(total, n))
+    scatter = (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    diagonal = np.einsum("cii->ci", scatter)
+    # z_i^2 <= 1: the diagonal of Q is at most n.
+    most = n[:, None] - np.einsum("cii->ci", _outer_over_n(total, n))
+    # D S D with a diagonal D <= 1 stays positive semidefinite, and |S_ij| <= sqrt(S_ii S_jj).
+    shrink = np.sqrt(
+        np.divide(np.maximum(most, 0.0), diagonal, out=np.ones_like(diagonal), where=diagonal > most)
+    )
+    scatter = scatter * shrink[:, :, None] * shrink[:, None, :]
+    return Moments(
+        n=n,
+        total=total,
+        products=scatter + _outer_over_n(total, n),
+        centre=raw.centre,
+        half_range=raw.half_range,
+    )
+
+
+def _outer_over_n(total: Floats, n: Floats) -> Floats:
+    # t t^T / n, and 0 where there are no rows.
+    share = np.divide(total, n[:, None], out=np.zeros_like(total), where=n[:, None] > 0.0)
+    return total[:, :, None] * share[:, None, :]
+
+
+def _floats(numbers: list[Fraction]) -> Floats:
+    return np.array([float(number) for number in numbers])

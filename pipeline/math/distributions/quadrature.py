@@ -1,19 +1,74 @@
-r"""Quadrature over one block of a smooth weight, for integrals and for sums over integers.
+r"""Quadrature over blocks of a smooth weight, for integrals and sums; distributions known at its nodes.
 
-Blocks of up to so many integers as a rule has nodes are summed one by one. A longer one takes the Gauss rule
-of the discrete uniform distribution, exact to degree ``2 points - 1``, where the weight is smooth between
-integers; or that many of the integers themselves, exact to degree ``points - 1``, where it is not.
+Question. Integrals and sums over integers of a weight whose logarithm is smooth in every block,
+
+.. math:: \int_l^r w(x) \, dx \approx \sum_i \omega_i w(x_i),
+    \qquad \sum_{k = l}^{r - 1} w(k) \approx \sum_i \omega_i w(x_i), \qquad (1)
+
+with n nodes. Integrals take Gauss-Legendre rules, exact to degree 2 n - 1. Sums over a length N > n take the
+Gauss rule of the discrete uniform distribution, exact to degree 2 n - 1 where the weight is smooth between
+integers: its nodes are the eigenvalues of the Jacobi matrix of the discrete Chebyshev polynomials,
+
+.. math:: \beta_k = \frac{k^2 (N^2 - k^2)}{4 (4 k^2 - 1)}, \qquad k = 1, \dots, n - 1, \qquad (2)
+
+in the off-diagonal as roots, about (N - 1) / 2, and its weights N times the squares of the eigenvectors'
+first entries (Golub and Welsch). Where it is not smooth n of the integers are the nodes, exact to degree n -
+1. Up to n integers are summed singly.
+
+Error. A rule of n nodes of a function that is analytic inside the ellipse with foci at the ends of the block
+and sum of semi-axes :math:`\rho` (the block being two units long) errs as :math:`\rho^{-2 n}`, at integers as
+:math:`\rho^{-n}`. An exponential weight
+
+.. math:: w(x) = e^{-\sigma x / N},
+    \qquad \epsilon_n(\sigma) = \bigl|\text{rule} - \text{exact}\bigr| / N, \qquad (3)
+
+shows what a rise of :math:`\sigma` nats costs; the largest :math:`\sigma` with :math:`\epsilon_n \le 5 \cdot
+10^{-9} e^{0.8 \delta}` is allowed where the block is :math:`\delta` nats below the mass of its group.
+
+A gridded distribution has the density f of a position, known at the nodes of every panel. Its distribution
+function is the integral of the polynomial through them,
+
+.. math:: F(x) = F(l) + \sum_i f(x_i) \int_l^x \ell_i(t) \, dt, \qquad (4)
+
+taken for linear between ``_KNOTS`` steps of a panel, with :math:`\ell_i` the nodes' Lagrange polynomials.
+
+Symbols:
+
+- n: ``points``, 3, 5, 8 or 12
+- N: ``length``, integers in a block
+- sigma, delta, log rho: ``size``, ``depth`` and ``pole``, (n_blocks,), in nats
+- F: ``below``, plus the number of the cell, so that a single ascending array serves all cells
+
+Method. Numerical. Blocks longer than ``LONGEST`` take nodes and weights, in units of the block, interpolated
+linearly in 1 / N^2 towards those of the integral; what is left is of order 1024^-4. Moments are the rule's
+sums, infinite where the integral does not fall towards an end of the line.
+
+References
+----------
+Golub, Welsch. Calculation of Gauss quadrature rules. Math. Comp. 23, 1969. Trefethen. Approximation theory
+and approximation practice, chapter 19. 2013. DLMF 3.5 and 18.19.
 """
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+import itertools
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.typing import Floats
+
+    Cell: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
 
 
 POINTS = 12
@@ -26,70 +81,17 @@ _TOLERABLE, _POWER = 5e-9, 0.8
 _DEPTHS = np.arange(-20.0, 41.0)
 _SIZES = np.arange(0.0, 60.25, 0.25)
 _LENGTHS = np.array([24.0, 27.0, 33.0, 40.0])
+_KNOTS = 32
+"""Steps of the distribution function in a panel."""
+_NEGLIGIBLE = 1e-12
 
 
-def largest_size(
-    points: int, depth: Floats, length: Floats, pole: Floats, *, at_integers: bool = False
-) -> Floats:
-    """Nats that a straight log weight may rise by in a block for a rule of so many nodes to be accurate.
-
-    Parameters
-    ----------
-    points : int
-        One of ``FEWER``.
-    depth : ndarray of shape (n_blocks,), float64
-        Nats by which the block is below the mass of its group: of this the error has to be a small share.
-    length : ndarray of shape (n_blocks,), float64
-        Integers in the block.
-    pole : ndarray of shape (n_blocks,), float64
-        Log of the sum of semi-axes of the ellipse about the block, one unit long on either side, that ends
-        at the nearest pole: what a degree of accuracy gains. Sizes are negative where that is too little.
-    at_integers : bool
-        As in ``sum_rule``.
-    """
-    depth = _POWER * depth
-    wanted = depth + np.log(_TOLERABLE)
-    size = np.where(2.0 * points * pole + wanted >= 0.0, _looked_up(points, depth, at_integers=False), -1.0)
-    if at_integers:
-        # The longer the block, the nearer are its integers to the nodes of Gauss and Legendre; errors of
-        # short blocks are the largest of several lengths.
-        near = np.log(10.0 * np.maximum(length / _LENGTHS[-1], 1.0))
-        near_nodes = _looked_up(points, depth + near, at_integers=True)
-        size = np.minimum(size, np.where(points * pole + wanted + near >= 0.0, near_nodes, -1.0))
-    return size
-
-
-def _looked_up(points: int, depth: Floats, *, at_integers: bool) -> Floats:
-    table = _largest_sizes(points, at_integers=at_integers)
-    step: Floats = table[(np.clip(depth, _DEPTHS[0], _DEPTHS[-1]) - _DEPTHS[0]).astype(np.int64)]
-    return step
-
-
-@cache
-def _largest_sizes(points: int, *, at_integers: bool) -> Floats:
-    """Sizes that are allowed by depth, in nats."""
-    tolerable = _TOLERABLE * np.exp(_DEPTHS)
-    sizes: Floats = _SIZES[np.searchsorted(_errors(points, at_integers), tolerable) - 1]
-    return sizes
-
-
-def _errors(points: int, at_integers: bool) -> Floats:
-    """Largest error so far, for log weights that fall straight by ``_SIZES``, relative to the highest."""
-    if at_integers:
-        lengths = _LENGTHS[points < _LENGTHS]
-        nodes, weights = sum_rule(np.zeros_like(lengths), lengths, points, at_integers=True)
-        slopes = _SIZES[:, None] / (lengths - 1.0)
-        integrals = np.sum(weights * np.exp(-slopes[:, :, None] * nodes), axis=2)
-        steep = slopes > 0.0
-        exact = np.tile(lengths, (len(slopes), 1))
-        np.divide(np.expm1(-slopes * lengths), np.expm1(-slopes), out=exact, where=steep)
-        error = np.max(np.abs(integrals - exact) / lengths, axis=1)
-    else:
-        (nodes,), (weights,) = integral_rule(np.zeros(1), np.ones(1), points)
-        exact = np.divide(-np.expm1(-_SIZES), _SIZES, out=np.ones_like(_SIZES), where=_SIZES > 0.0)
-        error = np.abs(np.exp(-_SIZES[:, None] * nodes) @ weights - exact)
-    error[0] = 0.0
-    return np.maximum.accumulate(error)
+def integral_rule(left: Floats, right: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
+    """Nodes and weights (n_blocks, points) of integrals from left to right."""
+    nodes, weights = _gauss(points)
+    # The affine map of -1..1 to left..right.
+    half = (right - left)[:, None] / 2.0
+    return (left + right)[:, None] / 2.0 + half * nodes, half * weights
 
 
 @cache
@@ -99,16 +101,11 @@ def _gauss(points: int) -> tuple[Floats, Floats]:
     return nodes, weights
 
 
-def integral_rule(left: Floats, right: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
-    """Nodes and weights (n_blocks, points) of integrals from left to right."""
-    nodes, weights = _gauss(points)
-    half = (right - left)[:, None] / 2.0
-    return (left + right)[:, None] / 2.0 + half * nodes, half * weights
-
-
 def interpolate(values: Floats, share: Floats) -> Floats:
     """Return polynomials with these values (n, points) at the nodes, at shares 0..1 of the way: (n,)."""
     points = values.shape[1]
+    # Coefficients in Legendre polynomials, by the inverse of their values at the nodes, and these at the
+    # place.
     basis = np.polynomial.legendre.legvander(2.0 * share - 1.0, points - 1)
     return np.asarray(np.sum((basis @ _to_legendre(points)) * values, axis=1), dtype=np.float64)
 
@@ -145,49 +142,37 @@ def sum_rule(
     return left[:, None] + nodes, weights
 
 
-def _long_gauss_rule(length: Floats, points: int) -> tuple[Floats, Floats]:
-    """Nodes and weights in units of the block are smooth in one over the square of its length."""
-    gauss_nodes, gauss_weights = _gauss_table(points)
-    limit_nodes, limit_weights = _gauss(points)
-    near = (LONGEST / length[:, None]) ** 2
-    at_longest = (2.0 * gauss_nodes[LONGEST] + 1.0) / LONGEST - 1.0
-    relative = limit_nodes + (at_longest - limit_nodes) * near
-    limit = limit_weights / 2.0
-    weights = length[:, None] * (limit + (gauss_weights[LONGEST] / LONGEST - limit) * near)
-    return (length[:, None] * (relative + 1.0) - 1.0) / 2.0, weights
-
-
-def _rule_at_integers(length: Floats, points: int) -> tuple[Floats, Floats]:
-    """Rules of 0..length - 1 whose nodes are the integers next to those of Gauss and Legendre."""
-    legendre = np.polynomial.legendre
-    gauss, _ = legendre.leggauss(points)
-    nodes = np.rint(length[:, None] / 2.0 * (1.0 + gauss) - 0.5)
-    half = points // 2
-    for position in range(1, half):  # near the ends they may coincide
-        nodes[:, position] = np.maximum(nodes[:, position], nodes[:, position - 1] + 1.0)
-    nodes[:, points - half :] = length[:, None] - 1.0 - nodes[:, :half][:, ::-1]
-    exact_nodes, exact_weights = sum_rule(np.zeros_like(length), length, points)
-    unit = 2.0 / length[:, None]
-    at_exact = legendre.legvander(unit * (exact_nodes + 0.5) - 1.0, points - 1)
-    sums = np.sum(exact_weights[:, :, None] * at_exact, axis=1)
-    at_nodes = legendre.legvander(unit * (nodes + 0.5) - 1.0, points - 1)
-    return nodes, np.linalg.solve(np.swapaxes(at_nodes, 1, 2), sums[:, :, None])[:, :, 0]
-
-
 @cache
 def _gauss_table(points: int) -> tuple[Floats, Floats]:
     """Gauss rules of 0..length - 1 by length, from the recurrence of the discrete Chebyshev polynomials."""
     nodes, weights = _short_rules(points)
     lengths = np.arange(points + 1.0, LONGEST + 1.0)
     degree = np.arange(1.0, points)
+    # (2).
     square = degree**2 * (lengths[:, None] ** 2 - degree**2) / (4.0 * (4.0 * degree**2 - 1.0))
     matrix = np.zeros((len(lengths), points, points))
     position = np.arange(points - 1)
     matrix[:, position, position + 1] = matrix[:, position + 1, position] = np.sqrt(square)
+    # Golub and Welsch: eigenvalues are nodes, first entries of eigenvectors roots of weights.
     values, vectors = np.linalg.eigh(matrix)
     nodes[points + 1 :] = values + (lengths[:, None] - 1.0) / 2.0
     weights[points + 1 :] = lengths[:, None] * vectors[:, 0, :] ** 2
     return nodes, weights
+
+
+def _long_gauss_rule(length: Floats, points: int) -> tuple[Floats, Floats]:
+    """Nodes and weights in units of the block are smooth in one over the square of its length."""
+    gauss_nodes, gauss_weights = _gauss_table(points)
+    limit_nodes, limit_weights = _gauss(points)
+    # (2) times 4 / N^2 is k^2 (1 - k^2 / N^2) / (4 k^2 - 1): its rules are functions of 1 / N^2, and at 0
+    # that of the integral.
+    near = (LONGEST / length[:, None]) ** 2
+    at_longest = (2.0 * gauss_nodes[LONGEST] + 1.0) / LONGEST - 1.0
+    relative = limit_nodes + (at_longest - limit_nodes) * near
+    limit = limit_weights / 2.0
+    # Weights over N, likewise.
+    weights = length[:, None] * (limit + (gauss_weights[LONGEST] / LONGEST - limit) * near)
+    return (length[:, None] * (relative + 1.0) - 1.0) / 2.0, weights
 
 
 @cache
@@ -199,6 +184,24 @@ def _integer_table(points: int) -> tuple[Floats, Floats]:
     return nodes, weights
 
 
+def _rule_at_integers(length: Floats, points: int) -> tuple[Floats, Floats]:
+    """Rules of 0..length - 1 whose nodes are the integers next to those of Gauss and Legendre."""
+    legendre = np.polynomial.legendre
+    gauss, _ = legendre.leggauss(points)
+    nodes = np.rint(length[:, None] / 2.0 * (1.0 + gauss) - 0.5)
+    half = points // 2
+    for position in range(1, half):  # near the ends they may coincide
+        nodes[:, position] = np.maximum(nodes[:, position], nodes[:, position - 1] + 1.0)
+    nodes[:, points - half :] = length[:, None] - 1.0 - nodes[:, :half][:, ::-1]
+    # Weights that reproduce the sums of the first n Legendre polynomials, as the Gauss rule has them exactly.
+    exact_nodes, exact_weights = sum_rule(np.zeros_like(length), length, points)
+    unit = 2.0 / length[:, None]
+    at_exact = legendre.legvander(unit * (exact_nodes + 0.5) - 1.0, points - 1)
+    sums = np.sum(exact_weights[:, :, None] * at_exact, axis=1)
+    at_nodes = legendre.legvander(unit * (nodes + 0.5) - 1.0, points - 1)
+    return nodes, np.linalg.solve(np.swapaxes(at_nodes, 1, 2), sums[:, :, None])[:, :, 0]
+
+
 def _short_rules(points: int) -> tuple[Floats, Floats]:
     """Tables by length, filled for lengths up to so many: every integer has weight 1."""
     nodes, weights = np.zeros((LONGEST + 1, points)), np.zeros((LONGEST + 1, points))
@@ -206,3 +209,292 @@ def _short_rules(points: int) -> tuple[Floats, Floats]:
         nodes[length, :length] = np.arange(length)
         weights[length, :length] = 1.0
     return nodes, weights
+
+
+def largest_size(
+    points: int, depth: Floats, length: Floats, pole: Floats, *, at_integers: bool = False
+) -> Floats:
+    """Nats that a straight log weight may rise by in a block for a rule of so many nodes to be accurate.
+
+    Parameters
+    ----------
+    points : int
+        One of ``FEWER``.
+    depth : ndarray of shape (n_blocks,), float64
+        Nats by which the block is below the mass of its group: of this the error has to be a small share.
+    length : ndarray of shape (n_blocks,), float64
+        Integers in the block.
+    pole : ndarray of shape (n_blocks,), float64
+        Log of the sum of semi-axes of the ellipse about the block, one unit long on either side, that ends
+        at the nearest pole: what a degree of accuracy gains. Sizes are negative where that is too little.
+    at_integers : bool
+        As in ``sum_rule``.
+    """
+    # log epsilon may be as high as log tolerance + .8 delta.
+    depth = _POWER * depth
+    wanted = depth + np.log(_TOLERABLE)
+    # rho^(-2 n) has to be below that as well.
+    size = np.where(2.0 * points * pole + wanted >= 0.0, _looked_up(points, depth, at_integers=False), -1.0)
+    if at_integers:
+        # The longer the block, the nearer are its integers to the nodes of Gauss and Legendre; errors of
+        # short blocks are the largest of several lengths.
+        near = np.log(10.0 * np.maximum(length / _LENGTHS[-1], 1.0))
+        near_nodes = _looked_up(points, depth + near, at_integers=True)
+        size = np.minimum(size, np.where(points * pole + wanted + near >= 0.0, near_nodes, -1.0))
+    return size
+
+
+def _looked_up(points: int, depth: Floats, *, at_integers: bool) -> Floats:
+    table = _largest_sizes(points, at_integers=at_integers)
+    step: Floats = table[(np.clip(depth, _DEPTHS[0], _DEPTHS[-1]) - _DEPTHS[0]).astype(np.int64)]
+    return step
+
+
+@cache
+def _largest_sizes(points: int, *, at_integers: bool) -> Floats:
+    """Sizes that are allowed by depth, in nats."""
+    tolerable = _TOLERABLE * np.exp(_DEPTHS)
+    sizes: Floats = _SIZES[np.searchsorted(_errors(points, at_integers), tolerable) - 1]
+    return sizes
+
+
+def _errors(points: int, at_integers: bool) -> Floats:
+    """Largest error so far, for log weights that fall straight by ``_SIZES``, relative to the highest."""
+    if at_integers:
+        lengths = _LENGTHS[points < _LENGTHS]
+        nodes, weights = sum_rule(np.zeros_like(lengths), lengths, points, at_integers=True)
+        slopes = _SIZES[:, None] / (lengths - 1.0)
+        integrals = np.sum(weights * np.exp(-slopes[:, :, None] * nodes), axis=2)
+        steep = slopes > 0.0
+        # A geometric sum.
+        exact = np.tile(lengths, (len(slopes), 1))
+        np.divide(np.expm1(-slopes * lengths), np.expm1(-slopes), out=exact, where=steep)
+        error = np.max(np.abs(integrals - exact) / lengths, axis=1)
+    else:
+        (nodes,), (weights,) = integral_rule(np.zeros(1), np.ones(1), points)
+        # (1 - e^-sigma) / sigma.
+        exact = np.divide(-np.expm1(-_SIZES), _SIZES, out=np.ones_like(_SIZES), where=_SIZES > 0.0)
+        error = np.abs(np.exp(-_SIZES[:, None] * nodes) @ weights - exact)
+    error[0] = 0.0
+    # Errors oscillate about 0: the largest so far is what a rise can cost.
+    return np.maximum.accumulate(error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GriddedDistribution:
+    """Made by ``GriddedDistribution.of``.
+
+    Attributes
+    ----------
+    name : str
+        The parameter's.
+    line : Line
+        Where knots are positions.
+    means, sds : ndarray of shape (n_cells,), float64
+        Infinite where the prior's tails leave none; a mean of both signs is NaN then.
+    position, below : ndarray of shape (n_knots,), float64
+        Knots cell by cell, and the distribution function there plus the number of the cell.
+    cell : ndarray of shape (n_panels,), int64
+        The cell that a panel is of; ascending.
+    left, right : ndarray of shape (n_panels,), float64
+        Ends of panels, as positions.
+    height : ndarray of shape (n_panels, POINTS), float64
+        Densities of positions at the nodes of the rule in every panel.
+    log_mass : ndarray of shape (n_cells,), float64
+        Log of the integral of what was given as the density.
+    log_evidence : ndarray of shape (n_cells,), float64, or None
+        Where that density is a likelihood times a prior with a known normaliser.
+    """
+
+    name: str
+    line: Line
+    means: Floats
+    sds: Floats
+    position: Floats
+    below: Floats
+    cell: NDArray[np.int64]
+    left: Floats
+    right: Floats
+    height: Floats
+    log_mass: Floats
+    log_evidence: Floats | None = None
+
+    @classmethod
+    def of(cls, name: str, line: Line, cells: Iterable[Cell]) -> Self:
+        """Integrate in every cell: panels from left to right, and the log density but for a constant."""
+        means, sds, position, below, log_mass = [], [], [], [], []
+        cell_of, lefts, rights, height = [], [], [], []
+        for cell, (left, right, log_density) in enumerate(cells):
+            nodes, weights = integral_rule(left, right)
+            log_value = log_density(nodes.ravel()).reshape(nodes.shape)
+            # Constants of the log density cancel in all but the mass.
+            value = np.exp(log_value - np.max(log_value))
+            mass = value * weights
+            total = np.sum(mass)
+            log_mass.append(float(np.max(log_value) + np.log(total)))
+            mean, sd = _moments(line, nodes, mass / total, log_value)
+            means.append(mean)
+            sds.append(sd)
+            kept = np.sum(mass, axis=1) > _NEGLIGIBLE * total
+            # (4), by steps; rounding and polynomials that dip below 0 may not make F fall.
+            steps = np.diff(value[kept] @ _cumulative().T * (right - left)[kept, None] / 2.0, axis=1)
+            steps = np.maximum(steps, 0.0)
+            ends = np.cumsum(steps).reshape(steps.shape)
+            starts = np.concatenate([[0.0], ends[:-1, -1]])
+            function = np.concatenate([starts[:, None], ends], axis=1) / ends[-1, -1]
+            share = np.linspace(0.0, 1.0, _KNOTS + 1)
+            position.append((left[kept, None] + (right - left)[kept, None] * share).ravel())
+            below.append(cell + np.minimum(function, 1.0).ravel())
+            cell_of.append(np.full(int(np.sum(kept)), cell))
+            lefts.append(left[kept])
+            rights.append(right[kept])
+            height.append(value[kept] / ends[-1, -1])
+        return cls(
+            name=name,
+            line=line,
+            means=np.array(means),
+            sds=np.array(sds),
+            position=np.concatenate(position),
+            below=np.concatenate(below),
+            cell=np.concatenate(cell_of),
+            left=np.concatenate(lefts),
+            right=np.concatenate(rights),
+            height=np.concatenate(height),
+            log_mass=np.array(log_mass),
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return (self.name,)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self.means
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations; infinite where there is none."""
+        return self.sds
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles from the distribution function; they rest on no draws."""
+        return self._inverse(np.broadcast_to(np.asarray(q), (len(self.means), len(q))).T).T
+
+    def cdf(self, points: Floats) -> Floats:
+        """Distribution functions at points (n_cells, n_points), linear between knots."""
+        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1)) * (_KNOTS + 1)
+        values = np.empty(points.shape)
+        for row, (first, last) in enumerate(itertools.pairwise(starts)):
+            position = np.clip(self.line.position(points[row]), *self.line.ends)
+            values[row] = np.interp(position, self.position[first:last], self.below[first:last] - row)
+        return values
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the distribution of some cells, ascending."""
+        kept = np.isin(self.cell, cells)
+        knots = np.repeat(kept, _KNOTS + 1)
+        cell = np.searchsorted(cells, self.cell[kept])
+        return replace(
+            self,
+            means=self.means[cells],
+            sds=self.sds[cells],
+            position=self.position[knots],
+            below=self.below[knots] + np.repeat(cell - self.cell[kept], _KNOTS + 1),
+            cell=cell,
+            left=self.left[kept],
+            right=self.right[kept],
+            height=self.height[kept],
+            log_mass=self.log_mass[cells],
+            log_evidence=None if self.log_evidence is None else self.log_evidence[cells],
+        )
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points), from those at the nodes."""
+        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
+        values = np.zeros(points.shape)
+        for row, (first, last) in enumerate(itertools.pairwise(starts)):
+            log_height = partial(self._log_height, slice(first, last))
+            values[row] = self.line.density(points[row], log_height)
+        return values
+
+    def _log_height(self, panels: slice, position: Floats) -> Floats:
+        """Log densities of positions of one cell, which has these panels."""
+        left, right, height = self.left[panels], self.right[panels], self.height[panels]
+        panel = np.clip(np.searchsorted(left, position, side="right") - 1, 0, len(left) - 1)
+        inside = np.clip(position, left[panel], right[panel])
+        share = (inside - left[panel]) / (right[panel] - left[panel])
+        value = np.maximum(interpolate(height[panel], share), 0.0)
+        # Far out densities fall as exponentials do, of which the logarithms are smoother.
+        known = np.all(height > 0.0, axis=1)[panel]
+        value[known] = np.exp(interpolate(np.log(height[panel[known]]), share[known]))
+        # Beyond the outermost panels there is next to nothing, spread evenly up to an end of the domain.
+        to_an_end = np.isfinite(np.where(position < inside, *self.line.domain))
+        value = np.where((position == inside) | to_an_end, value, 0.0)
+        with np.errstate(divide="ignore"):
+            return np.log(value) + self.line.log_slope(position) - self.line.log_slope(inside)
+
+    def average(self, function: Callable[[Floats], Floats], cells: NDArray[np.int64]) -> Floats:
+        """Averages in some cells of a function of positions on the line, taken between knots."""
+        # The mass between knots times the function at the middle.
+        mass = np.diff(self.below)
+        value = function((self.position[1:] + self.position[:-1]) / 2.0)
+        # Between the last knot of a cell and the first of the next there is none.
+        averages = np.bincount(self.below[:-1].astype(np.int64), mass * value, len(self.means))
+        return np.asarray(averages[cells], dtype=np.float64)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        return {self.name: self._inverse(rng.random((draws, len(self.means))))}
+
+    def _inverse(self, level: Floats) -> Floats:
+        """Parameters below which there is this much, by cells on the last axis."""
+        # F plus the number of the cell is sought, in all cells at once.
+        wanted = level + np.arange(len(self.means))
+        after = np.clip(np.searchsorted(self.below, wanted, side="right"), 1, len(self.below) - 1)
+        low, high = self.below[after - 1], self.below[after]
+        # F is linear between knots.
+        share = np.divide(wanted - low, high - low, out=np.zeros_like(wanted), where=high > low)
+        start = self.position[after - 1]
+        return self.line.parameter(start + share * (self.position[after] - start))
+
+
+def _moments(line: Line, nodes: Floats, share: Floats, log_value: Floats) -> tuple[float, float]:
+    """Mean and standard deviation, where the integrals converge towards the ends of the line."""
+    parameter = line.parameter(nodes)
+    exists = [
+        all(_converges(line, nodes, log_value, degree, end) for end in (0, -1)) for degree in (1.0, 2.0)
+    ]
+    if not exists[0]:
+        return (np.nan if line.domain[0] < 0.0 else np.inf), np.inf
+    mean = float(np.sum(share * parameter))
+    if not exists[1]:
+        return mean, np.inf
+    return mean, float(np.sqrt(np.sum(share * (parameter - mean) ** 2)))
+
+
+def _converges(line: Line, nodes: Floats, log_value: Floats, degree: float, end: int) -> bool:
+    """Whether the integral of a power of the parameter falls towards an end where numbers end."""
+    if not np.isinf(line.domain[end]):
+        return True
+    positions, values = nodes[end, [0, -1]], log_value[end, [0, -1]]
+    near, far = (0, 1) if end else (1, 0)
+    if abs(positions[far]) < 0.5 * abs(line.ends[end]) or values[far] == -np.inf:
+        return True
+    # The integrand is |theta|^k f, against the measure of the line.
+    size = np.log(np.abs(line.parameter(positions))) * degree
+    if line.domain[0] < 0.0:
+        size += np.log(np.abs(positions))
+    return bool((values + size)[far] < (values + size)[near])
+
+
+@cache
+def _cumulative() -> Floats:
+    """Integrals from -1 to evenly spaced positions of the polynomials that are 1 at one node of the rule."""
+    nodes, _ = np.polynomial.legendre.leggauss(POINTS)
+    ends = np.linspace(-1.0, 1.0, _KNOTS + 1)
+    # Integrals of Legendre polynomials by a rule that is exact for them, then those of Lagrange's.
+    inner, weights = integral_rule(np.full(_KNOTS + 1, -1.0), ends)
+    vander = np.polynomial.legendre.legvander(inner, POINTS - 1) * weights[:, :, None]
+    inverse = np.linalg.inv(np.polynomial.legendre.legvander(nodes, POINTS - 1))
+    matrix: Floats = np.sum(vander, axis=1) @ inverse
+    return matrix

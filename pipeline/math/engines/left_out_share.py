@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.laplace_sums import log_density_of_sum
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.one_parameter import Line
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.math.distributions.on_grid import Cell
+    from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.typing import Floats

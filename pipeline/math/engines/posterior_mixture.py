@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.distributions.distribution import Distribution
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
-from suffice.pipeline.math.distributions.piecewise import Draws
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
 
 if TYPE_CHECKING:

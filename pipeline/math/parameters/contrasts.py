@@ -1,4 +1,26 @@
-"""Differences and ratios of one parameter between cells, of one posterior or of two."""
+r"""Differences and ratios of a parameter between cells, of a single posterior or of two.
+
+Model. Cells hold disjoint data and have independent posteriors. For a pair of cells with parameters
+:math:`\theta_1` and :math:`\theta_2`,
+
+.. math:: \delta = \theta_1 - \theta_2, \qquad E \delta = E \theta_1 - E \theta_2, \qquad
+    \mathrm{sd}(\delta) = \sqrt{\mathrm{sd}(\theta_1)^2 + \mathrm{sd}(\theta_2)^2}, \qquad (1)
+
+.. math:: \rho = \theta_1 / \theta_2, \qquad (2)
+
+whose moments need not exist, where the second may be near zero. With :math:`\theta_i` in :math:`l_i..u_i` a
+difference lies in :math:`l_1 - u_2 .. u_1 - l_2`; a ratio of what is not below 0 is not below 0.
+
+Symbols:
+
+- delta, rho: ``draws``, (n_draws, n_pairs) or (n_draws, n_pairs, n_categories)
+- E delta, sd: ``moments``
+- l, u: ``ends``
+
+Method. (1) is exact where the posteriors' moments are. Draws of independent posteriors are paired as they
+come; quantiles, intervals and probabilities are those of such pairs, with the standard error sqrt(p (1 - p) /
+n_draws) of a probability p.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +33,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
+from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
 from suffice.pipeline.terms.statistics.count_table import label_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from suffice.pipeline.math.distributions.shortest_intervals import Range
+    from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior
     from suffice.pipeline.terms.statistics.count_table import Labels
     from suffice.typing import Cells, Floats
@@ -103,6 +125,7 @@ class Contrast:
         kind = self.default_interval if interval is None else require_interval(interval)
         if kind == HIGHEST_DENSITY:
             return shortest_of_draws(self.draws, require_share("mass", mass), self.ends)
+        # Equal probabilities on both sides.
         ends = [(1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0]
         return np.moveaxis(np.quantile(self.draws, ends, axis=0), 0, -1)
 
@@ -153,13 +176,16 @@ def contrast(
     moments = None
     if kind == DIFFERENCE:
         values = left_draws - right_draws
+        # (1): variances of independent numbers add up.
         mean = left.mean(parameter)[left_cells] - right.mean(parameter)[right_cells]
         moments = (mean, np.hypot(left.sd(parameter)[left_cells], right.sd(parameter)[right_cells]))
         (low, high), (other_low, other_high) = left.ends_of(parameter), right.ends_of(parameter)
+        # The range of a difference.
         ends = low - other_high, high - other_low
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = left_draws / right_draws
+        # The range of a ratio.
         is_positive = min(left.ends_of(parameter)[0], right.ends_of(parameter)[0]) >= 0.0
         ends = 0.0 if is_positive else -math.inf, math.inf
     return Contrast(

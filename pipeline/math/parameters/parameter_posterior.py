@@ -1,20 +1,34 @@
-"""What is known of parameters: moments, quantiles, probabilities, and contrasts between cells."""
+r"""What is known of parameters: moments, quantiles, probabilities, and contrasts between cells.
+
+With F the marginal posterior distribution function of a parameter and f its density, a cell has
+
+.. math:: q \mapsto F^{-1}(q), \qquad [F^{-1}(\tfrac{1 - m} 2), F^{-1}(\tfrac{1 + m} 2)],
+    \qquad P(l < \theta < u) = F(u) - F(l), \qquad (1)
+
+a quantile, the central interval of mass m, and the probability of a range.
+
+Symbols:
+
+- q: ``q``, in 0..1
+- m: ``mass``, in 0..1
+- l, u: ``above`` and ``below``, in the parameter's unit
+
+Method. As exact as the distribution. Where quantiles are those of n independent draws, that of q has the
+standard error :math:`\sqrt{q (1 - q) / n} / f`, and a probability p that of :math:`\sqrt{p (1 - p) / n} \le 1
+/ 2 \sqrt n`.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.cell_blocks import blocks_of
-from suffice.pipeline.math.distributions.shortest_intervals import (
-    CENTRAL,
-    HIGHEST_DENSITY,
-    shortest_intervals,
-)
+from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_intervals
 from suffice.pipeline.math.parameters.contrasts import (
     DIFFERENCE,
     RATIO,
@@ -27,7 +41,6 @@ from suffice.pipeline.math.parameters.contrasts import (
     require_share,
     share_between,
 )
-from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
@@ -36,46 +49,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.distributions.shortest_intervals import Range
+    from suffice.pipeline.math.distributions.intervals import Range
     from suffice.typing import Floats
 
 
-def ends_of(mass: float) -> tuple[float, float]:
-    """Return the probabilities below both ends of a central interval.
-
-    Raises
-    ------
-    UsageError
-        Where the mass is not between 0 and 1.
-    """
-    return (1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
-
-
-def interval_in_words(kind: str, mass: float) -> str:
-    """Return what intervals are, as every output says it."""
-    shortest = ", the shortest" if kind == HIGHEST_DENSITY else ""
-    return f"{kind}{shortest}, {100 * mass:g} % posterior probability each"
-
-
-def points_for(points: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return the points at which densities are asked for, (*shape, n_points).
-
-    Raises
-    ------
-    UsageError
-        Where they are no numbers, or neither (n_points,) nor shaped so.
-    """
-    message = "points must be numbers, (n_points,) or one row for every mean"
-    try:
-        given = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UsageError(message) from None
-    if given.ndim == 0 or (given.ndim > 1 and given.shape[:-1] != shape):
-        message = f"{message}: {(*shape, 'n_points')}, not {given.shape}"
-        raise UsageError(message)
-    if np.any(np.isnan(given)):
-        raise UsageError(message)
-    return np.broadcast_to(given, (*shape, given.shape[-1]))
+DRAWS = 4000
+"""Draws where nothing is asked for."""
+MASS = 0.95
+"""Of an interval, likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +234,7 @@ class ParameterPosterior:
         levels = (ends[0], 0.25, 0.5, 0.75, ends[1])
         quantiles = self.distribution.quantiles(known, levels, draws, source)
         if kind != CENTRAL:
+            # Ends of the shortest interval; the quartiles remain quantiles.
             quantiles[..., [0, -1]] = self._between(known, mass, kind, draws, source)
         return quantiles
 
@@ -316,6 +298,7 @@ class ParameterPosterior:
         known, draws, source = self._known(parameter), checked_draws(draws), generator(rng)
         return np.concatenate(
             [
+                # (1), as a share of draws.
                 share_between(block.sample(draws, source)[known], above, below)
                 for block in blocks_of(self.distribution)
             ]
@@ -396,3 +379,70 @@ class ParameterPosterior:
             message = f"{self.statistic} has no parameter {parameter!r}: it has {known}"
             raise UsageError(message)
         return parameter
+
+
+def ends_of(mass: float) -> tuple[float, float]:
+    """Return the probabilities below both ends of a central interval.
+
+    Raises
+    ------
+    UsageError
+        Where the mass is not between 0 and 1.
+    """
+    # (1), the same probability on both sides.
+    return (1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
+
+
+def interval_in_words(kind: str, mass: float) -> str:
+    """Return what intervals are, as every output says it."""
+    shortest = ", the shortest" if kind == HIGHEST_DENSITY else ""
+    return f"{kind}{shortest}, {100 * mass:g} % posterior probability each"
+
+
+def points_for(points: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return the points at which densities are asked for, (*shape, n_points).
+
+    Raises
+    ------
+    UsageError
+        Where they are no numbers, or neither (n_points,) nor shaped so.
+    """
+    message = "points must be numbers, (n_points,) or one row for every mean"
+    try:
+        given = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(message) from None
+    if given.ndim == 0 or (given.ndim > 1 and given.shape[:-1] != shape):
+        message = f"{message}: {(*shape, 'n_points')}, not {given.shape}"
+        raise UsageError(message)
+    if np.any(np.isnan(given)):
+        raise UsageError(message)
+    return np.broadcast_to(given, (*shape, given.shape[-1]))
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Return the generator itself, one made from a seed, or a fresh one."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is not None and not _is_integer(rng, 0):
+        message = f"rng must be a numpy Generator or an integer of at least 0, not {rng!r}"
+        raise UsageError(message)
+    return np.random.default_rng(rng)
+
+
+def checked_draws(draws: object) -> int:
+    """Return a number of draws.
+
+    Raises
+    ------
+    UsageError
+        Where it is no integer above 0.
+    """
+    if not _is_integer(draws, 1):
+        message = f"draws must be an integer above 0, not {draws!r}"
+        raise UsageError(message)
+    return int(draws)
+
+
+def _is_integer(value: object, least: int) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least

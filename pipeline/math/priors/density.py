@@ -1,11 +1,30 @@
-r"""Any public prior of one parameter: a log density on a stated support, and what quadrature needs of it.
+r"""Any public prior of a parameter: a log density on a stated support, and what quadrature needs of it.
 
-Densities are looked at on the line on which conjugate distributions are nearly normal: the logarithm of
-rates, scales and variances, the logit of probabilities, means as they are. With :math:`\theta = h(x)`,
+Model. Densities are looked at on the line on which conjugate distributions are nearly normal: the logarithm
+of rates, scales and variances, the logit of probabilities, means as they are. With :math:`\theta = h(x)`,
 
-.. math:: \log f(x) = \log p(h(x)) + \log h'(x).
+.. math:: \log f(x) = \log p(h(x)) + \log h'(x). \qquad (1)
 
-A prior is proper where f has a finite integral above 0 over the stated support.
+A prior is proper where f has a finite integral Z above 0 over the stated support. Where the support goes on
+beyond the end e of the positions that are worked with, this is taken for granted if
+
+.. math:: \log f(e) + \log |e| < \log Z - 15, \qquad (2)
+
+because a tail that falls from there on at least as fast as :math:`x^{-2}` has no more mass than :math:`f(e)
+|e|`.
+
+Symbols:
+
+- theta: the parameter, in its unit, in ``lower``..``upper``
+- x: ``position``, any real number
+- p: ``Density.log_density``, but for a constant
+- f: ``DensityOnLine.log_density``
+- Z: ``log_mass``
+
+Method. Numerical. Panels come from ``adaptive_blocks.divide_line``; a bounded support is scanned at 262,145
+values for spikes and steps. The mass is accepted where a second rule with other nodes, summed over panels,
+and the distribution function where it is known, agree with the first to 1e-4 of it. No finite set of values
+sees every spike.
 """
 
 from __future__ import annotations
@@ -23,7 +42,7 @@ from suffice.pipeline.math.distributions.quadrature import integral_rule
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.one_parameter import Line
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.typing import Floats
 
 
@@ -204,6 +223,7 @@ class DensityOnLine:
                 "truncate the prior, as TruncatedNormal(loc, scale, low, high) is"
             )
             raise PriorError(message)
+        # The support on the line, cut where numbers end.
         ends = line.position(np.clip([density.lower, density.upper], low, high))
         first, last = (float(end) for end in np.clip(ends, *line.ends))
         start = [first, last]
@@ -227,7 +247,9 @@ class DensityOnLine:
         if top <= _NOTHING:
             message = f"prior {density}: no density was found anywhere in its support: state a narrower one"
             raise PriorError(message)
+        # Z by the rule of every panel.
         nodes, weights = integral_rule(left, right)
+        # The mass of every node, relative to the highest density seen.
         mass = np.exp(evaluate(nodes) - top) * weights
         with np.errstate(divide="ignore"):
             log_mass = float(top + np.log(np.sum(mass)))
@@ -243,6 +265,7 @@ class DensityOnLine:
                 "narrower support"
             )
             raise PriorError(message)
+        # The distribution function at the nodes.
         below = np.cumsum(mass) / np.sum(mass)
         lowest, lower, middle, upper = np.interp([LEAST, 0.25, 0.5, 0.75], below, nodes.ravel())
         return cls(
@@ -252,6 +275,7 @@ class DensityOnLine:
             last=last,
             edges=np.unique(np.concatenate([[first], left, right, _far(typical, first, last), [last]])),
             centre=float(middle),
+            # The interquartile range of the standard normal is 1.349.
             width=float(upper - lower) / 1.349,
             lowest=float(lowest),
         )
@@ -268,9 +292,11 @@ def _unresolved(density: Density, line: Line, positions: Floats) -> Floats:
     edges = []
     for stride in _STRIDES:
         place, height = positions[::stride], value[::stride]
+        # The second difference: the step squared times the second derivative, or a kink.
         bend = np.abs(height[:-2] - 2.0 * height[1:-1] + height[2:])
         # Towards ends of the line steps are long, and bends are those of a smooth density.
         steps = np.diff(place)
+        # Second differences mean bends on even steps only.
         is_even = np.maximum(steps[:-1], steps[1:]) < 1.5 * np.minimum(steps[:-1], steps[1:])
         sharp = np.flatnonzero(is_even & (bend > _SHARP))
         sharp = sharp[np.argsort(bend[sharp])[-_MOST_SHARP:]]
@@ -290,6 +316,7 @@ def _is_seen(
     The second rule has other nodes: 8 on either side of a cut that is off the middle of every panel.
     """
     left, right = panels
+    # Off the middle, at the golden section, so that the second rule has other nodes.
     cut = left + _OFF_MIDDLE * (right - left)
     again = np.zeros(len(left))
     for ends in ((left, cut), (cut, right)):
@@ -301,6 +328,7 @@ def _is_seen(
     # A density that is high at single numbers alone has its mass where numbers end.
     at_points = right - left < _NARROWEST * (1.0 + np.abs(left))
     if total > 0.0 and float(np.sum(first[at_points])) <= _AGREES * total:
+        # The disagreement in total variation, panel by panel.
         away = float(np.sum(np.abs(again - first))) / total
         if density.cdf is not None and away <= _AGREES:
             rule = "its cdf takes an array (n,) and returns n probabilities"
@@ -370,6 +398,7 @@ def _far(typical: float, first: float, last: float) -> Floats:
 def _log_density(density: Density, line: Line, position: Floats) -> Floats:
     # Rounding must not carry a position at an end out of the support.
     parameter = np.clip(line.parameter(position), density.lower, density.upper)
+    # (1).
     return density(parameter) + line.log_slope(position)
 
 
@@ -378,6 +407,7 @@ def _require_proper(density: Density, line: Line, ends: tuple[float, float], log
     for end, limit in zip(ends, line.ends, strict=True):
         if end != limit:
             continue
+        # (2).
         beyond = _log_density(density, line, np.array([end]))[0] + math.log(abs(end))
         if beyond > log_mass - _LEFT_OUT:
             message = (

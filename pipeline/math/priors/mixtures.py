@@ -1,13 +1,32 @@
 r"""Finite mixtures of conjugate priors, and the posteriors that they lead to.
 
+Model. With weights :math:`w_k` and components :math:`p_k`,
+
+.. math:: p(\theta) = \sum_k w_k \, p_k(\theta) \Big/ \sum_k w_k, \qquad (1)
+
 .. math::
     p(\theta \mid y) = \sum_k r_k \, p_k(\theta \mid y), \qquad
-    r_k \propto w_k \, p_k(y), \quad p_k(y) = \int p(y \mid \theta) \, p_k(\theta) \, d\theta
+    r_k \propto w_k \, p_k(y), \quad p_k(y) = \int p(y \mid \theta) \, p_k(\theta) \, d\theta : \qquad (2)
 
-with :math:`w_k` and :math:`p_k` the prior's weights and components: each component's posterior counts by its
-evidence.
+each component's posterior counts by its evidence. On the points :math:`\theta_i` of a grid a prior of a
+number is normalised there,
 
-On the points of a grid a prior of one parameter is normalised there.
+.. math:: \pi_i = p(\theta_i) \Big/ \sum_j p(\theta_j). \qquad (3)
+
+Priors that are spread over scales have inverse gamma or gamma components of concentration 3, the least whole
+number that leaves a finite variance. The mean of a component, or of its reciprocal where it is a gamma, is
+one of the :math:`v_j` of ``spread_scales`` times a public bound or its square.
+
+Symbols:
+
+- w_k, p_k: ``weights`` > 0 and ``components``
+- theta_i, pi_i: ``points``, (n,), ascending, in the parameter's unit, and their shares
+
+Method. Exact but for rounding; a share below e^-700 is refused, for it would be 0 in float64.
+
+References
+----------
+Diaconis, Ylvisaker. Quantifying prior opinion. Bayesian Statistics 2, 1985.
 """
 
 from __future__ import annotations
@@ -20,100 +39,35 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.distribution import Prior, written
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.prior import Prior, written
-from suffice.pipeline.math.distributions.spread_density import (
+from suffice.pipeline.math.distributions.spread_scales import (
     CONCENTRATION,
     LARGEST,
     LARGEST_WEIGHTS,
     VARIANCES,
     WEIGHTS,
 )
-from suffice.pipeline.math.priors.by_name import NAMES, one_number, parse_one_component
+from suffice.pipeline.math.priors.by_name import (
+    NAMES,
+    Independent,
+    JointDensity,
+    called_name,
+    one_number,
+    parse_call,
+    parse_number,
+    parse_one_component,
+    parse_prior,
+)
 from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
-from suffice.pipeline.math.priors.parsing import called_name, parse_call, parse_number, parse_prior
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
+
 _LEAST = -700.0
 """Logarithm of the least share of all points together that one point may have: less is 0 in float64."""
-
-
-def canonical_prior(text: str) -> str:
-    """Return the text of a prior of one number as releases state it: the same for every way to write it.
-
-    Raises
-    ------
-    PriorError
-        Where it is no prior of one number.
-    """
-    prior = parse_mixture(text)
-    _densities(prior)
-    return str(prior)
-
-
-def log_prior_on_points(text: str, points: Floats) -> Floats:
-    """Return the logarithms of a prior's shares of some points, which add up to 1.
-
-    Parameters
-    ----------
-    text : str
-        A conjugate prior, a mixture of such, or a density by its name.
-    points : ndarray of shape (n,), float64
-        In the parameter's unit, ascending.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-
-    Raises
-    ------
-    PriorError
-        Where it is no prior of one number, or its density at a point is 0 in float64, or infinite.
-    """
-    weights, densities = _densities(parse_mixture(text))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        parts = [
-            np.log(weight) + _log_density(each, points)
-            for weight, each in zip(weights, densities, strict=True)
-        ]
-        log_density = np.logaddexp.reduce(np.array(parts), axis=0)
-    infinite = ~(log_density < np.inf)
-    if infinite.any():
-        message = f"prior {text}: its density is infinite at the grid's point {points[infinite][0]:.6g}"
-        raise PriorError(message)
-    highest = log_density.max()
-    if highest > -np.inf:
-        relative = log_density - highest
-        shares: Floats = relative - np.log(np.sum(np.exp(relative)))
-        if shares.min() >= _LEAST:
-            return shares
-    message = f"prior {text}: its density is 0 at the grid's point {points[log_density.argmin()]:.6g}"
-    raise PriorError(message)
-
-
-def _densities(prior: object) -> tuple[Floats, tuple[Density, ...]]:
-    """Return weights and densities of a prior's components."""
-    if isinstance(prior, Mixture):
-        return np.array(prior.weights, dtype=np.float64), tuple(one_number(each) for each in prior.components)
-    if isinstance(prior, Prior | Density):
-        return np.ones(1), (one_number(prior),)
-    message = f"prior {prior}: it is not of one number"
-    raise PriorError(message)
-
-
-def _log_density(density: Density, points: Floats) -> Floats:
-    """Return log densities, of points outside of the support too."""
-    inside = (points >= density.lower) & (points <= density.upper)
-    log_density = np.full(points.shape, -np.inf)
-    log_density[inside] = density.log_density(points[inside])
-    return log_density
-
-
 _LARGEST_BOUND = 1e150
 _LARGEST_SCALE = 1e30
 
@@ -149,6 +103,7 @@ class Mixture:
                 message = f"Mixture: every weight must be a finite number above 0, not {weight!r}"
                 raise PriorError(message)
         try:
+            # (1) divides by this sum.
             math.fsum(weights)  # type: ignore[arg-type]
         except OverflowError:
             message = "Mixture: the weights are too large to be added up: only their ratios matter"
@@ -169,7 +124,7 @@ class Mixture:
 class ScaleMixture(Mixture):
     r"""Mean and variance of a column within bounds, of any scale from a 7,900th of the half range to all.
 
-    With h the half range, the :math:`v_j` and weights of ``spread_density``, and 14 components
+    With h the half range, the :math:`v_j` and weights of ``spread_scales``, and 14 components
 
     .. math::
         v \sim \mathrm{InverseGamma}(3, 2 v_j h^2), \qquad
@@ -197,12 +152,14 @@ class ScaleMixture(Mixture):
             if not is_number or not abs(bound) <= _LARGEST_BOUND:
                 message = f"ScaleMixture: {name} must be a number in -1e150..1e150, not {bound!r}"
                 raise PriorError(message)
+        # Halved before they are added: bounds up to 1e150 do not overflow.
         middle, half_range = lower / 2.0 + upper / 2.0, upper / 2.0 - lower / 2.0
         if not half_range >= 1.0 / _LARGEST_BOUND:
             message = f"ScaleMixture: lower must be below upper, not {lower!r} and {upper!r}"
             raise PriorError(message)
         parts: list[float | Prior] = []
         for weight, variance in zip(WEIGHTS, VARIANCES, strict=True):
+            # E v = scale / (concentration - 1) = v_j h^2, and Var m = E v / 4 v_j = h^2 / 4.
             scale = (CONCENTRATION - 1.0) * variance * half_range**2
             parts += [weight, NormalInverseGamma(middle, 4.0 * variance, CONCENTRATION, scale)]
         Mixture.__init__(self, *parts)
@@ -218,7 +175,7 @@ class ScaleMixture(Mixture):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SpreadScale(Mixture):
-    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: the ten largest scales of ``spread_density``.
+    r"""What ``SpreadInverseGamma`` and ``SpreadGamma`` share: the ten largest scales of ``spread_scales``.
 
     Attributes
     ----------
@@ -235,6 +192,7 @@ class SpreadScale(Mixture):
         if not is_number or not 1.0 / _LARGEST_SCALE <= upper <= _LARGEST_SCALE:
             message = f"{type(self).__name__}: upper must be a number in 1e-30..1e30, not {upper!r}"
             raise PriorError(message)
+        # E s = 2 v_j upper / (3 - 1) = v_j upper.
         rates = tuple((CONCENTRATION - 1.0) * variance * upper for variance in LARGEST)
         parts: list[float | Prior] = []
         for weight, rate in zip(LARGEST_WEIGHTS, rates, strict=True):
@@ -254,7 +212,7 @@ class SpreadScale(Mixture):
 class SpreadInverseGamma(SpreadScale):
     r"""A scale or a variance of any size from a 250,000th of a public bound to all of it.
 
-    With the ten largest :math:`v_j` of ``spread_density`` and their weights, a mixture of ten components
+    With the ten largest :math:`v_j` of ``spread_scales`` and their weights, a mixture of ten components
 
     .. math:: s \sim \mathrm{InverseGamma}(3, 2 v_j \cdot upper)
 
@@ -296,6 +254,7 @@ class SpreadGamma(SpreadScale):
         SpreadScale.__init__(self, Gamma, upper)
 
 
+AnyDensity: TypeAlias = Density | Independent | JointDensity
 _SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
     "ScaleMixture": (ScaleMixture, ("lower", "upper")),
     "SpreadGamma": (SpreadGamma, ("upper",)),
@@ -340,9 +299,6 @@ def _parse_spread(text: str, name: str) -> Mixture:
     return kind(**given)
 
 
-AnyDensity: TypeAlias = Density | Independent | JointDensity
-
-
 def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
     """Return a conjugate prior that is no mixture.
 
@@ -358,3 +314,78 @@ def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
         message = f"{purpose} takes no mixture of priors yet: give one of its components"
         raise PriorError(message)
     return prior
+
+
+def canonical_prior(text: str) -> str:
+    """Return the text of a prior of one number as releases state it: the same for every way to write it.
+
+    Raises
+    ------
+    PriorError
+        Where it is no prior of one number.
+    """
+    prior = parse_mixture(text)
+    _densities(prior)
+    return str(prior)
+
+
+def log_prior_on_points(text: str, points: Floats) -> Floats:
+    """Return the logarithms of a prior's shares of some points, which add up to 1.
+
+    Parameters
+    ----------
+    text : str
+        A conjugate prior, a mixture of such, or a density by its name.
+    points : ndarray of shape (n,), float64
+        In the parameter's unit, ascending.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+
+    Raises
+    ------
+    PriorError
+        Where it is no prior of one number, or its density at a point is 0 in float64, or infinite.
+    """
+    weights, densities = _densities(parse_mixture(text))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        parts = [
+            np.log(weight) + _log_density(each, points)
+            for weight, each in zip(weights, densities, strict=True)
+        ]
+        # (1), but for the sum of the weights, which cancels in (3).
+        log_density = np.logaddexp.reduce(np.array(parts), axis=0)
+    infinite = ~(log_density < np.inf)
+    if infinite.any():
+        message = f"prior {text}: its density is infinite at the grid's point {points[infinite][0]:.6g}"
+        raise PriorError(message)
+    highest = log_density.max()
+    if highest > -np.inf:
+        relative = log_density - highest
+        # (3), about the highest density: no exponential overflows.
+        shares: Floats = relative - np.log(np.sum(np.exp(relative)))
+        if shares.min() >= _LEAST:
+            return shares
+    message = f"prior {text}: its density is 0 at the grid's point {points[log_density.argmin()]:.6g}"
+    raise PriorError(message)
+
+
+def _densities(prior: object) -> tuple[Floats, tuple[Density, ...]]:
+    """Return weights and densities of a prior's components."""
+    if isinstance(prior, Mixture):
+        return np.array(prior.weights, dtype=np.float64), tuple(one_number(each) for each in prior.components)
+    if isinstance(prior, Prior | Density):
+        return np.ones(1), (one_number(prior),)
+    message = f"prior {prior}: it is not of one number"
+    raise PriorError(message)
+
+
+def _log_density(density: Density, points: Floats) -> Floats:
+    """Return log densities, of points outside of the support too."""
+    # p is 0 outside of its support.
+    inside = (points >= density.lower) & (points <= density.upper)
+    log_density = np.full(points.shape, -np.inf)
+    # Named densities have their normalisers: components add up as they are.
+    log_density[inside] = density.log_density(points[inside])
+    return log_density

@@ -1,4 +1,25 @@
-"""Public priors of the number of rows N, for releases in which N is private."""
+r"""Public priors of the number of records N, for releases in which N is private.
+
+Models.
+
+.. math:: \pi(N) = \frac{1}{(N + 1) \, H_{M + 1}}, \quad N = 0, \dots, M, \qquad (1)
+
+.. math:: \pi(N) = \frac{1}{u - l + 1}, \quad N = l, \dots, u, \qquad (2)
+
+or N known, with the harmonic number
+
+.. math:: H_n = \sum_{k = 1}^n \frac 1 k = \psi(n + 1) + \gamma \qquad (3)
+
+(DLMF 5.4.14). The first is nearly flat in log N: it prefers no order of magnitude.
+
+Symbols:
+
+- N: ``n``, whole numbers from 0 to 10^15, held in float64
+- M: ``max``; l, u: ``lower`` and ``upper``
+
+Method. Exact but for rounding. Draws of (1) invert its distribution function :math:`H_{N + 1} / H_{M + 1}` by
+bisection.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.priors.parsing import parse_call
+from suffice.pipeline.math.priors.by_name import parse_call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,8 +65,10 @@ class Reciprocal:
         """Log probability of every N; minus infinity outside of the support."""
         from scipy.special import digamma
 
+        # H_(M + 1) by (3).
         log_total = np.log(digamma(self.max + 2.0) + np.euler_gamma)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # (1).
             log_prob = -np.log1p(n) - log_total
         return np.where(_inside(n, self.support), log_prob, -np.inf)
 
@@ -53,7 +76,9 @@ class Reciprocal:
         """Return independent draws, (size,): the least N whose cumulative probability is reached."""
         from scipy.special import digamma
 
+        # The least N with H_(N + 1) >= U H_(M + 1).
         target = rng.random(size) * (digamma(self.max + 2.0) + np.euler_gamma)
+        # H rises: bisection over whole numbers ends at the least N.
         low, high = np.zeros(size, dtype=np.int64), np.full(size, self.max, dtype=np.int64)
         while np.any(low < high):
             middle = (low + high) // 2
@@ -86,6 +111,7 @@ class Uniform:
 
     def log_prob(self, n: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability of every N; minus infinity outside of the support."""
+        # (2).
         return np.where(_inside(n, self.support), -np.log(self.upper - self.lower + 1.0), -np.inf)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -20,8 +20,7 @@ from suffice.errors import ReleaseCorruptError, SufficeError
 from suffice.pages.release_page import Banner, Link, release_page
 from suffice.pages.site_pages import SiteEntry, series_path
 from suffice.pages.statistic_view import sample_view, statistic_view
-from suffice.pipeline.spec.windows_and_amendments import Window
-from suffice.pipeline.spec.windows_and_amendments import edition, window_times
+from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.request import manifest_sha256
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
+from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.curves import entry_labels, in_words
-from suffice.pipeline.math.distributions.shortest_intervals import CENTRAL
-from suffice.pipeline.math.parameters.draws import MASS
+from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.posteriors import intervals_of
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
 from suffice.plots.style import COLOURS, QUIET, check_plot, finish, new_figure, only_across, save, styled

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
-from suffice.pipeline.math.parameters.draws import MASS
+from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.rows import HEIGHT, TALL, Curves, Intervals, draw_curves, draw_intervals, draw_ranked
 from suffice.plots.style import BESIDE, POSTERIOR, QUIET, check_plot, finish, new_figure, save, styled
 

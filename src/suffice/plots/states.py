@@ -9,8 +9,7 @@ import numpy as np
 from suffice.errors import UsageError, shortened
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.math.parameters.contrasts import in_words
-from suffice.pipeline.math.parameters.draws import MASS
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.plots.rows import Intervals, draw_intervals
 from suffice.plots.style import (

@@ -23,7 +23,7 @@ from suffice.pipeline.ask.posterior.notes import described
 from suffice.pipeline.ask.publication.question import cells_asked, further_terms, shared_terms
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
-from suffice.pipeline.math.distributions.piecewise import worst_diagnostics
+from suffice.pipeline.math.distributions.composite import worst_diagnostics
 from suffice.profile.settings import pinned_certificates
 from suffice.storage.publications.publication import LONGEST_DIAGNOSTIC, MOST_FILES
 from suffice.storage.publications.publication_store import put_receipt, with_receipts
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.batches.parts import AnswerPart
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.storage.publications.publication import PublishedEntry, PublishedFile
     from suffice.storage.publications.publication_store import PublicationStore

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.publication.question import Question
-    from suffice.pipeline.math.distributions.cell_blocks import CellProgress
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.storage.publications.publication import Publication, PublishedEntry
     from suffice.storage.signatures.signing import KeyReference, SignatureStatus, Signer
 

@@ -37,9 +37,9 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp, ndtr
 from scipy.special import gammaln, multigammaln
 
-from suffice.pipeline.math.distributions import spread_density
-from suffice.pipeline.math.distributions.moment_projection import Scaling
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
+from suffice.pipeline.math.distributions import spread_scales
+from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
+from suffice.pipeline.math.distributions.spread_scales import freedom
 from suffice.pipeline.math.engines.jax.totals import NATS, require_terms, window_of_n
 from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments, require_rows
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
@@ -48,7 +48,7 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
+    from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
     from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
@@ -228,12 +228,12 @@ class Coordinates:
         return centre * (sd / noise) ** 2 + sd * u
 
     def log_scales(self, count: int) -> Any:
-        """Return logs of latent scales, (n_cells, count), by the density of ``spread_density.py``."""
+        """Return logs of latent scales, (n_cells, count), by the density of ``spread_scales.py``."""
         u = self._latent[:, self._taken : self._taken + count]
         self._taken += count
-        log_scale = spread_density.RANGE * (ndtr(u) - 1.0)
+        log_scale = spread_scales.RANGE * (ndtr(u) - 1.0)
         self.log_weight += jnp.sum(
-            jnp.log(spread_density.RANGE * spread_density.density(log_scale, jnp.exp)), axis=1
+            jnp.log(spread_scales.RANGE * spread_scales.density(log_scale, jnp.exp)), axis=1
         )
         return log_scale
 

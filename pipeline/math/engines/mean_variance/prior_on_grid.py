@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.one_parameter import Line
 from suffice.pipeline.math.engines.mean_variance.panels import (
     PANELS,
     Panels,
@@ -36,8 +36,8 @@ from suffice.pipeline.math.engines.mean_variance.panels import (
     node_weights,
     positions,
 )
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import LEAST, DensityOnLine
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import Mixture
 
 if TYPE_CHECKING:

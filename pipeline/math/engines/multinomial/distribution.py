@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.dirichlet import DirichletDistribution
+from suffice.pipeline.math.distributions.composite import Probabilities
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution, DirichletDistribution
 from suffice.pipeline.math.distributions.merged import FINE, Components
-from suffice.pipeline.math.distributions.piecewise import Probabilities
 from suffice.pipeline.math.engines.multinomial.convolution import CountSums, products_of_others
 from suffice.pipeline.math.engines.multinomial.noisy_counts import masses, pair_rows
 from suffice.pipeline.math.engines.multinomial.posterior import pair_blocks, piece_posterior

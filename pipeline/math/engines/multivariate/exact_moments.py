@@ -18,8 +18,8 @@ from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
 )
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
-    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.pipeline.math.distributions.composite import ConjugateMixture
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.engines.multivariate.evidence import Evidence
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import Update
     from suffice.typing import Cells, Floats

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.moment_projection import estimate
+from suffice.pipeline.math.distributions.normal_inverse_wishart import estimate
 from suffice.pipeline.math.engines.multivariate.evidence import State, outer
 from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target, along
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
-    from suffice.pipeline.math.distributions.moment_projection import Moments
+    from suffice.pipeline.math.distributions.composite import ConjugateMixture
+    from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.engines.multivariate.evidence import Evidence
     from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
         AnyNormalPrior,

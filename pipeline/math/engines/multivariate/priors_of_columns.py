@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
-from suffice.pipeline.math.distributions.moment_projection import Moments, Scaling
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import (
+from suffice.pipeline.math.distributions.composite import ConjugateMixture
+from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGammaRegression,
     RegressionDistribution,
+    Scaling,
 )
 from suffice.pipeline.math.distributions.normal_inverse_wishart import (
+    Moments,
     NormalInverseWishart,
     NormalInverseWishartDistribution,
 )
-from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import (
+from suffice.pipeline.math.distributions.spread_scales import (
+    CONCENTRATION,
+    SpreadNormalInverseGammaRegression,
     SpreadNormalInverseWishart,
     updated_given_scales,
 )
-from suffice.pipeline.math.distributions.spread_regression import SpreadNormalInverseGammaRegression
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, normal_scores, split_r_hat
 from suffice.pipeline.math.engines.multivariate.spread_evidence import (

@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.distributions import spread_density
-from suffice.pipeline.math.distributions.spread_density import CONCENTRATION
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
+from suffice.pipeline.math.distributions import spread_scales
+from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION, freedom
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Fit,
     Gradient,
@@ -75,7 +74,7 @@ class SpreadNormalEvidence:
         """Return each column's variance for its scale, and w / a of 1."""
         size = len(self.loc)
         seen = np.einsum("iib->ib", state.spread if self.linear else state.second)[:size]
-        scales = spread_density.coordinate(np.log(seen / self.half_range[:, None] ** 2))
+        scales = spread_scales.coordinate(np.log(seen / self.half_range[:, None] ** 2))
         sd_of_weight = np.sqrt(2.0 / (freedom(size) + state.n))
         ones = np.ones((int(self.linear), scales.shape[1]))
         return np.concatenate([scales, 0.0 * ones]), np.concatenate(
@@ -84,7 +83,7 @@ class SpreadNormalEvidence:
 
     def variances(self, latent: Floats) -> Floats:
         """Return v (size, b), in squares of the prior's half ranges."""
-        v: Floats = np.exp(spread_density.log_scale(latent[: len(self.loc)])[0])
+        v: Floats = np.exp(spread_scales.log_scale(latent[: len(self.loc)])[0])
         return v
 
     def weight(self, n: Floats, latent: Floats) -> Floats:
@@ -97,7 +96,7 @@ class SpreadNormalEvidence:
         size, n = len(self.loc), state.n
         df = freedom(size)
         half = (df + n) / 2.0
-        log_v, slope, log_prior, by_prior = spread_density.log_scale(latent[:size])
+        log_v, slope, log_prior, by_prior = spread_scales.log_scale(latent[:size])
         psi = np.exp(log_v) * self.half_range[:, None] ** 2
         diagonal = np.arange(size)
         scale = n * (state.spread if self.linear else state.second)[:size, :size]
@@ -196,12 +195,12 @@ class SpreadRegressionEvidence:
     def start(self, state: State) -> tuple[Floats, Floats]:
         """Return the outcome's variance for the residuals' scale."""
         seen = (state.spread if self.linear else state.second)[-1, -1] / self.outcome**2
-        scale = spread_density.coordinate(np.log(seen))[None]
+        scale = spread_scales.coordinate(np.log(seen))[None]
         return scale, np.ones_like(scale)
 
     def prior(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the precision (k, k, b) and the scale (b,) of the conjugate prior, in half ranges."""
-        logs, _, _, _ = spread_density.log_scale(latent)
+        logs, _, _, _ = spread_scales.log_scale(latent)
         return self._given(logs[0])
 
     def squares(self) -> Floats:
@@ -211,7 +210,7 @@ class SpreadRegressionEvidence:
 
     def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
-        logs, slope, log_prior, by_prior = spread_density.log_scale(latent)
+        logs, slope, log_prior, by_prior = spread_scales.log_scale(latent)
         k = len(self.loc)
         precision, scale = self._given(logs[0])
         fit = Fit.of(state, self.loc, precision, scale, CONCENTRATION, linear=self.linear)

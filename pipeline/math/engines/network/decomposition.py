@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.composite import PiecewiseTables, Probabilities
 from suffice.pipeline.math.distributions.dirichlet import project_simplex
-from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
@@ -36,7 +36,7 @@ from suffice.pipeline.terms.statistics.count_table import released_tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.math.distributions.piecewise import Piece
+    from suffice.pipeline.math.distributions.composite import Piece
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.typing import Floats, Rows
 

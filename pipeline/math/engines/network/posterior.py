@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.conjugate_mixture import states_in_turn
+from suffice.pipeline.math.distributions.composite import states_in_turn
 from suffice.pipeline.math.distributions.dirichlet import block_starts, block_totals, sample_blocks
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
 from suffice.pipeline.math.engines.network.chains import Chains

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.gamma import InverseGammaDistribution
 from suffice.pipeline.math.distributions.merged import find_quantile
 from suffice.pipeline.math.distributions.normal import log_student
 

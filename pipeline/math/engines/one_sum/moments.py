@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.partial_moments import moments_about
+from suffice.pipeline.math.distributions.intervals import moments_about
 from suffice.pipeline.math.engines.one_sum.nodes import resolve
 
 if TYPE_CHECKING:

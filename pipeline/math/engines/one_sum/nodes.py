@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.pipeline.math.distributions.adaptive_blocks import NATS, SLICE, Blocks, divide_by_mass, nodes_of
-from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.distribution import coordinate_of
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
-from suffice.pipeline.math.distributions.one_parameter import coordinate_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
-from suffice.pipeline.math.distributions.partial_moments import moments_between
 from suffice.pipeline.math.engines.one_sum.marginals import SpreadGammaGamma
 from suffice.pipeline.math.engines.one_sum.moments import NearMoments, near_moments, whole_moments
 from suffice.pipeline.math.engines.one_sum.nodes import Nodes, batches, resolve

@@ -28,17 +28,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
+from suffice.pipeline.math.distributions.composite import ConjugateMixture, PiecewiseTables
 from suffice.pipeline.math.distributions.dirichlet import BlockDirichlet
-from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.math.distributions.composite import Piece
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, MixtureOfConjugates
-    from suffice.pipeline.math.distributions.piecewise import Piece
     from suffice.typing import Floats, Rows
 
     Entries: TypeAlias = NDArray[np.int64]

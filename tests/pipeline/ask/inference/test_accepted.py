@@ -13,11 +13,10 @@ from suffice.pipeline.ask.inference.chosen_priors import accepted_priors
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import Mixture, parse_mixture
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan

@@ -12,9 +12,8 @@ from scipy import stats
 import suffice
 from suffice.errors import PriorError
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 

@@ -19,9 +19,9 @@ from suffice.pipeline.ask.inference.posterior_terms import MODELLED
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families.shared.clipped_record import LARGEST_REACH
-from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.composite import PartlyClipped
+from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform

@@ -19,9 +19,9 @@ from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import normal
+from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
-from suffice.pipeline.math.priors.joint_density import Independent
+from suffice.pipeline.math.priors.by_name import Independent
 from suffice.pipeline.math.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 

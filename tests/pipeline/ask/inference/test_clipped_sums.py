@@ -16,8 +16,7 @@ from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
 from suffice.pipeline.ask.posterior.infer import posterior_of as posterior_by_default
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadGamma, SpreadInverseGamma
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform

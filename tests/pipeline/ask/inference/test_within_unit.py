@@ -13,7 +13,7 @@ from scipy.stats import norm
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.within_unit import LEVELS, design_effects
 from suffice.pipeline.ask.pooling.roll_up import roll_up
-from suffice.pipeline.math.distributions.beta import Beta
+from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.terms.released.noisy_statistic import NoisyProducts, noisy_products, rows_alone

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.ask.judging.decided_by_default import MOVES, _moved
+from suffice.pipeline.ask.judging.checking import MOVES, _moved
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
 from support.correlated_predictors import fixed_release

@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.math.distributions.spread_density import LARGEST, LARGEST_WEIGHTS
+from suffice.pipeline.math.distributions.spread_scales import LARGEST, LARGEST_WEIGHTS
 from suffice.pipeline.math.priors.mixtures import SpreadInverseGamma, SpreadScale
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan

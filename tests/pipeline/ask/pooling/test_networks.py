@@ -24,7 +24,7 @@ from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
+    from suffice.pipeline.math.distributions.composite import PiecewiseTables
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats

@@ -10,8 +10,8 @@ from scipy import stats
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
+from suffice.pipeline.math.distributions.composite import ConjugateMixture
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for

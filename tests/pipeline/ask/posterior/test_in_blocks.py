@@ -11,7 +11,7 @@ from suffice.pipeline.ask.posterior import infer as in_blocks
 from suffice.pipeline.ask.posterior.infer import block_cells, posterior_of
 from suffice.pipeline.ask.posterior.posterior import Posterior, summarise
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.cell_blocks import CellBlocks
+from suffice.pipeline.math.distributions.composite import CellBlocks
 from support.generative_models import generative_model_for
 from support.noisy import statistic_plan
 

@@ -14,11 +14,10 @@ from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import project as project_normal
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet, project_simplex
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.spread_density import VARIANCES, WEIGHTS
+from suffice.pipeline.math.distributions.spread_scales import VARIANCES, WEIGHTS
 from suffice.pipeline.math.priors.mixtures import ScaleMixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan

@@ -13,11 +13,10 @@ from suffice.pipeline.ask.inference.chosen_priors import default_prior
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.moment_projection import estimate
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
-from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-from suffice.pipeline.math.priors.parsing import parse_prior
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
+from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart, estimate
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
+from suffice.pipeline.math.priors.by_name import parse_prior
 from support.several import ENTRIES, X, released, rows_of
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from suffice.errors import PriorError
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.priors.parsing import parse_prior
+from suffice.pipeline.math.priors.by_name import parse_prior
 from support.several import ENTRIES, released, rows_of
 
 

@@ -11,9 +11,8 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.regions import RegionOfColumns, RegionOfRegression
+from suffice.pipeline.math.distributions.regions import RegionOfColumns, RegionOfRegression, WithinSeveral
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.distributions.within_several import WithinSeveral
 from suffice.pipeline.math.engines.multivariate import posterior as posteriors
 from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic

@@ -14,8 +14,7 @@ import suffice
 from suffice.errors import PriorError
 from suffice.pipeline.ask.calibration.calibrate import simulate
 from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
-from suffice.pipeline.math.priors.by_name import parse_density
-from suffice.pipeline.math.priors.joint_density import Independent
+from suffice.pipeline.math.priors.by_name import Independent, parse_density
 from suffice.pipeline.math.priors.mixtures import parse_mixture
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for

@@ -12,15 +12,14 @@ from scipy.special import betaln, gammaln
 from scipy.stats import nbinom
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.inference.matching import log_evidence as exact_evidence
+from suffice.pipeline.ask.inference.any_joint_prior import log_evidence as exact_evidence
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
+from suffice.pipeline.math.priors.by_name import parse_prior
 from suffice.pipeline.math.priors.mixtures import (
     Mixture,
     ScaleMixture,
@@ -29,13 +28,12 @@ from suffice.pipeline.math.priors.mixtures import (
     SpreadScale,
     parse_mixture,
 )
-from suffice.pipeline.math.priors.parsing import parse_prior
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 ENTRIES: dict[str, dict[str, Any]] = {

@@ -10,21 +10,19 @@ import pytest
 from scipy import stats
 
 from suffice.errors import ConflictWarning, PriorError
-from suffice.pipeline.math.distributions.beta import Beta
-from suffice.pipeline.math.distributions.dirichlet import Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.by_name import parse_prior
 from suffice.pipeline.math.priors.mixtures import parse_mixture
-from suffice.pipeline.math.priors.parsing import parse_prior
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.storage.releases.release_store import open_release
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
 
 PRIORS: list[Prior] = [
     Beta(1, 1),

@@ -92,7 +92,7 @@ def test_only_consumers_simulate(repository: Path) -> None:
         )
     }
     assert callers == {
-        "pipeline/ask/inference/predictive.py",
+        "pipeline/ask/inference/within_unit.py",
         "pipeline/ask/judging/conflict.py",
         "pipeline/ask/calibration/simulated_release.py",
     }

@@ -13,9 +13,9 @@ from suffice.pipeline.ask.calibration.calibrate import simulate
 from suffice.pipeline.ask.calibration.ranks import LEFT_OUT
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
-from suffice.pipeline.ask.inference.predictive import Model
+from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions import moment_projection
+from suffice.pipeline.math.distributions import normal_inverse_wishart
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
 from suffice.pipeline.terms.statistics.measure import MomentSums, PowerSums
 from suffice.pipeline.terms.statistics.simulated_sums import (
@@ -154,7 +154,7 @@ def test_without_noise_the_conjugate_posterior_is_calibrated(
     But for the projection of several columns onto what their bounds allow: those of these generative models
     have no end.
     """
-    monkeypatch.setattr(moment_projection, "project", moment_projection.estimate)
+    monkeypatch.setattr(normal_inverse_wishart, "project", normal_inverse_wishart.estimate)
     generative_model = generative_model_for(family, n=40, public_n=public_n, method=PLUG_IN)
     found = simulate(dataclasses.replace(generative_model, scale=1e-3), SIMULATIONS, np.random.default_rng())
     assert found.clipped_share < most_clipped(SIMULATIONS, 40)

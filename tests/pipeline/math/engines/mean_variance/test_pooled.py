@@ -14,10 +14,10 @@ from suffice.pipeline.ask.inference.posterior_terms import IGNORED
 from suffice.pipeline.ask.pooling.pool import MOST_BY_QUADRATURE, observed_again
 from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.families.normal import noisy_moments
-from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
+from suffice.pipeline.math.distributions.composite import ConjugateMixture
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.mean_variance.distribution import MeanVarianceDistribution
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released

@@ -13,7 +13,7 @@ from scipy import stats
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.priors.joint_density import Independent, JointDensity
+from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.mean_variance import HALF_RANGE, MEAN, SD, dense, missed, released
 from support.noisy import noisy_statistic, statistic_plan

@@ -12,7 +12,7 @@ from scipy import stats
 from suffice.errors import PriorError
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.normal_inverse_gamma_regression import NormalInverseGammaRegression
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.engines.multivariate import hmc
 from suffice.pipeline.math.engines.multivariate import posterior as posteriors

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from suffice.pipeline.math.distributions import spread_density
+from suffice.pipeline.math.distributions import spread_scales
 from suffice.pipeline.math.engines.multivariate.evidence import RegressionEvidence, State
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
 from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
@@ -191,9 +191,9 @@ def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale
     def stated(state: State, prior_sd: float) -> float:
         """The density of the rows, over mean, variance and scale."""
         n, second, mean = (float(part.ravel()[0]) for part in (state.n, state.second, state.mean))
-        log_v = np.linspace(-spread_density.RANGE, 0.0, 300)
+        log_v = np.linspace(-spread_scales.RANGE, 0.0, 300)
         log_s = np.linspace(-24.0, 8.0, 1281)
-        chance = spread_density.density(log_v, np.exp)
+        chance = spread_scales.density(log_v, np.exp)
         # Of the log of the variance, given each scale.
         given = stats.invgamma(1, scale=np.exp(log_v)[:, None] / 2).pdf(np.exp(log_s)) * np.exp(log_s)
         weight = integrate.trapezoid(chance[:, None] * given, log_v, axis=0)
@@ -219,13 +219,13 @@ def test_the_evidence_of_a_regression_is_that_of_conjugate_ones_averaged() -> No
     rng = np.random.default_rng()
     draws, x = 2000, np.linspace(-0.5, 0.8, 8)
     outcomes = [0.4 * x + 0.1 * rng.standard_normal(8), 0.5 + 0.01 * rng.standard_normal(8)]
-    v = spread_density.sample((draws,), rng)
+    v = spread_scales.sample((draws,), rng)
     design = np.column_stack([x, np.ones(8)])
     root = np.linalg.cholesky(np.eye(8) + np.einsum("ik,b,jk->bij", design, 1.0 / v, design))
     log_determinant = 2.0 * np.log(np.einsum("bii->bi", root)).sum(axis=1)
     evidence = SpreadRegressionEvidence(loc=np.zeros(2), root=np.eye(2), outcome=1.0, linear=True)
-    latent = spread_density.coordinate(np.log(v))[None]
-    logs, _, log_prior, _ = spread_density.log_scale(latent)
+    latent = spread_scales.coordinate(np.log(v))[None]
+    logs, _, log_prior, _ = spread_scales.log_scale(latent)
     found = []
     for y in outcomes:
         solved = np.linalg.solve(root, np.broadcast_to(y, (draws, 8))[:, :, None])[:, :, 0]
@@ -242,7 +242,7 @@ def test_the_evidence_of_a_regression_is_that_of_conjugate_ones_averaged() -> No
         value = evidence(state, latent)[0] - log_prior.sum(axis=0)
         found.append(likelihood - value)
     # Draw by draw the two differ by a constant, the same for both data sets.
-    inside = (logs[0] > 0.2 - spread_density.RANGE) & (logs[0] < -0.2)
+    inside = (logs[0] > 0.2 - spread_scales.RANGE) & (logs[0] < -0.2)
     assert found[0][inside] == pytest.approx(found[1][inside], abs=1e-6)
     assert np.ptp(found[0][inside]) < 1e-6
 
@@ -250,12 +250,12 @@ def test_the_evidence_of_a_regression_is_that_of_conjugate_ones_averaged() -> No
 def test_scales_are_drawn_from_their_density() -> None:
     """Shares below five scales, each to six standard errors; the control has no even part."""
     rng, draws = np.random.default_rng(), 100_000
-    drawn = np.log(spread_density.sample((draws,), rng))
-    assert -spread_density.RANGE <= drawn.min() <= drawn.max() <= 0.0
+    drawn = np.log(spread_scales.sample((draws,), rng))
+    assert -spread_scales.RANGE <= drawn.min() <= drawn.max() <= 0.0
     for end in (-16.0, -9.0, -4.0, -1.0, -0.1):
-        u = np.linspace(-spread_density.RANGE, end, 20_001)
-        share = integrate.trapezoid(spread_density.density(u, np.exp), u)
+        u = np.linspace(-spread_scales.RANGE, end, 20_001)
+        share = integrate.trapezoid(spread_scales.density(u, np.exp), u)
         assert np.mean(drawn < end) == pytest.approx(share, abs=6 * np.sqrt(share * (1 - share) / draws))
     assert np.mean(drawn < -9.0) != pytest.approx(np.exp(-4.5), abs=0.05)
     x = np.linspace(-60.0, 40.0, 200_001)
-    assert integrate.trapezoid(np.exp(spread_density.log_scale(x)[2]), x) == pytest.approx(1.0, abs=1e-6)
+    assert integrate.trapezoid(np.exp(spread_scales.log_scale(x)[2]), x) == pytest.approx(1.0, abs=1e-6)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from suffice.pipeline.math.distributions.piecewise import Probabilities
+from suffice.pipeline.math.distributions.composite import Probabilities
 from suffice.pipeline.math.engines.network import decomposition, posterior
 from suffice.pipeline.math.engines.network.chains import Chains
 from suffice.pipeline.math.engines.network.log_posterior import Network, junction_tree, parts
@@ -23,7 +23,7 @@ from suffice.pipeline.terms.statistics.count_table import CountTable, Variable, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.math.distributions.piecewise import PiecewiseTables
+    from suffice.pipeline.math.distributions.composite import PiecewiseTables
     from suffice.typing import Floats, Rows
 
     Nodes: TypeAlias = dict[str, tuple[str, ...]]

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.distribution import coordinate_of
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
-from suffice.pipeline.math.distributions.one_parameter import coordinate_of
 from suffice.pipeline.math.engines.one_sum.nodes import MixtureRatio
 
 if TYPE_CHECKING:

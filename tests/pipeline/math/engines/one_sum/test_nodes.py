@@ -12,11 +12,16 @@ import pytest
 from scipy import stats
 from scipy.special import betainc, betaln, gammainc, gammaln, logit
 
-from suffice.pipeline.math.distributions.beta import Beta, beta_cdf
-from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution, gamma_cdf
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma, InverseGammaDistribution
+from suffice.pipeline.math.distributions.dirichlet import Beta, beta_cdf
+from suffice.pipeline.math.distributions.distribution import coordinate_of
+from suffice.pipeline.math.distributions.gamma import (
+    Gamma,
+    GammaDistribution,
+    InverseGamma,
+    InverseGammaDistribution,
+    gamma_cdf,
+)
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.distributions.one_parameter import coordinate_of
 from suffice.pipeline.math.engines.one_sum import sampling
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
 from suffice.pipeline.math.engines.one_sum.sampling import tiles_of
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.prior import Prior
+    from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 

@@ -12,9 +12,8 @@ from scipy.special import betainc, gammaln
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.gamma import GammaDistribution
-from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
+from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
-from suffice.pipeline.math.distributions.one_parameter import Line
+from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture, states_in_turn
+from suffice.pipeline.math.distributions.composite import ConjugateMixture, states_in_turn
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 
 LOCATIONS = np.array([[0.0, 10.0], [2.0, 14.0], [4.0, 18.0]])
