@@ -21,12 +21,14 @@ import numpy as np
 from measuring import versions
 
 from suffice.pipeline.ask.calibration.calibrate import simulate
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
 from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
     CANNOT_TELL,
+    DRAWS,
+    LEFT_OUT,
     NOT_CALIBRATED,
     TOLERANCE,
+    Ranks,
     judge,
     passing_chance,
 )

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.ranks import DRAWS, Ranks, batch_of, ranks_of
 from suffice.pipeline.ask.calibration.remedies import tried_remedies
 from suffice.pipeline.ask.calibration.result import Calibration, NoiseSeen
 from suffice.pipeline.ask.calibration.simulated_release import (
@@ -28,7 +27,15 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_drawable,
     require_positive,
 )
-from suffice.pipeline.ask.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
+from suffice.pipeline.ask.calibration.verdict import (
+    DRAWS,
+    NOT_CALIBRATED,
+    Ranks,
+    batch_of,
+    judge,
+    ranks_of,
+    simulations_needed,
+)
 from suffice.pipeline.ask.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
 from suffice.pipeline.ask.calibration.world_coverage import world_coverages
 from suffice.pipeline.ask.inference.bounded_records import (
@@ -46,10 +53,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors
-    from suffice.pipeline.ask.calibration.ranks import Progress
     from suffice.pipeline.ask.calibration.remedies import Remedy
-    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.calibration.simulated_release import AnyPredictors, GenerativeModel
+    from suffice.pipeline.ask.calibration.verdict import Progress
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.math.distributions.prior import Prior

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT
 from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
     CANNOT_TELL,
+    DRAWS,
     FALSE_ALARM,
+    LEFT_OUT,
     MISS,
     NOT_CALIBRATED,
     TOLERANCE,
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-    from suffice.pipeline.ask.calibration.ranks import Ranks
     from suffice.pipeline.ask.calibration.remedies import Remedy
+    from suffice.pipeline.ask.calibration.verdict import Ranks
     from suffice.pipeline.ask.calibration.world_coverage import WorldCoverage
 
 _WORTH_SAYING, _MINUTES = 10.0, 120.0

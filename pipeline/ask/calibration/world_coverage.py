@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks, batch_of, ranks_of
 from suffice.pipeline.ask.calibration.record_worlds import (
     CORRELATED,
     UNIT,
@@ -24,7 +23,15 @@ from suffice.pipeline.ask.calibration.record_worlds import (
     sums_of_each,
     worlds_of,
 )
-from suffice.pipeline.ask.calibration.verdict import TOLERANCE, level_of
+from suffice.pipeline.ask.calibration.verdict import (
+    DRAWS,
+    LEFT_OUT,
+    TOLERANCE,
+    Ranks,
+    batch_of,
+    level_of,
+    ranks_of,
+)
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.terms.released.text_table import text_table
@@ -34,9 +41,9 @@ from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.ask.calibration.ranks import Progress
     from suffice.pipeline.ask.calibration.record_worlds import World
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.calibration.verdict import Progress
     from suffice.typing import Counts, Floats
 
 HONEST, NOT_HONEST, CANNOT_TELL = "honest", "too narrow", "cannot tell"

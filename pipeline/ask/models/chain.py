@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
-from suffice.pipeline.ask.models.families import require_family
+from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity, require_family
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 

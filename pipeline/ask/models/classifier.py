@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeWarning, UsageError
-from suffice.pipeline.ask.models.drawn_quantity import drawn_tables, tables_of
-from suffice.pipeline.ask.models.families import require_family
-from suffice.pipeline.ask.models.row_cells import NO_CELL, UNLISTED, array_of, codes_of, columns_of, row_cells
+from suffice.pipeline.ask.models.drawn_quantity import (
+    NO_CELL,
+    UNLISTED,
+    array_of,
+    codes_of,
+    columns_of,
+    drawn_tables,
+    require_family,
+    row_cells,
+    tables_of,
+)
 from suffice.pipeline.math.parameters.draws import checked_draws, generator
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.row_cells import RowCells
+    from suffice.pipeline.ask.models.drawn_quantity import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec

@@ -24,13 +24,15 @@ from suffice.pipeline.ask.posterior.infer import (
     require_way_of_units,
 )
 from suffice.pipeline.ask.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
-from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
     LARGEST_SEED,
     MOST_DRAWS,
+    HiddenMarkov,
+    ModelTerms,
     NamedPrior,
     Request,
+    RequestPart,
     StatisticRequest,
     derived_seed,
     reference_to,

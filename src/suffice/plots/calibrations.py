@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.ranks import BINS
+from suffice.pipeline.ask.calibration.verdict import BINS
 from suffice.plots.style import COLOURS, GRID, QUIET, TEXT, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:

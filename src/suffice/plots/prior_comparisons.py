@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from suffice.pipeline.ask.pooling.prior_comparison import PriorComparison
+    from suffice.pipeline.ask.pooling.comparison import PriorComparison
     from suffice.typing import Floats
 
 MOST_CELLS, MOST_PRIORS = 60, 6

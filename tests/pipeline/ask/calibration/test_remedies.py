@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.calibration.ranks import DRAWS, ranks_of
 from suffice.pipeline.ask.calibration.remedies import (
     SIMULATIONS,
     SLOW_SIMULATIONS,
@@ -17,6 +16,7 @@ from suffice.pipeline.ask.calibration.remedies import (
     tried_remedies,
 )
 from suffice.pipeline.ask.calibration.result import advice
+from suffice.pipeline.ask.calibration.verdict import DRAWS, ranks_of
 from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from support.generative_models import generative_model_for

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
 from suffice.pipeline.ask.calibration.record_worlds import (
     CLIPPED,
     CORRELATED,
@@ -15,6 +14,7 @@ from suffice.pipeline.ask.calibration.record_worlds import (
     sums_of_each,
     worlds_of,
 )
+from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, Ranks
 from suffice.pipeline.ask.calibration.world_coverage import (
     CANNOT_TELL,
     HONEST,

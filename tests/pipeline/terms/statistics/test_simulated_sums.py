@@ -10,8 +10,8 @@ import pytest
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration.calibrate import simulate
-from suffice.pipeline.ask.calibration.ranks import LEFT_OUT
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+from suffice.pipeline.ask.calibration.verdict import LEFT_OUT
 from suffice.pipeline.ask.inference.predictive import Model
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.families import FAMILIES
