@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from suffice.auditing.result import Audit
     from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
-    from suffice.pipeline.ask.calibration.calibrate import calibrate
-    from suffice.pipeline.ask.calibration.result import Calibration
+    from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
@@ -107,7 +106,7 @@ _HOMES = {
     "Audit": ("suffice.auditing.result", "Audit"),
     "audit": ("suffice.auditing.audit", "audit"),
     "SufficeError": ("suffice.errors", "SufficeError"),
-    "Calibration": ("suffice.pipeline.ask.calibration.result", "Calibration"),
+    "Calibration": ("suffice.pipeline.ask.calibration.calibrate", "Calibration"),
     "calibrate": ("suffice.pipeline.ask.calibration.calibrate", "calibrate"),
     "catalogue": ("suffice.cataloguing.catalogue", "catalogue"),
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),

@@ -151,6 +151,11 @@ class Ranks:
         """The share of central intervals of this mass that held the truth."""
         return self.covered(mass) / self.simulations
 
+    @property
+    def coverages(self) -> dict[str, float]:
+        """The coverage of every mass, by its column in tables."""
+        return {coverage_column(mass): self.coverage(mass) for mass in LEFT_OUT}
+
     def beyond(self, mass: float) -> tuple[int, int]:
         """How many truths lay below and above their central intervals of this mass."""
         out = LEFT_OUT[mass]
@@ -187,6 +192,11 @@ class Ranks:
     def p_values(self) -> list[float]:
         """The chances under a calibrated posterior: one of each coverage, one of the ranks."""
         return [*(self.coverage_p_value(mass) for mass in LEFT_OUT), self.rank_p_value]
+
+
+def coverage_column(mass: float) -> str:
+    """Name the column that holds coverages of intervals of this mass, as ``coverage_95``."""
+    return f"coverage_{100 * mass:.0f}"
 
 
 def at_most(count: np.ndarray, trials: int, probability: float) -> Floats:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from suffice.pipeline.ask.calibration.result import Calibration
+    from suffice.pipeline.ask.calibration.calibrate import Calibration
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.ask.models.state_comparison import StateComparison
     from suffice.pipeline.ask.pooling.comparison import PriorComparison

@@ -12,7 +12,7 @@ from suffice.plots.style import COLOURS, GRID, QUIET, TEXT, check_plot, finish, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.ask.calibration.result import Calibration
+    from suffice.pipeline.ask.calibration.calibrate import Calibration
 
 _MOST_HISTOGRAMS = 8
 _ACROSS = 4

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from suffice.pipeline.ask.calibration.calibrate import advice
 from suffice.pipeline.ask.calibration.remedies import (
     SIMULATIONS,
     SLOW_SIMULATIONS,
@@ -15,7 +16,6 @@ from suffice.pipeline.ask.calibration.remedies import (
     data_sets,
     tried_remedies,
 )
-from suffice.pipeline.ask.calibration.result import advice
 from suffice.pipeline.ask.calibration.verdict import DRAWS, ranks_of
 from suffice.pipeline.ask.inference.bounded_records import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN

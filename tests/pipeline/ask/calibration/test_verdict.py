@@ -10,7 +10,7 @@ import pytest
 from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom, binomtest
 
-from suffice.pipeline.ask.calibration.result import Calibration, NoiseSeen
+from suffice.pipeline.ask.calibration.calibrate import Calibration, NoiseSeen
 from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
     CANNOT_TELL,

@@ -6,6 +6,15 @@ import numpy as np
 import pytest
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.calibration.coverage import (
+    CANNOT_TELL,
+    HONEST,
+    NOT_HONEST,
+    WorldCoverage,
+    true_parameters,
+    world_coverages,
+    worlds_table,
+)
 from suffice.pipeline.ask.calibration.record_worlds import (
     CLIPPED,
     CORRELATED,
@@ -15,15 +24,6 @@ from suffice.pipeline.ask.calibration.record_worlds import (
     worlds_of,
 )
 from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, Ranks
-from suffice.pipeline.ask.calibration.world_coverage import (
-    CANNOT_TELL,
-    HONEST,
-    NOT_HONEST,
-    WorldCoverage,
-    true_parameters,
-    world_coverages,
-    worlds_table,
-)
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from support.generative_models import generative_model_for

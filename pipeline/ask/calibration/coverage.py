@@ -23,15 +23,19 @@ from suffice.pipeline.ask.calibration.record_worlds import (
     sums_of_each,
     worlds_of,
 )
+from suffice.pipeline.ask.calibration.simulated_release import require_drawable
 from suffice.pipeline.ask.calibration.verdict import (
     DRAWS,
     LEFT_OUT,
     TOLERANCE,
     Ranks,
     batch_of,
+    coverage_column,
     level_of,
     ranks_of,
+    simulations_needed,
 )
+from suffice.pipeline.ask.inference.bounded_records import IGNORED
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.terms.released.text_table import text_table
@@ -41,13 +45,144 @@ from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from suffice.pipeline.ask.calibration.record_worlds import World
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.ask.calibration.verdict import Progress
     from suffice.typing import Counts, Floats
 
+SIMULATIONS = 5000
+"""Or more where several parameters need more, to be called calibrated with chance .99."""
+SLOW_SIMULATIONS = 200
+"""Where posteriors are slow, by MCMC or quadrature: 20 milliseconds to several seconds, twice if clipped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """Ranks of the truth over many simulations.
+
+    Attributes
+    ----------
+    clipped, unclipped : tuple of Ranks
+        With clipping as in the release, and of the very same records without.
+    ignored : tuple of Ranks
+        Of the same noisy sums without clipping, under the plug-in posterior; empty unless asked for.
+    widening : tuple of float
+        Of each parameter, the median over all data sets of the width of the central 80 % interval over that
+        of the plug-in posterior of the sums without noise; empty unless asked for.
+    clipped_share : float
+        The share of all simulated records that were clipped.
+    """
+
+    clipped: tuple[Ranks, ...]
+    unclipped: tuple[Ranks, ...]
+    ignored: tuple[Ranks, ...]
+    widening: tuple[float, ...]
+    clipped_share: float
+
+
+def default_simulations(generative_model: GenerativeModel) -> int:
+    """Return how many simulations a verdict takes, or how many slow posteriors are worth by default."""
+    if generative_model.is_slow:
+        return SLOW_SIMULATIONS
+    n_parameters = generative_model.truth(1, np.random.default_rng(0)).size
+    return max(SIMULATIONS, simulations_needed(n_parameters))
+
+
+def simulate(
+    generative_model: GenerativeModel,
+    simulations: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+    *,
+    sees_noise: bool = False,
+) -> Simulated:
+    """Draw data sets and their noisy sums, and rank each truth among draws of its posterior.
+
+    Parameters
+    ----------
+    generative model : GenerativeModel
+    simulations : int, > 0
+    rng : numpy.random.Generator
+    progress : callable, optional
+        Told how many of all simulations are done.
+    sees_noise : bool
+        Whether the posteriors that ignore the noise, and those without noise, are worked out as well.
+
+    Raises
+    ------
+    UsageError
+        Where more than ``MOST_RECORDS`` records would have to be drawn.
+    """
+    sizes = generative_model.sizes(simulations, rng)
+    batch = batch_of(generative_model)
+    n_records = sum(sizes.tolist())
+    require_drawable(generative_model, n_records)
+    conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None, clipping=IGNORED)
+    names: tuple[tuple[str, str | None], ...] = ()
+    parts: list[tuple[NDArray[Any], ...]] = []
+    n_clipped = 0
+    for start in range(0, simulations, batch):
+        size = sizes[start : start + batch]
+        truth = generative_model.truth(len(size), rng)
+        sums = generative_model.sums(truth, size, rng)
+        noise = discrete_laplace(
+            generative_model.scale,
+            (len(size), len(generative_model.plan.components)),
+            rng,
+            generative_model.cells_summed,
+        )
+        seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
+        judged = generative_model.judged(truth)
+        names, clipped, widths = ranks_of(generative_model, judged, sums.clipped, noise, seed)
+        unclipped = clipped.copy()
+        differs = np.any(sums.clipped != sums.unclipped, axis=1)
+        if generative_model.family.models_clipping:
+            # Their posteriors differ also where nothing was clipped: that might have been.
+            differs |= np.any(differs)
+        if np.any(differs):
+            free = dataclasses.replace(generative_model, clipping=IGNORED)
+            _, unclipped[differs], widths[differs] = ranks_of(
+                free,
+                truth[differs],
+                sums.unclipped[differs],
+                noise[differs],
+                seed,
+                whole_prior=not generative_model.is_of_bounded_records,
+            )
+        ranks: list[NDArray[Any]] = [clipped, unclipped]
+        if sees_noise:
+            _, ignored, _ = ranks_of(conjugate, truth, sums.unclipped, noise, seed)
+            _, _, without_noise = ranks_of(conjugate, truth, sums.unclipped, 0 * noise, seed)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ranks += [ignored, widths / without_noise]
+        n_clipped += sums.n_clipped
+        parts.append(tuple(ranks))
+        if progress is not None:
+            progress(start + len(size), simulations)
+    runs = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    widening = runs.pop() if sees_noise else None
+    clipped_run, unclipped_run, *ignored_run = (
+        tuple(
+            Ranks(
+                parameter=parameter, category=category, counts=tuple(np.bincount(column, minlength=DRAWS + 1))
+            )
+            for (parameter, category), column in zip(names, run.T, strict=True)
+        )
+        for run in runs
+    )
+    return Simulated(
+        clipped=clipped_run,
+        unclipped=unclipped_run,
+        ignored=ignored_run[0] if ignored_run else (),
+        widening=() if widening is None else tuple(np.nanmedian(widening, axis=0).tolist()),
+        clipped_share=n_clipped / max(n_records, 1),
+    )
+
+
 HONEST, NOT_HONEST, CANNOT_TELL = "honest", "too narrow", "cannot tell"
-SIMULATIONS = 2000
+WORLD_SIMULATIONS = 2000
 """Of a world, by default: 95 % intervals that cover 95 are then called honest in nine of ten runs."""
 _MANY = 10**9
 """Records beside which a prior of a few says nothing: an estimate from so many is the truth."""
@@ -99,10 +234,12 @@ class WorldCoverage:
             "parameter": ranks.parameter,
             **({} if ranks.category is None else {"category": ranks.category}),
             "simulations": ranks.simulations,
-            **_coverages(ranks),
-            "intervals": {_column(mass): ranks.coverage_interval(mass, self.level) for mass in LEFT_OUT},
+            **ranks.coverages,
+            "intervals": {
+                coverage_column(mass): ranks.coverage_interval(mass, self.level) for mass in LEFT_OUT
+            },
             "answer": self.answer,
-            "without_noise": _coverages(self.without_noise),
+            "without_noise": self.without_noise.coverages,
         }
 
 
@@ -297,11 +434,3 @@ def worlds_table(coverages: Sequence[WorldCoverage]) -> str:
 
 def _percent(ranks: Ranks) -> str:
     return "/".join(f"{100 * ranks.coverage(mass):.1f}" for mass in LEFT_OUT)
-
-
-def _coverages(ranks: Ranks) -> dict[str, float]:
-    return {_column(mass): ranks.coverage(mass) for mass in LEFT_OUT}
-
-
-def _column(mass: float) -> str:
-    return f"coverage_{100 * mass:.0f}"
