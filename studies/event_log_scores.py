@@ -17,14 +17,14 @@ from studies.event_log_models import (
     ops_draws,
     table_draws,
 )
-from suffice.pipeline.ask.models.state_comparison import exact_log_likelihood, log_mean_exp
+from suffice.pipeline.ask.models.hidden_markov import exact_log_likelihood, log_mean_exp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from studies.event_logs import EventLog, Kind
     from studies.mechanisms.not_a_release import Relation
-    from suffice.pipeline.ask.models.state_draws import StateDraws
+    from suffice.pipeline.ask.models.plug_in_states import StateDraws
     from suffice.typing import Counts, Floats, Mask
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0, 10.0)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.models.hidden_markov import align_states, total_variation
+from suffice.pipeline.ask.models.hidden_markov_fit import align_states, total_variation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.state_draws import StateDraws
+    from suffice.pipeline.ask.models.plug_in_states import StateDraws
     from suffice.typing import Floats
 
 MASS = 0.95

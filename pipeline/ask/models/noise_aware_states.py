@@ -12,6 +12,21 @@ not the number itself. One sweep:
    categories are independent, so that all pairs of all states move at once, each accepted by itself.
 
 States and parameters are kept after step 1, together with the log joint density that it has computed.
+
+Log emissions of all cells as functions of a hidden Markov model's parameters.
+
+Categories of all features stand side by side, (n_columns,). Given the state and the expected number of rows
+of a cell they are independent, so that the same terms are summed by cell and state, by cell, or by state and
+category. Of released counts of 0 and less a log emission is a linear function of the expected count: these
+are summed by products of matrices; the others come from tables.
+
+Exact counts behind released ones are drawn independently, given y, mu and the noise:
+
+.. math:: P(n \mid y) \propto \mathrm{Pois}(n; \mu)\, q^{|y - n|}
+
+Of y <= 0 that is Poisson(mu q). Of other y and a small mu a draw of Poisson(mu/q) is kept with chance
+:math:`q^{2 \max(n - y, 0)}`. Elsewhere the law is drawn by rejection: its log is concave, so that it is
+nowhere above its mode, and beyond any point falls at least as fast as there. All three are exact.
 """
 
 from __future__ import annotations
@@ -21,11 +36,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.models.cell_emissions import CellEmissions
-from suffice.pipeline.ask.models.cell_totals import cell_totals
-from suffice.pipeline.ask.models.state_draws import StateDraws
-from suffice.pipeline.ask.models.state_filter import (
+from suffice.pipeline.ask.models.emission_table import EmissionTable, draw_latent_counts, log_noise_at_zero
+from suffice.pipeline.ask.models.plug_in_states import (
     LEAST,
+    StateDraws,
+    cell_totals,
     count_transitions,
     draw_dirichlet,
     draw_states,
@@ -35,13 +50,224 @@ from suffice.pipeline.ask.models.state_filter import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-    from suffice.pipeline.ask.models.state_draws import StatePriors
-    from suffice.typing import Floats, Rows
+    from suffice.pipeline.ask.models.plug_in_states import StatePriors
+    from suffice.typing import Counts, Floats, Mask, Rows
+
+_ELEMENTS = 1 << 15
+"""At once, so that what is between stays near the processor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositiveCounts:
+    """Released counts above 0 behind one noise, of observed cells, in the order of the cells.
+
+    Attributes
+    ----------
+    table : EmissionTable
+        One row a count.
+    cells, columns : ndarray of shape (n_counts,), int64
+        The cell, restart by restart, and where theta of state 0 stands among all of the restarts.
+    firsts, own_cells : ndarray of shape (n_cells_with_any,), int64
+        The first count of each cell that has any, and that cell.
+    """
+
+    table: EmissionTable
+    cells: Rows
+    columns: Rows
+    firsts: Rows
+    own_cells: Rows
+
+    @classmethod
+    def of(cls, released: Counts, chosen: Mask, scale: float, n_states: int) -> PositiveCounts:
+        """Tabulate the chosen ones of released counts, (n_restarts, n_cells, n_columns)."""
+        restart, cell, column = np.nonzero(chosen)
+        _, n_cells, n_columns = released.shape
+        values, rows = np.unique(released[chosen], return_inverse=True)
+        cells = restart * n_cells + cell
+        firsts = np.flatnonzero(np.diff(cells, prepend=-1))
+        return cls(
+            table=EmissionTable.of(values, scale).take(rows),
+            cells=cells,
+            columns=restart * (n_states * n_columns) + column,
+            firsts=firsts,
+            own_cells=cells[firsts],
+        )
+
+    def parts(self) -> Iterator[slice]:
+        """Go through all counts, some at a time."""
+        return (slice(start, start + _ELEMENTS) for start in range(0, len(self.cells), _ELEMENTS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellEmissions:
+    """Log emissions of every cell, with n_columns categories in all.
+
+    Attributes
+    ----------
+    released : ndarray of shape (n_restarts, n_cells, n_columns), int64
+        0 in cells that are not observed.
+    is_observed : ndarray of shape (n_restarts, n_cells), bool
+    scales : ndarray of shape (n_columns,), float64
+    starts : ndarray of shape (n_features,), int64
+        The first category of each feature.
+    positive : tuple of PositiveCounts
+        One a scale above 0.
+    decline : ndarray of shape (n_restarts, n_cells, n_columns), float64
+        How fast a log emission falls with mu where it is linear but for ``exact``.
+    exact : ndarray of shape (n_restarts, n_cells, n_columns), float64, or None
+        Counts without noise: how often log mu is added.
+    constant : ndarray of shape (n_restarts, n_cells), float64
+        What depends on no parameter.
+    noisy_places : tuple of (float, ndarray of int64)
+        Scales above 0, and where the observed counts behind each stand in `released`: those above 0, and
+        the others.
+    """
+
+    released: Counts
+    is_observed: Mask
+    scales: Floats
+    starts: Rows
+    positive: tuple[PositiveCounts, ...]
+    decline: Floats
+    exact: Floats | None
+    constant: Floats
+    noisy_places: tuple[tuple[float, Rows], ...]
+
+    @classmethod
+    def of(cls, tables: Sequence[CountsOverTime], n_states: int) -> CellEmissions:
+        """Take one table for each restart, of one shape and of the same scales."""
+        from scipy.special import gammaln
+
+        sizes = [counts.shape[-1] for counts in tables[0].counts]
+        observed = np.stack([table.is_observed.ravel() for table in tables])
+        released = np.stack(
+            [np.concatenate([c.reshape(-1, c.shape[-1]) for c in table.counts], axis=1) for table in tables]
+        ).astype(np.int64)
+        released *= observed[..., None]
+        scales = np.repeat(np.array(tables[0].scales, dtype=np.float64), sizes)
+        noisy = scales > 0.0
+        zero = np.array([log_noise_at_zero(scale) for scale in scales.tolist()])
+        rate = np.divide(1.0, scales, out=np.zeros_like(scales), where=noisy)
+        is_linear = observed[..., None] & ((released <= 0) | ~noisy)
+        constant = np.where(is_linear & noisy, zero + released * rate, 0.0)
+        constant -= np.where(is_linear & ~noisy, gammaln(np.maximum(released, 0) + 1.0), 0.0)
+        return cls(
+            released=released,
+            is_observed=observed,
+            scales=scales,
+            starts=np.cumsum([0, *sizes[:-1]]),
+            positive=tuple(
+                PositiveCounts.of(released, (released > 0) & (scales == scale), scale, n_states)
+                for scale in np.unique(scales[noisy]).tolist()
+            ),
+            decline=np.where(is_linear, np.where(noisy, -np.expm1(-rate), 1.0), 0.0),
+            exact=None if noisy.all() else np.where(noisy, 0.0, released),
+            constant=constant.sum(axis=-1),
+            noisy_places=tuple(
+                (scale, np.flatnonzero(observed[..., None] & (scales == scale) & chosen))
+                for scale in np.unique(scales[noisy]).tolist()
+                for chosen in (released > 0, released <= 0)
+            ),
+        )
+
+    def by_state(self, theta: Floats, expected_rows: Floats) -> Floats:
+        """Return the log emission of every cell in every state, (n_restarts, n_cells, K).
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_restarts, K, n_columns), float64
+        expected_rows : ndarray of shape (n_restarts, n_cells), float64
+            Lambda.
+        """
+        n_restarts, n_states, n_columns = theta.shape
+        log_emission = np.zeros((n_states, expected_rows.size))
+        root_rows, root_theta = np.sqrt(expected_rows).ravel(), np.sqrt(theta).ravel()
+        for positive in self.positive:
+            value = np.empty(len(positive.cells))
+            root = root_rows.take(positive.cells)
+            for state in range(n_states):
+                of_state = root_theta[state * n_columns :]
+                for part in positive.parts():
+                    at = of_state.take(positive.columns[part])
+                    at *= root[part]
+                    value[part] = positive.table.log_emission(at, part)
+                log_emission[state, positive.own_cells] += np.add.reduceat(value, positive.firsts)
+        by_state: Floats = np.ascontiguousarray(log_emission.T).reshape(n_restarts, -1, n_states)
+        by_state -= (self.decline @ theta.swapaxes(1, 2)) * expected_rows[..., None]
+        by_state += self.constant[..., None]
+        if self.exact is not None:
+            by_state += self.exact @ np.log(theta).swapaxes(1, 2)
+            by_state += (self.exact.sum(axis=-1) * np.log(expected_rows))[..., None]
+        return by_state
+
+    def by_cell(self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats) -> Floats:
+        """Return the log emission of every cell in its own state, (n_restarts, n_cells)."""
+        theta_of_cells = _of_cells(theta, states)
+        log_emission: Floats = self.constant - expected_rows * np.einsum(
+            "rcj,rcj->rc", self.decline, theta_of_cells
+        )
+        for positive, value in self._terms(theta, states, expected_rows):
+            log_emission.reshape(-1)[positive.own_cells] += np.add.reduceat(value, positive.firsts)
+        if self.exact is not None:
+            log_emission += np.einsum("rcj,rcj->rc", self.exact, np.log(theta_of_cells))
+            log_emission += self.exact.sum(axis=-1) * np.log(expected_rows)
+        return log_emission
+
+    def by_category(self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats) -> Floats:
+        """Return sums over the cells in a state, by state and category, (n_restarts, K, n_columns).
+
+        What does not depend on theta is left out.
+        """
+        n_states, n_columns = theta.shape[1:]
+        member = (states[:, None] == np.arange(n_states)[:, None]).astype(np.float64)
+        gradient: Floats = -theta * ((member * expected_rows[:, None]) @ self.decline)
+        if self.exact is not None:
+            gradient += (member @ self.exact) * np.log(theta)
+        for positive, value in self._terms(theta, states, expected_rows):
+            place = positive.columns + (states * n_columns).ravel().take(positive.cells)
+            gradient += np.bincount(place, value, theta.size).reshape(theta.shape)
+        return gradient
+
+    def draw_latent_counts(
+        self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats, rng: np.random.Generator
+    ) -> Counts:
+        """Draw the exact counts, (n_restarts, n_cells, n_columns); 0 in cells that are not observed."""
+        expected = _of_cells(theta, states) * expected_rows[..., None]
+        drawn = self.released.copy()
+        for scale, places in self.noisy_places:
+            drawn.reshape(-1)[places] = draw_latent_counts(
+                self.released.reshape(-1)[places], expected.reshape(-1)[places], scale, rng
+            )
+        return drawn
+
+    def _terms(
+        self, theta: Floats, states: NDArray[np.int64], expected_rows: Floats
+    ) -> Iterator[tuple[PositiveCounts, Floats]]:
+        """Return the log chances of released counts above 0, each in the state of its cell."""
+        root_rows, root_theta = np.sqrt(expected_rows).ravel(), np.sqrt(theta).ravel()
+        shift = (states * theta.shape[-1]).ravel()
+        for positive in self.positive:
+            value = np.empty(len(positive.cells))
+            for part in positive.parts():
+                cells = positive.cells[part]
+                at = root_theta.take(positive.columns[part] + shift.take(cells))
+                at *= root_rows.take(cells)
+                value[part] = positive.table.log_emission(at, part)
+            yield positive, value
+
+
+def _of_cells(theta: Floats, states: NDArray[np.int64]) -> Floats:
+    """Return theta of every cell's state, (n_restarts, n_cells, n_columns)."""
+    n_restarts, n_states, n_columns = theta.shape
+    rows = states + n_states * np.arange(n_restarts)[:, None]
+    theta_of_cells: Floats = theta.reshape(-1, n_columns).take(rows, axis=0)
+    return theta_of_cells
+
 
 PAIR_STEPS = 4
 """Rounds of pairs in a sweep: together they cost about half of what step 1 does with ten states."""

@@ -42,7 +42,7 @@ from suffice.pipeline.math.parameters.contrasts import finite
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from suffice.pipeline.ask.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.publication.question import Question

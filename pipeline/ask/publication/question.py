@@ -16,7 +16,7 @@ from suffice.pipeline.ask.inference.chosen_priors import (
     prior_for,
     read_prior,
 )
-from suffice.pipeline.ask.models.fit_settings import HOLDOUT, SPLITS, read_settings
+from suffice.pipeline.ask.models.state_sampling import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import (

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.ask.calibration.calibrate import Calibration
+    from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
-    from suffice.pipeline.ask.models.state_comparison import StateComparison
     from suffice.pipeline.ask.pooling.comparison import PriorComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.models.cell_emissions import CellEmissions
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.emission_table import log_emission
+from suffice.pipeline.ask.models.noise_aware_states import CellEmissions
 
 
 @pytest.mark.parametrize("scales", [(5.0, 5.0), (2.0, 0.4), (3.0, 0.0), (0.0, 0.0)])

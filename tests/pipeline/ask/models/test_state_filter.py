@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from suffice.pipeline.ask.models.emission_table import log_emission
-from suffice.pipeline.ask.models.state_filter import (
+from suffice.pipeline.ask.models.plug_in_states import (
     draw_states,
     log_evidence,
     state_probability,

@@ -15,13 +15,16 @@ import pytest
 from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, kstest
 
-from suffice.pipeline.ask.models.cell_totals import cell_totals
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import plug_in_draws, projected_counts
-from suffice.pipeline.ask.models.state_draws import StatePriors
-from suffice.pipeline.ask.models.state_filter import kept_sweeps
+from suffice.pipeline.ask.models.plug_in_states import (
+    StatePriors,
+    cell_totals,
+    kept_sweeps,
+    plug_in_draws,
+    projected_counts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
