@@ -22,13 +22,13 @@ from measuring import versions
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.hidden_markov import exact_log_likelihood, log_mean_exp
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import StatePriors, plug_in_draws
+from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.ask.models.plug_in_states import Projection, StateDraws
+    from suffice.pipeline.ask.models.state_draws import Projection, StateDraws
     from suffice.typing import Counts, Mask
 
 DATA = Path(os.environ.get("SUFFICE_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -9,14 +9,14 @@ import numpy as np
 from studies.mechanisms.ops_hmm import ops_hmm
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import StatePriors, plug_in_draws
+from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from studies.mechanisms.not_a_release import Relation
-    from suffice.pipeline.ask.models.plug_in_states import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.typing import Counts, Mask
 
 EXACT, CLIPPED, AWARE = "non-private", "Laplace, clipped", "Laplace, noise-aware"

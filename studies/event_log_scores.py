@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from studies.event_logs import EventLog, Kind
     from studies.mechanisms.not_a_release import Relation
-    from suffice.pipeline.ask.models.plug_in_states import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.typing import Counts, Floats, Mask
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0, 10.0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.plug_in_states import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.typing import Floats
 
 MASS = 0.95

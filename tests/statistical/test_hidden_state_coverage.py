@@ -14,11 +14,11 @@ from scipy.stats import binom
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
-from suffice.pipeline.ask.models.plug_in_states import StatePriors, plug_in_draws
+from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.models.plug_in_states import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.typing import Floats
 
 PRIORS = StatePriors(transitions=1.0, emissions=1.0, rate=1.0 / 35.0)

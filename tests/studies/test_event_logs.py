@@ -17,7 +17,7 @@ from studies.event_log_states import distance_of_emissions, matching, share_alik
 from studies.event_logs import FILES, Kind, crash_log, event_log, generated_log
 from studies.result import Size
 from studies.war_logs import release_name
-from suffice.pipeline.ask.models.plug_in_states import StateDraws
+from suffice.pipeline.ask.models.state_draws import StateDraws
 from suffice.storage.ledger.opening import open_ledger
 from support.real_data import real_data
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity, require_family
+from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 
@@ -185,7 +185,7 @@ class ChainQuantity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class MarkovChains:
     """Markov chains, one in every selected cell; made by ``chain``.
 
     Attributes
@@ -355,7 +355,7 @@ class Chain:
         step = max(1, _NUMBERS // (self.transitions.draws.size // self.posterior.n_groups))
         return [slice(start, start + step) for start in range(0, self.posterior.n_groups, step)]
 
-    def _of(self, cells: slice) -> Chain:
+    def _of(self, cells: slice) -> MarkovChains:
         """Return the chains of some cells."""
         return dataclasses.replace(self, transitions=DrawnQuantity(draws=self.transitions.draws[:, cells]))
 
@@ -385,7 +385,7 @@ def _checked_steps(steps: object) -> int:
 def _quantity_rows(
     groups: Mapping[str, list[str | int]], quantities: Sequence[ChainQuantity], mass: float
 ) -> list[dict[str, Any]]:
-    """Sum quantities up, a row for each cell and pair of states; see ``Chain.rows``."""
+    """Sum quantities up, a row for each cell and pair of states; see ``MarkovChains.rows``."""
     rows: list[dict[str, Any]] = []
     summaries = [quantity.drawn.summary(mass) for quantity in quantities]
     for cell in range(len(summaries[0]["mean"])):
@@ -417,7 +417,7 @@ def chain(
     n_prior: NPrior | int | str | None = None,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
-) -> Chain:
+) -> MarkovChains:
     """Return the Markov chains of a ``markov_chain`` statistic, one a cell. Costs no privacy.
 
     Parameters
@@ -443,7 +443,7 @@ def chain(
     posterior = release.posterior(statistic, prior, where, method, n_prior)
     table = release.statistic(statistic).plan.parameters.tables[0]
     drawn = posterior.sample(draws, source)["probability"]
-    return Chain(
+    return MarkovChains(
         posterior=posterior,
         states=table.variables[0].categories,
         transitions=DrawnQuantity(draws=drawn.reshape(*drawn.shape[:2], *table.shape)),

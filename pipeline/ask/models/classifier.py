@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeWarning, UsageError
-from suffice.pipeline.ask.models.drawn_quantity import (
+from suffice.pipeline.ask.models.rows_and_draws import (
     NO_CELL,
     UNLISTED,
     array_of,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.drawn_quantity import RowCells
+    from suffice.pipeline.ask.models.rows_and_draws import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.models.chain_tables import ChainTable
-    from suffice.pipeline.ask.models.plug_in_states import StateDraws, StatePriors
+    from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
     from suffice.pipeline.ask.models.state_sampling import FitSettings
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.typing import Counts, Floats, Mask

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.models.chain_tables import ChainTable
-    from suffice.pipeline.ask.models.plug_in_states import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.pipeline.ask.models.state_sampling import FitSettings, RestartDiagnostics
     from suffice.typing import Floats
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity, drawn_tables, require_family, tables_of
+from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, drawn_tables, require_family, tables_of
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.math.parameters.parameter_posterior import ends_of

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.models.emission_table import EmissionTable, draw_latent_counts, log_noise_at_zero
-from suffice.pipeline.ask.models.plug_in_states import (
+from suffice.pipeline.ask.models.noisy_counts import EmissionTable, draw_latent_counts, log_noise_at_zero
+from suffice.pipeline.ask.models.state_draws import (
     LEAST,
     StateDraws,
     cell_totals,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-    from suffice.pipeline.ask.models.plug_in_states import StatePriors
+    from suffice.pipeline.ask.models.state_draws import StatePriors
     from suffice.typing import Counts, Floats, Mask, Rows
 
 _ELEMENTS = 1 << 15
@@ -278,7 +278,7 @@ _ROW_WIDTHS = (0.05, 2.0)
 
 
 @dataclass(slots=True)
-class Position:
+class RestartPositions:
     """Where the restarts are: theta (n_restarts, K, n_columns), lambda and states (n_restarts, n_cells)."""
 
     theta: Floats
@@ -374,13 +374,13 @@ def draws_of_tables(
 
 def _start(
     emissions: CellEmissions, n_states: int, priors: StatePriors, rng: np.random.Generator
-) -> Position:
+) -> RestartPositions:
     """Start from the table added up over all cells, and from each cell's total."""
     released, starts = emissions.released, emissions.starts
     theta = starting_theta(released.sum(axis=1).astype(np.float64), starts, n_states, priors.emissions, rng)
     total = cell_totals(released, starts, emissions.scales)
     uniform = np.full((len(released), n_states + 1, n_states), 1.0 / n_states)
-    return Position(
+    return RestartPositions(
         theta=theta,
         expected_rows=np.maximum(total, 1.0),
         transitions=uniform,
@@ -388,11 +388,11 @@ def _start(
     )
 
 
-def _last(draws: StateDraws) -> Position:
+def _last(draws: StateDraws) -> RestartPositions:
     """Return where draws ended: the last sweep is always kept."""
     assert draws.expected_rows is not None  # noqa: S101 - noise-aware draws have them
     n_restarts = len(draws.states)
-    return Position(
+    return RestartPositions(
         theta=np.concatenate([each[:, -1] for each in draws.emissions], axis=-1),
         expected_rows=draws.expected_rows[:, -1].reshape(n_restarts, -1),
         transitions=draws.transitions[:, -1],
@@ -401,7 +401,7 @@ def _last(draws: StateDraws) -> Position:
 
 
 def _given_counts(
-    emissions: CellEmissions, position: Position, priors: StatePriors, rng: np.random.Generator
+    emissions: CellEmissions, position: RestartPositions, priors: StatePriors, rng: np.random.Generator
 ) -> None:
     """Draw exact counts, then theta and lambda given them."""
     counts = emissions.draw_latent_counts(position.theta, position.states, position.expected_rows, rng)
@@ -414,7 +414,7 @@ def _given_counts(
 
 
 def _without_counts(
-    emissions: CellEmissions, position: Position, priors: StatePriors, rng: np.random.Generator
+    emissions: CellEmissions, position: RestartPositions, priors: StatePriors, rng: np.random.Generator
 ) -> None:
     """Move theta, then lambda, with exact counts summed out."""
     now = emissions.by_category(position.theta, position.states, position.expected_rows)
@@ -465,7 +465,7 @@ def _pairs(emissions: CellEmissions, rng: np.random.Generator) -> tuple[Rows, Ro
 def _log_joint(
     emissions: CellEmissions,
     log_emissions: Floats,
-    position: Position,
+    position: RestartPositions,
     steps: NDArray[np.int64],
     priors: StatePriors,
 ) -> Floats:

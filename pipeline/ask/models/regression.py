@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from scipy.special import ndtri
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.drawn_quantity import NO_CELL, columns_of, require_family, row_cells
+from suffice.pipeline.ask.models.rows_and_draws import NO_CELL, columns_of, require_family, row_cells
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.math.parameters.parameter_posterior import ends_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.models.drawn_quantity import RowCells
+    from suffice.pipeline.ask.models.rows_and_draws import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.prior import Prior

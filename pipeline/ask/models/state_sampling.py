@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import StatePriors, plug_in_draws
+from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.ask.posterior.posterior import METHODS, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
 from suffice.pipeline.terms.declaration.wording import counted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-    from suffice.pipeline.ask.models.plug_in_states import Projection, StateDraws, StateSampler
+    from suffice.pipeline.ask.models.state_draws import Projection, StateDraws, StateSampler
     from suffice.typing import Floats
 
 PROJECTIONS = ("clip", "simplex", "none")

@@ -311,7 +311,7 @@ def beside_sample(
 
     Returns
     -------
-    tuple of Comparison
+    tuple of ErrorComparison
         In declared order.
 
     Raises

@@ -1,8 +1,14 @@
-"""Planning backwards: the smallest epsilon at which a posterior is as narrow as asked for, without data."""
+"""Planning backwards: the smallest epsilon at which a posterior is as narrow as asked for, without data.
+
+What a plan is to reach, as people write it, and the epsilon that was found for it.
+
+Counting the records that clipping moved is priced for the same width.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
@@ -16,13 +22,11 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     require_positive,
 )
 from suffice.pipeline.ask.inference.bounded_records import IGNORED
-from suffice.pipeline.ask.planning.epsilon_search import LARGEST_EPSILON, smallest
-from suffice.pipeline.ask.planning.wanted_width import (
-    MASS,
-    NeededEpsilon,
-    Target,
+from suffice.pipeline.ask.planning.epsilon_search import (
+    LARGEST_EPSILON,
+    CountsBeside,
     counts_beside,
-    parse_target,
+    smallest,
 )
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, PLUG_IN
@@ -30,11 +34,142 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.draws import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, MICRO, scale_rounded_up
+from suffice.pipeline.terms.declaration.exact_numbers import (
+    LARGEST_SCALE,
+    MICRO,
+    format_epsilon,
+    scale_rounded_up,
+)
 from suffice.pipeline.terms.declaration.fields import canonical
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+
+MASS = 0.95
+"""Of the intervals."""
+_FORM = re.compile(
+    r"(?P<statistic>\S+)\s+(?P<parameter>\w+)(?:\[(?P<category>.+)\])?\s+width\s+(?P<width>\S+)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedWidth:
+    """How narrow which posterior is to be.
+
+    Attributes
+    ----------
+    statistic, parameter : str
+    category : str or None
+        The category that a ``probability`` is of.
+    width : float, > 0
+        Of the 95 % credible interval, in the parameter's unit.
+    """
+
+    statistic: str
+    parameter: str
+    category: str | None
+    width: float
+
+    def __str__(self) -> str:
+        category = "" if self.category is None else f"[{self.category}]"
+        return f"{self.statistic} {self.parameter}{category} width {self.width:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededEpsilon:
+    """The smallest epsilon that reaches a target; made by ``smallest_epsilon``.
+
+    Attributes
+    ----------
+    target : WantedWidth
+    epsilon : Fraction
+        Of the whole release, in nats, at the spec's shares; a multiple of 10^-6.
+    epsilon_standard_error : float
+        Its Monte Carlo error, from that of the width: other simulations give another median.
+    statistic_epsilon : Fraction
+        The statistic's part of it.
+    n : int
+        Records in a cell.
+    prior, n_prior : str
+        Of the parameters, and of a private N; a number where N is public.
+    width, width_standard_error : float
+        The median width over the simulations at this epsilon, and its Monte Carlo error.
+    width_without_noise : float
+        The median width that the exact statistics would give: no epsilon reaches less.
+    simulations : int
+    counts : CountsBeside or None
+        What counting the records that clipping moved adds to epsilon; None where the family counts none.
+    """
+
+    target: WantedWidth
+    epsilon: Fraction
+    epsilon_standard_error: float
+    statistic_epsilon: Fraction
+    n: int
+    prior: str
+    n_prior: str
+    width: float
+    width_standard_error: float
+    width_without_noise: float
+    simulations: int
+    counts: CountsBeside | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --target --json`` prints as ``target``."""
+        return {
+            "statistic": self.target.statistic,
+            "parameter": self.target.parameter,
+            **({} if self.target.category is None else {"category": self.target.category}),
+            "width": self.target.width,
+            "mass": MASS,
+            "n": self.n,
+            "prior": self.prior,
+            "n_prior": self.n_prior,
+            "simulations": self.simulations,
+            "epsilon": format_epsilon(self.epsilon),
+            "epsilon_standard_error": self.epsilon_standard_error,
+            "statistic_epsilon": format_epsilon(self.statistic_epsilon),
+            "median_width": self.width,
+            "median_width_standard_error": self.width_standard_error,
+            "median_width_without_noise": self.width_without_noise,
+            **({} if self.counts is None else {"count_clipped": self.counts.to_dict()}),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"target {self.target}: epsilon {format_epsilon(self.epsilon)} "
+            f"({self.target.statistic}'s part is {format_epsilon(self.statistic_epsilon)}; standard error "
+            f"{self.epsilon_standard_error:.2g})\n"
+            f"with {self.n} records a cell, prior {self.prior}, N: {self.n_prior}\n"
+            f"median width of the 95 % interval: {self.width:.4g} (standard error "
+            f"{self.width_standard_error:.2g}, {self.simulations} simulations); without noise "
+            f"{self.width_without_noise:.4g}" + ("" if self.counts is None else f"\n{self.counts}")
+        )
+
+
+def parse_target(text: str) -> WantedWidth:
+    """Read ``STATISTIC PARAMETER width NUMBER``; for categories ``carrier probability[UA] width 0.01``.
+
+    Raises
+    ------
+    UsageError
+        Where the text is no such target.
+    """
+    match = _FORM.fullmatch(text.strip())
+    try:
+        width = float(match["width"]) if match else math.nan
+    except ValueError:
+        width = math.nan
+    if match is None or not 0.0 < width < math.inf:
+        message = (
+            f"target {text!r}: write STATISTIC PARAMETER width NUMBER, as 'arr_delay mean width 2' or "
+            "'carrier probability[UA] width 0.01'"
+        )
+        raise UsageError(message)
+    return WantedWidth(
+        statistic=match["statistic"], parameter=match["parameter"], category=match["category"], width=width
+    )
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +199,7 @@ _NO_NOISE = Fraction(300)
 
 def smallest_epsilon(
     spec: Spec,
-    target: Target | str,
+    target: WantedWidth | str,
     *,
     n: int,
     prior: AnyPrior = None,
@@ -86,7 +221,7 @@ def smallest_epsilon(
     ----------
     spec : Spec
         Its own epsilon plays no part; the shares of its statistics do.
-    target : Target or str
+    target : WantedWidth or str
         As ``arr_delay mean width 2``.
     n : int, > 0
         Records in a cell.
@@ -167,7 +302,7 @@ class Trials:
 
     Attributes
     ----------
-    target : Target
+    target : WantedWidth
     generative model : GenerativeModel
         Of the target's statistic.
     share : Fraction
@@ -178,7 +313,7 @@ class Trials:
         Of the noise.
     """
 
-    target: Target
+    target: WantedWidth
     generative_model: GenerativeModel
     share: Fraction
     sums: NDArray[np.object_]
@@ -188,7 +323,7 @@ class Trials:
     def of(
         cls,
         spec: Spec,
-        target: Target,
+        target: WantedWidth,
         *,
         n: int,
         prior: AnyPrior = None,
@@ -266,7 +401,7 @@ class Trials:
 
 
 def _generative_model(
-    spec: Spec, target: Target, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
+    spec: Spec, target: WantedWidth, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
 ) -> tuple[GenerativeModel, Fraction]:
     """Return the generative model of the target's statistic, and its share of the release's epsilon."""
     plan = compile_plan(spec)
@@ -322,7 +457,7 @@ def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:
     return replace(plan, epsilon=epsilon, scale=scale_rounded_up(plan.l1_sensitivity, epsilon))
 
 
-def _position(posterior: Posterior, target: Target) -> int:
+def _position(posterior: Posterior, target: WantedWidth) -> int:
     """Where the target's parameter stands among a prior's draws.
 
     Raises

@@ -172,7 +172,7 @@ _NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ReleaseComparison:
     """How a statistic's parameters changed from one release to another, and what noise alone would do.
 
     Attributes
@@ -242,7 +242,7 @@ def compare(
     vouched: bool = False,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
-) -> Comparison:
+) -> ReleaseComparison:
     """Compare a statistic of two releases of disjoint data, cell by cell. Costs no privacy.
 
     Parameters
@@ -309,7 +309,7 @@ def compare(
     plan = parts[0].plan
     like = conjugate_like(before.prior, FAMILIES[plan.family], plan.parameters)
     apparent, noise_sd, noise_probability = _noise_alone(parts[0], parts[1], like, source)
-    return Comparison(
+    return ReleaseComparison(
         statistic=statistic,
         first=first.label,
         second=second.label,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.pooling.comparison import Comparison
+    from suffice.pipeline.ask.pooling.comparison import ReleaseComparison
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.typing import Floats
 
@@ -90,7 +90,7 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator | in
     return joined([_columns(posterior, parameter, values) for parameter, values in sample.items()])
 
 
-def comparison_columns(comparison: Comparison) -> dict[str, Any]:
+def comparison_columns(comparison: ReleaseComparison) -> dict[str, Any]:
     """Return draws of every difference and ratio of a comparison; ``contrast`` says which."""
     parts = []
     for kind, contrasts in (("difference", comparison.differences), ("ratio", comparison.ratios)):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import CellEmissions
+from suffice.pipeline.ask.models.noisy_counts import log_emission
 
 
 @pytest.mark.parametrize("scales", [(5.0, 5.0), (2.0, 0.4), (3.0, 0.0), (0.0, 0.0)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
+from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity
 
 NORMAL = np.random.default_rng(3).normal(5.0, 2.0, (4001, 2))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-    from suffice.pipeline.ask.models.plug_in_states import StateDraws
+    from suffice.pipeline.ask.models.state_draws import StateDraws
     from suffice.pipeline.ask.pooling.release import Release
 
 TIME = ["YEAR", "MONTH"]

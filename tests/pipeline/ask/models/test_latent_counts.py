@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from suffice.pipeline.ask.models.emission_table import draw_latent_counts
+from suffice.pipeline.ask.models.noisy_counts import draw_latent_counts
 
 DRAWS = 40_000
 CASES = [

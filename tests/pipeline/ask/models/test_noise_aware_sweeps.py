@@ -15,9 +15,9 @@ from scipy.special import gammaln
 from scipy.stats import beta, expon, kstest
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
-from suffice.pipeline.ask.models.plug_in_states import StateDraws, StatePriors
+from suffice.pipeline.ask.models.noisy_counts import log_emission
+from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:

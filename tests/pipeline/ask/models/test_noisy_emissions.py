@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
-from suffice.pipeline.ask.models.emission_table import EmissionTable, log_emission
+from suffice.pipeline.ask.models.noisy_counts import EmissionTable, log_emission
 from support.noisy import noisy_statistic, statistic_plan
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.drawn_quantity import array_of, codes_of, columns_of
+from suffice.pipeline.ask.models.rows_and_draws import array_of, codes_of, columns_of
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.terms.declaration.domains import (
     Domain,

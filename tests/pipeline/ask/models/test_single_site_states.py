@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2
 
-from suffice.pipeline.ask.models.plug_in_states import count_transitions, draw_single_sites
+from suffice.pipeline.ask.models.state_draws import count_transitions, draw_single_sites
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

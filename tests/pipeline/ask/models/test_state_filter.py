@@ -10,8 +10,8 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from suffice.pipeline.ask.models.emission_table import log_emission
-from suffice.pipeline.ask.models.plug_in_states import (
+from suffice.pipeline.ask.models.noisy_counts import log_emission
+from suffice.pipeline.ask.models.state_draws import (
     draw_states,
     log_evidence,
     state_probability,

@@ -16,9 +16,9 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, kstest
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import (
+from suffice.pipeline.ask.models.noisy_counts import log_emission
+from suffice.pipeline.ask.models.state_draws import (
     StatePriors,
     cell_totals,
     kept_sweeps,
@@ -29,7 +29,7 @@ from suffice.pipeline.ask.models.plug_in_states import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.ask.models.plug_in_states import StateSampler
+    from suffice.pipeline.ask.models.state_draws import StateSampler
     from suffice.typing import Floats
 
 PRIORS = StatePriors(transitions=0.7, emissions=1.5, rate=0.1)

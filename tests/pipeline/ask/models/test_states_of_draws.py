@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.models.hidden_markov_fit import align_states, most_probable_path, total_variation
-from suffice.pipeline.ask.models.plug_in_states import StateDraws
+from suffice.pipeline.ask.models.state_draws import StateDraws
 from suffice.pipeline.ask.models.state_sampling import diagnose, state_entropy
 
 

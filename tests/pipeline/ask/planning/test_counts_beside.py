@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from suffice.pipeline.ask.planning.wanted_width import counts_beside
+from suffice.pipeline.ask.planning.epsilon_search import counts_beside
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 
