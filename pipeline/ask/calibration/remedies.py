@@ -226,7 +226,7 @@ def _with_bounds(
     entry = generative_model.entry.model_copy(update=integers)
     minimal = plan.design is Design.MINIMAL
     before, block = family.block(generative_model.entry, minimal), family.block(entry, minimal)
-    l1_sensitivity = plan.l1_sensitivity * _of_one(block) // _of_one(before)
+    l1_sensitivity = plan.l1_sensitivity * _moved_by_a_unit(block) // _moved_by_a_unit(before)
     scale = scale_rounded_up(l1_sensitivity, plan.epsilon)
     parameters = family.parameters(entry)
     return dataclasses.replace(
@@ -245,7 +245,7 @@ def _with_bounds(
     )
 
 
-def _of_one(block: Block) -> int:
+def _moved_by_a_unit(block: Block) -> int:
     """Return what one record, or one unit, moves; the release's sensitivity is a multiple of it."""
     return block.record_l1 or block.unit_l1 or block.minimal_sensitivity or 1
 

@@ -165,7 +165,7 @@ def chain_table(
     _check_columns(sample, chains, times, of_series=len(windows) > 1)
     chain_keys, time_keys = _keys(sample, chains), _keys(sample, times)
     steps = _steps(windows)
-    shape = (len(_keys_of_one(chain_keys)), len(steps), len(_keys_of_one(time_keys)))
+    shape = (len(_first_column(chain_keys)), len(steps), len(_first_column(time_keys)))
     if shape[1] * shape[2] < 2:
         what = f"{times[0]} keeps one key" if times else "there is one window"
         message = f"a hidden Markov model needs two or more time steps, and there is one: {what}"
@@ -352,7 +352,7 @@ def _keys(statistic: NoisyStatistic, columns: Sequence[str]) -> dict[str, list[s
     return {column: [keys[position] for keys in combined] for position, column in enumerate(columns)}
 
 
-def _keys_of_one(keys: Keys) -> list[Any]:
+def _first_column(keys: Keys) -> list[Any]:
     return next(iter(keys.values()), [None])
 
 

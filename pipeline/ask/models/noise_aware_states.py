@@ -72,7 +72,7 @@ class PositiveCounts:
         One row a count.
     cells, columns : ndarray of shape (n_counts,), int64
         The cell, restart by restart, and where theta of state 0 stands among all of the restarts.
-    firsts, own_cells : ndarray of shape (n_cells_with_any,), int64
+    firsts, nonempty_cells : ndarray of shape (n_cells_with_any,), int64
         The first count of each cell that has any, and that cell.
     """
 
@@ -80,7 +80,7 @@ class PositiveCounts:
     cells: Rows
     columns: Rows
     firsts: Rows
-    own_cells: Rows
+    nonempty_cells: Rows
 
     @classmethod
     def of(cls, released: Counts, chosen: Mask, scale: float, n_states: int) -> PositiveCounts:
@@ -95,7 +95,7 @@ class PositiveCounts:
             cells=cells,
             columns=restart * (n_states * n_columns) + column,
             firsts=firsts,
-            own_cells=cells[firsts],
+            nonempty_cells=cells[firsts],
         )
 
     def parts(self) -> Iterator[slice]:
@@ -196,7 +196,7 @@ class CellEmissions:
                     at = of_state.take(positive.columns[part])
                     at *= root[part]
                     value[part] = positive.table.log_emission(at, part)
-                log_emission[state, positive.own_cells] += np.add.reduceat(value, positive.firsts)
+                log_emission[state, positive.nonempty_cells] += np.add.reduceat(value, positive.firsts)
         by_state: Floats = np.ascontiguousarray(log_emission.T).reshape(n_restarts, -1, n_states)
         by_state -= (self.decline @ theta.swapaxes(1, 2)) * expected_rows[..., None]
         by_state += self.constant[..., None]
@@ -212,7 +212,7 @@ class CellEmissions:
             "rcj,rcj->rc", self.decline, theta_of_cells
         )
         for positive, value in self._terms(theta, states, expected_rows):
-            log_emission.reshape(-1)[positive.own_cells] += np.add.reduceat(value, positive.firsts)
+            log_emission.reshape(-1)[positive.nonempty_cells] += np.add.reduceat(value, positive.firsts)
         if self.exact is not None:
             log_emission += np.einsum("rcj,rcj->rc", self.exact, np.log(theta_of_cells))
             log_emission += self.exact.sum(axis=-1) * np.log(expected_rows)

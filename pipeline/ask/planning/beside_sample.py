@@ -340,18 +340,18 @@ def beside_sample(
     total = len(n) * len(sampled)
     for statistic, sample in sampled:
         entry = spec.statistics[statistic.name]
-        law, own_truth, errors = SampleLaw.of(statistic, entry), truths[statistic.name], []
+        law, true_parameter, errors = SampleLaw.of(statistic, entry), truths[statistic.name], []
         for size in n:
             model = _laplace_release(spec, statistic.name, law.prior, size, method, n_prior)
             repeats = simulations or (SLOW_SIMULATIONS if model.is_slow else SIMULATIONS)
-            errors.append(compared_errors(model, law, own_truth, size, repeats, source))
+            errors.append(compared_errors(model, law, true_parameter, size, repeats, source))
             if progress is not None:
                 progress(len(comparisons) * len(n) + len(errors), total)
         comparisons.append(
             ErrorComparison(
                 statistic=statistic.name,
                 parameter=_space(model).name,
-                truth=own_truth,
+                truth=true_parameter,
                 epsilon=model.plan.epsilon,
                 method=method,
                 prior=str(model.prior),

@@ -118,8 +118,7 @@ def test_sweeps_are_doubled_until_restarts_agree(
     crashes: tuple[Release, NDArray[np.int64]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {"chain": "STATE", "time": TIME, "states": 2, "rng": 5, "restarts": 2, "draws": 4}
-    for module in ("fit_settings", "state_sampling"):
-        monkeypatch.setattr(f"suffice.pipeline.ask.models.{module}.MOST_SWEEPS", 80)
+    monkeypatch.setattr("suffice.pipeline.ask.models.state_sampling.MOST_SWEEPS", 80)
     monkeypatch.setattr("suffice.pipeline.ask.models.state_sampling.SWEEPS", 20)
     told: list[tuple[int, int]] = []
     found = models.hidden_markov(crashes[0], **asked, progress=lambda done, total: told.append((done, total)))
