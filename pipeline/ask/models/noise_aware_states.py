@@ -1,32 +1,35 @@
-r"""Draws of a hidden Markov model given noisy counts, exact ones latent.
+r"""Draws of a hidden Markov model given noisy counts, exact ones latent: its posterior with the noise in it.
 
-A cell of chain r at time t in state k has counts Poisson(lambda_rt theta_kdj) of category j of feature d;
-released are these counts plus discrete Laplace noise. Features share lambda, the expected number of rows, and
-not the number itself. One sweep:
+Of chain r at time t in state :math:`z_{rt} = k`, category j of feature d:
+
+.. math::
+    z \sim \text{Markov chain}, \qquad n_{rtdj} \sim \mathrm{Pois}(\lambda_{rt} \theta_{kdj}), \qquad
+    y_{rtdj} = n_{rtdj} + \mathrm{DLap}_b
+
+.. math::
+    A_k \sim \mathrm{Dir}(\alpha), \qquad \theta_{kd} \sim \mathrm{Dir}(\beta), \qquad
+    \lambda_{rt} \sim \mathrm{Gamma}(1, \rho)
+
+Features share lambda, the expected number of rows, and not the number itself. The question is the posterior
+of states and parameters given y. One sweep of the Gibbs sampler, with Metropolis steps in its fourth part:
 
 1. log emissions of all cells in all states, exact counts summed out, and the states given them;
-2. the exact counts given the states;
-3. theta, lambda and the transitions given exact counts, each from its own distribution;
-4. theta and lambda once more with exact counts summed out. Wide noise leaves theta next to no room once exact
-   counts are given. A step moves chance between the two categories of random pairs: given states and lambda,
-   categories are independent, so that all pairs of all states move at once, each accepted by itself.
+2. the exact counts n given the states, independently (``noisy_counts``);
+3. theta, lambda and the transitions given n, each from its conjugate distribution:
+   :math:`\theta_{kd} \sim \mathrm{Dir}(\beta + \sum n)`,
+   :math:`\lambda_{rt} \sim \mathrm{Gamma}(1 + \sum_{dj} n, \rho + D)`;
+4. theta and lambda once more with n summed out. Wide noise leaves theta next to no room once n is given. A
+   step moves chance between the two categories of random pairs: given states and lambda, categories are
+   independent, so that all pairs of all states move at once, each accepted by itself.
 
-States and parameters are kept after step 1, together with the log joint density that it has computed.
+States and parameters are kept after step 1, together with the log joint density that it has computed. Every
+step leaves the posterior as it is; what is left is the error of a finite number of sweeps, which restarts
+tell.
 
-Log emissions of all cells as functions of a hidden Markov model's parameters.
-
-Categories of all features stand side by side, (n_columns,). Given the state and the expected number of rows
-of a cell they are independent, so that the same terms are summed by cell and state, by cell, or by state and
-category. Of released counts of 0 and less a log emission is a linear function of the expected count: these
-are summed by products of matrices; the others come from tables.
-
-Exact counts behind released ones are drawn independently, given y, mu and the noise:
-
-.. math:: P(n \mid y) \propto \mathrm{Pois}(n; \mu)\, q^{|y - n|}
-
-Of y <= 0 that is Poisson(mu q). Of other y and a small mu a draw of Poisson(mu/q) is kept with chance
-:math:`q^{2 \max(n - y, 0)}`. Elsewhere the law is drawn by rejection: its log is concave, so that it is
-nowhere above its mode, and beyond any point falls at least as fast as there. All three are exact.
+Categories of all features stand side by side, (n_columns,). Given the state and lambda they are independent, so
+that the same terms are summed by cell and state, by cell, or by state and category. Of released counts of 0 and
+less a log emission is linear in mu, :math:`\log c + y / b - \mu (1 - q)`: these are summed by products of
+matrices; the others come from tables.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ import numpy as np
 from suffice.pipeline.ask.models.noisy_counts import EmissionTable, draw_latent_counts, log_noise_at_zero
 from suffice.pipeline.ask.models.state_draws import (
     LEAST,
-    StateDraws,
     cell_totals,
+    collected,
     count_transitions,
     draw_dirichlet,
     draw_states,
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-    from suffice.pipeline.ask.models.state_draws import StatePriors
+    from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
     from suffice.typing import Counts, Floats, Mask, Rows
 
 _ELEMENTS = 1 << 15
@@ -344,7 +347,7 @@ def draws_of_tables(
     shape = tables[0].is_observed.shape
     position = _start(emissions, n_states, priors, rng) if start is None else _last(start)
     kept = set(kept_sweeps(n_sweeps, n_draws, goes_on=start is not None))
-    states, transitions, theta, rows, trace = [], [], [], [], []
+    draws, trace = [], []
     for sweep in range(n_sweeps):
         log_emissions = emissions.by_state(position.theta, position.expected_rows)
         drawn = draw_states(log_emissions.reshape(len(tables), *shape, n_states), position.transitions, rng)
@@ -352,24 +355,14 @@ def draws_of_tables(
         steps = count_transitions(drawn.astype(np.int64), n_states)
         trace.append(_log_joint(emissions, log_emissions, position, steps, priors))
         if sweep in kept:
-            states.append(drawn)
-            transitions.append(position.transitions)
-            theta.append(position.theta)
-            rows.append(position.expected_rows.reshape(drawn.shape))
+            rows = position.expected_rows.reshape(drawn.shape)
+            draws.append((drawn, position.transitions, position.theta, rows))
         _given_counts(emissions, position, priors, rng)
         position.transitions = draw_dirichlet(priors.transitions + steps, rng)
         _without_counts(emissions, position, priors, rng)
         if progress is not None:
             progress(sweep + 1)
-    all_theta = np.stack(theta, axis=1)
-    return StateDraws(
-        states=np.stack(states, axis=1),
-        transitions=np.stack(transitions, axis=1),
-        emissions=tuple(np.split(all_theta, emissions.starts[1:], axis=-1)),
-        expected_rows=np.stack(rows, axis=1),
-        log_joint=np.stack([trace[sweep] for sweep in sorted(kept)], axis=1),
-        trace=np.stack(trace, axis=1),
-    )
+    return collected(draws, trace, kept, emissions.starts)
 
 
 def _start(
@@ -408,7 +401,9 @@ def _given_counts(
     counts = counts.astype(np.float64)
     n_states = position.theta.shape[1]
     member = (position.states[:, None] == np.arange(n_states)[:, None]).astype(np.float64)
+    # theta: Dir(beta + sum of n over the cells in the state).
     position.theta = draw_dirichlet(priors.emissions + member @ counts, rng, emissions.starts)
+    # lambda: Gamma(1 + sum of n over features and categories, rho + D).
     rate = priors.rate + len(emissions.starts) * emissions.is_observed
     position.expected_rows = rng.standard_gamma(1.0 + counts.sum(axis=-1)) / rate
 
@@ -423,6 +418,7 @@ def _without_counts(
         first, second = _pairs(emissions, rng)
         theta_first, other = position.theta[..., first], position.theta[..., second]
         width = _widths(_PAIR_WIDTHS, theta_first.shape, rng)
+        # A normal step of the log odds within the pair; their sum stays.
         log_odds = np.log(theta_first / other) + width * rng.standard_normal(theta_first.shape)
         proposed = position.theta.copy()
         proposed[..., first] = (theta_first + other) / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
@@ -431,6 +427,7 @@ def _without_counts(
         then = emissions.by_category(proposed, position.states, position.expected_rows)
         # In log odds the density of Dirichlet(beta) is theta^beta.
         then += priors.emissions * np.log(proposed)
+        # Accepted with chance exp(gain): Metropolis, as the step is symmetric in log odds.
         gain = (then - now)[..., first] + (then - now)[..., second]
         accepted = rng.standard_exponential(gain.shape) > -gain
         accepted &= np.minimum(proposed[..., first], proposed[..., second]) > LEAST
@@ -444,6 +441,7 @@ def _without_counts(
     proposed = rows * np.exp(width * rng.standard_normal(rows.shape))
     gain = emissions.by_cell(position.theta, position.states, proposed)
     gain -= emissions.by_cell(position.theta, position.states, rows)
+    # In log lambda the density of Gamma(1, rho) is lambda exp(-rho lambda).
     gain += np.log(proposed / rows) - priors.rate * (proposed - rows)
     position.expected_rows = np.where(rng.standard_exponential(gain.shape) > -gain, proposed, rows)
 

@@ -1,34 +1,49 @@
-r"""Draws of a hidden Markov model that takes released counts for exact ones: its intervals are too narrow.
+r"""Hidden states given the parameters of a hidden Markov model, and draws that take noisy counts for exact.
 
-This is the model of Foulds and others (2016): released counts, projected or not, are the counts of a
-multinomial emission. Restarts run side by side.
+A chain has a state :math:`z_t` in 0..K-1 at each time step t, and a cell has released counts :math:`y_t`:
 
-Hidden states are drawn one after the other, transitions summed out (their equation 68):
+.. math::
+    z_1 \sim \pi, \qquad z_{t+1} \mid z_t \sim A_{z_t}, \qquad y_t \mid z_t = k \sim e_t(k)
+
+with Dirichlet(alpha) rows of transitions, pi among them, and Dirichlet(beta) categories of each feature in
+each state. Chains are independent, and so are restarts, each with parameters of its own: all take a step at
+once. A cell without an emission has :math:`\log e_t(k) = 0` in every state.
+
+**States given parameters** are drawn without error. Forward filtering and backward sampling are
+
+.. math::
+    f_t(k) = P(z_t = k \mid y_{1..t}) \propto e_t(k) \sum_j f_{t-1}(j) A_{jk}, \qquad
+    P(z_t = j \mid z_{t+1} = k, y_{1..t}) \propto f_t(j) A_{jk}
+
+and the sums that normalise f multiply to the evidence of a chain. Smoothing goes back over the filtered
+chances:
+
+.. math:: P(z_t = j \mid y) = f_t(j) \sum_k A_{jk} \frac{P(z_{t+1} = k \mid y)}{\sum_i f_t(i) A_{ik}}
+
+**The plug-in sampler** is the model of Foulds and others (2016): released counts, projected or not, are the
+counts of a multinomial emission, :math:`\log e_t(k) = \sum_j y_{tj} \log \theta_{kj}`. Its intervals are too
+narrow, as the noise of counts is taken for data. States may also be drawn one after the other, transitions
+summed out (their equation 68):
 
 .. math::
     P(z_t = k \mid \ldots) \propto (n_{z_{t-1}, k} + \alpha)
     \frac{n_{k, z_{t+1}} + [z_{t-1} = k = z_{t+1}] + \alpha}{n_k + [z_{t-1} = k] + K \alpha}\, e_t(k)
 
-Counts are of the steps of all chains but those to and from this cell; :math:`n_k` counts steps out of k. The
-first cell follows on a start, which is no state; the last one has no second factor.
+Counts n are of the steps of all chains but those to and from this cell; :math:`n_k` counts steps out of k.
+The first cell follows on a start, which is no state; the last one has no second factor.
 
-Hidden states given parameters: forward filtering, backward sampling, smoothing.
+Samplers of noisy and of exact counts share where restarts start, and which sweeps are kept.
 
-Chains are independent, and so are restarts, each with transitions of its own: all take a step at once. A cell
-without an emission has a log emission of 0 in every state.
-
-Rows of transition probabilities are drawn away from 0. All samplers share where restarts start and which
-sweeps are kept.
-
-What samplers of hidden Markov models are asked for, and what they return.
-
-The number of rows of each cell, estimated from all features: each counts every row once.
+References
+----------
+Foulds, Geumlek, Welling, Chaudhuri. On the theory and practice of privacy-preserving Bayesian data analysis.
+UAI 2016.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -36,7 +51,7 @@ from suffice.pipeline.math.distributions.dirichlet import project_simplex
 from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,7 +63,7 @@ _NO_NOISE = 1e-6
 
 
 def cell_totals(released: Counts | Floats, starts: Rows, scales: Floats) -> Floats:
-    """Average the features' totals, inversely to the variance of their noise.
+    """Estimate the rows of each cell: totals of features, averaged inversely to the variance of their noise.
 
     Parameters
     ----------
@@ -65,6 +80,7 @@ def cell_totals(released: Counts | Floats, starts: Rows, scales: Floats) -> Floa
     """
     sizes = np.diff(starts, append=released.shape[-1])
     deviations = [discrete_laplace_sd(scale) if scale else 0.0 for scale in scales[starts].tolist()]
+    # A total of J categories has J times the variance of one.
     precision = 1.0 / (sizes * np.maximum(np.square(deviations), _NO_NOISE))
     totals = np.add.reduceat(released, starts, axis=-1)
     average: Floats = totals @ (precision / precision.sum())
@@ -124,29 +140,17 @@ _STARTING_ROWS = 100.0
 
 
 def starting_theta(
-    sums: Floats, starts: Rows, n_states: int, emissions: float, rng: np.random.Generator
+    sums: Floats, starts: Rows, n_states: int, beta: float, rng: np.random.Generator
 ) -> Floats:
     """Draw the states' first distributions near the table added up over all cells.
 
-    Parameters
-    ----------
-    sums : ndarray of shape (n_restarts, n_columns), float64
-        Of released counts; negative ones count as none.
-    starts : ndarray of shape (n_features,), int64
-        The first category of each feature.
-    n_states : int
-    emissions : float
-        Beta of the prior.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n_restarts, n_states, n_columns), float64
+    Sums of released counts are (n_restarts, n_columns), and negative ones count as none; the distributions
+    are (n_restarts, n_states, n_columns).
     """
     sizes = np.diff(starts, append=sums.shape[-1])
     positive = np.maximum(sums, 0.0) + 1.0
     pooled = positive / np.repeat(np.add.reduceat(positive, starts, axis=-1), sizes, axis=-1)
-    parameters = np.repeat(_STARTING_ROWS * pooled[:, None] + emissions, n_states, axis=1)
+    parameters = np.repeat(_STARTING_ROWS * pooled[:, None] + beta, n_states, axis=1)
     return draw_dirichlet(parameters, rng, starts)
 
 
@@ -170,7 +174,7 @@ def draw_dirichlet(
 
     Entries are at least ``LEAST``: a number below it stands for it.
     """
-    # Of a small parameter a gamma number is often too small for a float; its log is not.
+    # Gamma(a) is Gamma(a + 1) U^(1/a): of a small a it is often too small for a float, and its log is not.
     log_gamma = np.log(rng.standard_gamma(parameters + 1.0))
     log_gamma -= rng.standard_exponential(parameters.shape) / parameters
     log_gamma -= _in_blocks(np.maximum.reduceat(log_gamma, starts, axis=-1), starts, parameters.shape[-1])
@@ -180,27 +184,18 @@ def draw_dirichlet(
     return drawn
 
 
-def log_dirichlet(probability: Floats, parameter: float, starts: Rows = _FIRST) -> Floats:
-    """Return the log density of Dirichlet(parameter, ..., parameter), summed over all blocks and rows.
+def log_dirichlet(theta: Floats, a: float, starts: Rows = _FIRST) -> Floats:
+    r"""Return the log density of Dirichlet(a, ..., a), summed over all blocks and rows, (n_restarts,).
 
-    It is the density of log odds. That of probabilities has no bound where the parameter is below 1:
-    categories that hardly occur would decide which of two draws is the more probable.
-
-    Parameters
-    ----------
-    probability : ndarray of shape (n_restarts, n_rows, n_columns), float64
-    parameter : float, > 0
-    starts : ndarray of int64
-
-    Returns
-    -------
-    ndarray of shape (n_restarts,), float64
+    It is the density of log odds, :math:`\Gamma(J a) / \Gamma(a)^J \prod_j \theta_j^a`. That of probabilities
+    has no bound where a is below 1: categories that hardly occur would decide which of two draws is the more
+    probable.
     """
     from scipy.special import gammaln
 
-    sizes = np.diff(starts, append=probability.shape[-1])
-    constant = np.sum(gammaln(sizes * parameter) - sizes * gammaln(parameter)) * probability.shape[1]
-    density: Floats = parameter * np.log(probability).sum(axis=(1, 2)) + constant
+    sizes = np.diff(starts, append=theta.shape[-1])
+    constant = np.sum(gammaln(sizes * a) - sizes * gammaln(a)) * theta.shape[1]
+    density: Floats = a * np.log(theta).sum(axis=(1, 2)) + constant
     return density
 
 
@@ -251,6 +246,7 @@ def draw_states(log_emissions: Floats, transitions: Floats, rng: np.random.Gener
     weights = filtered[-1]
     for time in range(n_times - 1, -1, -1):
         if time < n_times - 1:
+            # f_t(j) A_jk of every j, with k drawn.
             weights = arrivals.take(states[time + 1] + restart, axis=0)
             weights *= filtered[time]
         sums = weights @ cumulate
@@ -276,6 +272,7 @@ def state_probability(log_emissions: Floats, transitions: Floats) -> Floats:
     smoothed[-1] = filtered[-1]
     between = transitions[:, 1:]
     for time in range(len(filtered) - 2, -1, -1):
+        # P(z_{t+1} = k | y) over its chance given the cells up to t, then back over A.
         ahead = smoothed[time + 1] / (filtered[time] @ between)
         smoothed[time] = filtered[time] * (ahead @ between.swapaxes(1, 2))
     return np.ascontiguousarray(np.moveaxis(smoothed, 0, 2))
@@ -295,27 +292,23 @@ def _filter(log_emissions: Floats, transitions: Floats) -> tuple[Floats, Floats]
     np.matmul(filtered[0], ones, out=sums[0])
     filtered[0] /= sums[0]
     for time in range(1, n_times):
+        # e_t(k) sum_j f_{t-1}(j) A_jk, normalised.
         now = filtered[time]
         np.matmul(filtered[time - 1], between, out=predicted)
         now *= predicted
         np.matmul(now, ones, out=sums[time])
         now /= sums[time]
+    # The sums multiply to the evidence, up to what was taken out of the emissions.
     evidence: Floats = np.log(sums[..., 0]).sum(axis=0) + highest.sum(axis=-1)
     return filtered, evidence
 
 
 def draw_single_sites(
-    states: NDArray[np.int8], log_emissions: Floats, transitions_prior: float, rng: np.random.Generator
+    states: NDArray[np.int8], log_emissions: Floats, alpha: float, rng: np.random.Generator
 ) -> NDArray[np.int8]:
     """Draw every state once given all others, in order; all restarts at once.
 
-    Parameters
-    ----------
-    states : ndarray of shape (n_restarts, n_chains, n_times), int8
-    log_emissions : ndarray of shape (n_restarts, n_chains, n_times, K), float64
-    transitions_prior : float
-        Alpha.
-    rng : numpy.random.Generator
+    States are (n_restarts, n_chains, n_times), and log emissions have a number for each state besides.
     """
     n_restarts, n_chains, n_times, n_states = log_emissions.shape
     emissions = np.exp(log_emissions - log_emissions.max(axis=-1, keepdims=True))
@@ -335,10 +328,11 @@ def draw_single_sites(
                 after = path[chain, time + 2]
                 steps[restart, now + 1, after] -= 1.0
                 leaving[restart, now] -= 1.0
-            weights = steps[restart, before + 1] + transitions_prior
+            # The two factors of equation 68.
+            weights = steps[restart, before + 1] + alpha
             if is_inner:
-                arriving = steps[restart, 1:, after] + transitions_prior
-                total = leaving + n_states * transitions_prior
+                arriving = steps[restart, 1:, after] + alpha
+                total = leaving + n_states * alpha
                 if time > 0:
                     # The step to this cell is still among those that leave the state before.
                     arriving[restart, before] += before == after
@@ -353,6 +347,24 @@ def draw_single_sites(
                 steps[restart, now + 1, after] += 1.0
                 leaving[restart, now] += 1.0
     return np.ascontiguousarray(path[:, 1:].transpose(2, 0, 1), dtype=np.int8)
+
+
+def collected(
+    draws: Sequence[tuple[Any, Floats, Floats, Floats | None]],
+    trace: Sequence[Floats],
+    kept: Iterable[int],
+    starts: Rows,
+) -> StateDraws:
+    """Stack kept states, transitions, theta and lambda, and the log joint of every sweep."""
+    states, transitions, theta, rows = zip(*draws, strict=True)
+    return StateDraws(
+        states=np.stack(states, axis=1),
+        transitions=np.stack(transitions, axis=1),
+        emissions=tuple(np.split(np.stack(theta, axis=1), starts[1:], axis=-1)),
+        expected_rows=None if rows[0] is None else np.stack(rows, axis=1),
+        log_joint=np.stack([trace[sweep] for sweep in sorted(kept)], axis=1),
+        trace=np.stack(trace, axis=1),
+    )
 
 
 Projection = Literal["clip", "simplex", "none"]
@@ -399,7 +411,7 @@ def plug_in_draws(
         transitions, states = start.transitions[:, -1], start.states[:, -1]
     restart = np.repeat(n_states * np.arange(n_restarts), n_cells)
     kept = set(kept_sweeps(n_sweeps, n_draws, goes_on=start is not None))
-    draws: list[tuple[object, Floats, Floats]] = []
+    draws: list[tuple[Any, Floats, Floats, None]] = []
     trace = []
     for sweep in range(n_sweeps):
         # One product for all restarts; restarts stand first again without a copy.
@@ -416,24 +428,18 @@ def plug_in_draws(
         of_states = (member @ counts).reshape(theta.shape)
         if sampler == "single-site":
             transitions = draw_dirichlet(priors.transitions + steps, rng)
+        # The log joint: emissions and their prior, transitions and theirs.
         joint = (of_states * np.log(theta)).sum(axis=(1, 2)) + log_dirichlet(theta, priors.emissions, starts)
         joint += (steps * np.log(transitions)).sum(axis=(1, 2))
         trace.append(joint + log_dirichlet(transitions, priors.transitions))
         if sweep in kept:
-            draws.append((states, transitions, theta))
+            draws.append((states, transitions, theta, None))
+        # Both from their conjugate distributions given the states.
         transitions = draw_dirichlet(priors.transitions + steps, rng)
         theta = draw_dirichlet(priors.emissions + np.maximum(of_states, 0.0), rng, starts)
         if progress is not None:
             progress(sweep + 1)
-    all_states, all_transitions, all_theta = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
-    return StateDraws(
-        states=all_states,
-        transitions=all_transitions,
-        emissions=tuple(np.split(all_theta, starts[1:], axis=-1)),
-        expected_rows=None,
-        log_joint=np.stack([trace[sweep] for sweep in sorted(kept)], axis=1),
-        trace=np.stack(trace, axis=1),
-    )
+    return collected(draws, trace, kept, starts)
 
 
 def projected_counts(table: CountsOverTime, project: Projection) -> Floats:
