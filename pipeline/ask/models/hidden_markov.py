@@ -1,24 +1,27 @@
 r"""Hidden Markov models over released counts: cells of chains and time steps, each in a hidden state.
 
-Counts of feature d in a cell are Poisson(lambda theta[z, d, j]) given its state z, released with discrete
-Laplace noise. States follow a Markov chain over a chain's time steps. Costs no privacy: only what was
-released is read.
+Of chain r at time t in state :math:`z_{rt} = k`, category j of feature d:
 
-Samplers exchange the numbers of states, from draw to draw and between restarts: they are numbered alike
-first.
+.. math::
+    z \sim \text{Markov chain}, \qquad n_{rtdj} \sim \mathrm{Pois}(\lambda_{rt} \theta_{kdj}), \qquad
+    y_{rtdj} = n_{rtdj} + \mathrm{DLap}_b
 
-How many states? Numbers of them compared by how well they predict cells that were held out.
+Two questions are answered from y alone, so that neither costs privacy. Which state was each cell in, and what
+are states? ``hidden_markov`` draws from the posterior (``noise_aware_states``), or takes y for n
+(``state_draws``).
 
-Of noisy counts the noise is part of the likelihood, and the expected number of rows of a cell, of which the
-other cells say nothing, is integrated over its prior:
+How many states are there? Numbers of them are compared by how well they predict cells that were held out. Of
+noisy counts the noise is part of the likelihood, and lambda, of which the other cells say nothing, is
+integrated over its prior:
 
 .. math::
     p(y_{rt} \mid k) = \int \rho e^{-\rho \lambda} \prod_{dj}
     \sum_n \mathrm{Pois}(n; \lambda \theta_{kdj})\, \mathrm{DLap}_b(y_{rtdj} - n)\, d\lambda
 
-In :math:`\sqrt\lambda` the integrand is smooth on one scale, about as wide as a normal density of deviation
-:math:`1 / (2 \sqrt D)` or wider: equal steps where it matters leave an error of 1e-2 at most, mostly of 1e-5.
-The states' chances are those given the drawn states before and after the cell.
+In :math:`u = \sqrt\lambda` the integrand is smooth on one scale, about as wide as a normal density of
+deviation :math:`1 / (2 \sqrt D)` or wider: the midpoint rule where it matters leaves an error of 1e-2 at
+most, mostly of 1e-5. The chances of states are those given the drawn states before and after the cell, and
+the score of a cell is the log of the mean over draws of :math:`\sum_k P(z_{rt} = k)\, p(y_{rt} \mid k)`.
 """
 
 from __future__ import annotations
@@ -66,9 +69,9 @@ if TYPE_CHECKING:
     from suffice.typing import Counts, Floats, Mask
 
 _COARSE, _FINE = 32, 64
-"""Nodes that look for where the density of a cell in a state matters, and nodes that integrate it there."""
+"""Nodes that look for where the integrand of a cell in a state matters, and nodes that integrate it there."""
 _NATS = 35.0
-"""Below its highest place a density does not matter."""
+"""So far below its highest place the integrand does not matter."""
 _DEVIATIONS = 12.0
 """How far beyond the features' totals is looked, in deviations of a total's noise."""
 _NEAR, _PASSES = 1.0, 4
@@ -88,27 +91,20 @@ def held_out_log_likelihood(
     restart: int,
     n_draws: int,
 ) -> Floats:
-    """Return the log chance of each held-out cell's released counts under each of some draws.
-
-    The score of a cell is the log of the mean of the chances over draws.
+    """Return the log chance of each held-out cell's released counts under draws, (n_taken, n_held_out).
 
     Parameters
     ----------
-    table : CountTable
+    table : CountsOverTime
         With the held-out cells' counts.
     held_out : ndarray of shape (n_chains, n_times), bool
-        Cells that `draws` have not seen.
+        Cells that `draws`, noise-aware or not, have not seen.
     draws : StateDraws
-        Noise-aware or not.
     priors : StatePriors
-        Their rate is that of lambda.
+        Their rate is rho.
     restart : int
     n_draws : int, > 0
         At most so many of the restart's draws are taken, at even distances.
-
-    Returns
-    -------
-    ndarray of shape (n_taken, n_held_out), float64
     """
     cells = CountsOverTime(
         counts=tuple(counts[held_out][:, None] for counts in table.counts),
@@ -122,19 +118,17 @@ def held_out_log_likelihood(
     taken = _taken(draws.states.shape[1], n_draws)
     log_chance = np.empty((len(taken), len(low)))
     for row, draw in enumerate(taken):
-        theta = np.concatenate([each[restart, draw] for each in draws.emissions], axis=-1)
+        theta, log_chances = _of_draw(held_out, draws, restart, draw)
         by_state = np.empty((len(low), n_states))
         for state in range(n_states):
             first, last = _where_it_matters(coarse, theta[state], low, high, priors.rate)
             start = np.maximum(first - _MARGIN, 0.0)
             step = (last + _MARGIN - start) / _FINE
-            # Middles of equal steps.
-            roots = start[:, None] + step[:, None] * (np.arange(_FINE) + 0.5)
-            density = _log_density(fine, theta[state], roots, priors.rate)
-            by_state[:, state] = _log_sum_exp(density, axis=1) + np.log(step)
-        with np.errstate(divide="ignore"):
-            chances = np.log(_state_chances(held_out, draws, restart, draw))
-        log_chance[row] = _log_sum_exp(by_state + chances, axis=1)
+            # Midpoint rule: the sum of the integrand at the middles of equal steps, times a step.
+            u = start[:, None] + step[:, None] * (np.arange(_FINE) + 0.5)
+            integrand = _log_integrand(fine, theta[state], u, priors.rate)
+            by_state[:, state] = _log_sum_exp(integrand, axis=1) + np.log(step)
+        log_chance[row] = _log_sum_exp(by_state + log_chances, axis=1)
     return log_chance
 
 
@@ -143,22 +137,14 @@ def exact_log_likelihood(
 ) -> Floats:
     """Return the same of exact counts, given each cell's number of rows, for studies that know them.
 
-    It is that of the rows in their order: no multinomial coefficients.
-
-    Parameters
-    ----------
-    counts : tuple of ndarray of shape (n_chains, n_times, n_categories), int64
-        One a feature.
-    held_out, draws, restart, n_draws
-        As in ``held_out_log_likelihood``.
+    It is that of the rows in their order: no multinomial coefficients. Counts are (n_chains, n_times,
+    n_categories) of each feature.
     """
     cells = np.concatenate([each[held_out] for each in counts], axis=-1).astype(np.float64)
     scores = []
     for draw in _taken(draws.states.shape[1], n_draws):
-        theta = np.concatenate([each[restart, draw] for each in draws.emissions], axis=-1)
-        with np.errstate(divide="ignore"):
-            chances = np.log(_state_chances(held_out, draws, restart, draw))
-        scores.append(_log_sum_exp(cells @ np.log(theta).T + chances, axis=1))
+        theta, log_chances = _of_draw(held_out, draws, restart, draw)
+        scores.append(_log_sum_exp(cells @ np.log(theta).T + log_chances, axis=1))
     return np.stack(scores)
 
 
@@ -168,8 +154,9 @@ def log_mean_exp(log_likelihood: Floats) -> Floats:
     return mean
 
 
-def _state_chances(held_out: Mask, draws: StateDraws, restart: int, draw: int) -> Floats:
-    """Return the chance of each state in each held-out cell, given the states drawn beside it."""
+def _of_draw(held_out: Mask, draws: StateDraws, restart: int, draw: int) -> tuple[Floats, Floats]:
+    """Return theta, and the log chance of each state in held-out cells given the states drawn beside them."""
+    theta = np.concatenate([each[restart, draw] for each in draws.emissions], axis=-1)
     states = draws.states[restart, draw].astype(np.int64)
     transitions = draws.transitions[restart, draw]
     chain, time = np.nonzero(held_out)
@@ -177,13 +164,14 @@ def _state_chances(held_out: Mask, draws: StateDraws, restart: int, draw: int) -
     before = np.where(time > 0, states[chain, np.maximum(time - 1, 0)] + 1, 0)
     after = states[chain, np.minimum(time + 1, n_times - 1)]
     leaving = np.where((time < n_times - 1)[:, None], transitions[1:, after].T, 1.0)
+    # P(z_t = k | z_{t-1}, z_{t+1}) is proportional to A[z_{t-1}, k] A[k, z_{t+1}].
     weights = transitions[before] * leaving
-    chances: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return chances
+    with np.errstate(divide="ignore"):
+        return theta, np.log(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _range(cells: CountsOverTime) -> tuple[Floats, Floats]:
-    """Return between which roots of lambda the highest density of each cell is looked for, (n_cells,)."""
+    """Return between which roots of lambda the highest integrand of each cell is looked for, (n_cells,)."""
     totals = np.stack([counts[:, 0].sum(axis=-1) for counts in cells.counts])
     deviations = [
         discrete_laplace_sd(scale) * np.sqrt(counts.shape[-1]) if scale else 0.0
@@ -199,24 +187,25 @@ def _range(cells: CountsOverTime) -> tuple[Floats, Floats]:
 def _where_it_matters(
     emissions: CellEmissions, theta: Floats, low: Floats, high: Floats, rate: float
 ) -> tuple[Floats, Floats]:
-    """Return between which roots of lambda the density of each cell is near its highest, (n_cells,)."""
+    """Return between which roots of lambda the integrand of each cell is near its highest, (n_cells,)."""
     for _ in range(_PASSES):
         wide = (high - low) / _COARSE
-        roots = low[:, None] + wide[:, None] * (np.arange(_COARSE) + 0.5)
-        density = _log_density(emissions, theta, roots, rate)
-        matters = density > density.max(axis=1, keepdims=True) - _NATS
-        low = np.maximum(np.where(matters, roots, np.inf).min(axis=1) - wide, 0.0)
-        high = np.where(matters, roots, -np.inf).max(axis=1) + wide
+        u = low[:, None] + wide[:, None] * (np.arange(_COARSE) + 0.5)
+        integrand = _log_integrand(emissions, theta, u, rate)
+        matters = integrand > integrand.max(axis=1, keepdims=True) - _NATS
+        low = np.maximum(np.where(matters, u, np.inf).min(axis=1) - wide, 0.0)
+        high = np.where(matters, u, -np.inf).max(axis=1) + wide
         if wide.max() <= _NEAR:
             break
     return low, high
 
 
-def _log_density(emissions: CellEmissions, theta: Floats, roots: Floats, rate: float) -> Floats:
+def _log_integrand(emissions: CellEmissions, theta: Floats, u: Floats, rate: float) -> Floats:
     """Return the log density of released counts and of the root of lambda, at nodes of each cell."""
-    by_node = emissions.by_state(theta[None, None], roots.reshape(1, -1) ** 2).reshape(roots.shape)
-    density: Floats = by_node + np.log(2.0 * rate * roots) - rate * roots**2
-    return density
+    by_node = emissions.by_state(theta[None, None], u.reshape(1, -1) ** 2).reshape(u.shape)
+    # lambda = u^2, and d lambda = 2 u du.
+    integrand: Floats = by_node + np.log(2.0 * rate * u) - rate * u**2
+    return integrand
 
 
 def _repeated(cells: CountsOverTime, times: int) -> CountsOverTime:
@@ -309,10 +298,7 @@ class StateComparison:
         choices = self.settings[0].to_dict()
         del choices["states"]
         return {
-            "releases": list(self.table.releases),
-            "statistics": [feature.name for feature in self.table.features],
-            "chain": list(self.table.chain_keys),
-            "time": list(self.table.time_keys),
+            **self.table.to_dict(),
             **choices,
             "holdout": self.holdout,
             "splits": self.n_splits,
@@ -356,7 +342,13 @@ def compare_states(
         rest = dataclasses.replace(table.counts, is_observed=table.counts.is_observed & ~mask)
         for number, setting in enumerate(fitted):
             drawn = sampled_states(rest, setting, rng=rng, progress=part_of(progress, done, total))
-            likelihood = _likelihood(table.counts, mask, drawn, setting)
+            by_restart = [
+                held_out_log_likelihood(
+                    table.counts, mask, drawn, setting.priors, restart=restart, n_draws=SCORED_DRAWS
+                )
+                for restart in range(setting.n_restarts)
+            ]
+            likelihood = np.stack(by_restart)
             judged = diagnose(drawn, {HELD_OUT_SCORE: likelihood.mean(axis=2)})
             kept = likelihood[list(judged.kept)].reshape(-1, likelihood.shape[2])
             scores[number, split] = log_mean_exp(kept).mean()
@@ -366,17 +358,6 @@ def compare_states(
     return StateComparison(
         table=table, settings=tuple(fitted), holdout=holdout, scores=scores, r_hat=r_hat, n_poorer=n_poorer
     )
-
-
-def _likelihood(table: CountsOverTime, held_out: Mask, drawn: StateDraws, settings: FitSettings) -> Floats:
-    """Return the log likelihood of held-out cells under draws, (n_restarts, n_taken, n_held_out)."""
-    rows = [
-        held_out_log_likelihood(
-            table, held_out, drawn, settings.priors, restart=restart, n_draws=SCORED_DRAWS
-        )
-        for restart in range(settings.n_restarts)
-    ]
-    return np.stack(rows)
 
 
 def _held_out(table: CountsOverTime, share: float, rng: np.random.Generator) -> Mask:

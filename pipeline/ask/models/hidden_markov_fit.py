@@ -1,6 +1,22 @@
-"""A fitted hidden Markov model: states of cells, and what states are.
+r"""A fitted hidden Markov model: states of cells, and what states are, from draws of its posterior.
 
-MOVED.
+The posterior is the same under every numbering of states, and samplers exchange the numbers from draw to draw
+and between restarts. Draws are numbered alike first: of draw s the permutation :math:`\pi_s` that minimises
+
+.. math::
+    \sum_k \frac{1}{D} \sum_d \tfrac12 \sum_j
+    \left| \theta^{(s)}_{\pi_s(k) d j} - \bar\theta_{k d j} \right|
+
+the total variation from a reference, which is the draw of the highest log joint and then the mean of what was
+matched with it. The minimum is exact: it is an assignment problem.
+
+A cell's most probable state may differ from that on the most probable path of its chain. Given its
+parameters, the states of a chain are a Markov chain whatever was observed. So are the draws, nearly, over all
+parameters; the path maximises
+
+.. math:: p(z_1) \prod_t p(z_{t+1} \mid z_t)
+
+with shares of draws as probabilities of states and of pairs of neighbours (the Viterbi algorithm).
 """
 
 from __future__ import annotations
@@ -34,9 +50,7 @@ _ROUNDS = 3
 def align_states(draws: StateDraws) -> StateDraws:
     """Return draws whose states are numbered alike, the one with most cells first.
 
-    Each draw's states are matched with those of a reference, so that the total variation between their
-    emissions, averaged over features and added up over states, is smallest. The reference is the draw with
-    the highest log joint, and then the average of what was matched.
+    The module says which numbering that is.
     """
     n_restarts, n_draws, n_states = draws.emissions[0].shape[:3]
     flat = [each.reshape(n_restarts * n_draws, n_states, -1) for each in draws.emissions]
@@ -95,75 +109,13 @@ def _renumbered(draws: StateDraws, order: NDArray[Any]) -> StateDraws:
 
 
 _TAKEN = {"chain", "draw", "cell", "state", "to_state"}
-
-
-def to_arviz(fit: HiddenMarkovFit) -> Any:
-    """Return draws as ``HiddenMarkovFit.to_arviz`` says.
-
-    Raises
-    ------
-    MissingExtraError
-        Where ArviZ is not installed.
-    """
-    draws = fit.draws
-    lead = ["chain", "draw"]
-    n_restarts, n_draws = draws.log_joint.shape
-    numbers = np.arange(1, fit.n_states + 1)
-    data: dict[str, Any] = {
-        "start": ([*lead, "to_state"], draws.transitions[:, :, 0]),
-        "transition": ([*lead, "state", "to_state"], draws.transitions[:, :, 1:]),
-        "cell_state": ([*lead, "cell"], draws.states.reshape(n_restarts, n_draws, -1) + 1),
-    }
-    sampled = {"chain": np.array(fit.diagnostics.kept), "draw": np.arange(n_draws)}
-    coordinates: dict[str, Any] = {
-        **sampled,
-        "state": numbers,
-        "to_state": numbers,
-        "cell": np.arange(fit.table.n_chains * fit.table.n_times),
-    }
-    for feature, values in zip(fit.table.features, draws.emissions, strict=True):
-        dimension = f"{feature.name}_category"
-        data[f"emission_{feature.name}"] = ([*lead, "state", dimension], values)
-        coordinates[dimension] = list(feature.categories)
-    if draws.expected_rows is not None:
-        data["expected_rows"] = ([*lead, "cell"], draws.expected_rows.reshape(n_restarts, n_draws, -1))
-    for column, keys in fit.table.cell_keys.items():
-        coordinates[f"{column}_" if column in _TAKEN else column] = ("cell", keys)
-    attributes = {name: str(value) for name, value in fit.settings.to_dict().items()}
-    attributes["releases"] = ", ".join(fit.table.releases)
-    statistics = {"lp": (lead, draws.log_joint)}
-    return container({"posterior": (data, coordinates), "sample_stats": (statistics, sampled)}, attributes)
-
-
-def write_netcdf(fit: HiddenMarkovFit, path: str | os.PathLike[str]) -> None:
-    """Write draws as ``HiddenMarkovFit.to_netcdf`` says.
-
-    Raises
-    ------
-    MissingExtraError
-        Where ArviZ, or what it writes netCDF with, is not installed.
-    UsageError
-        Where the file cannot be written.
-    """
-    write_container(to_arviz(fit), path)
+"""Names of dimensions, which no group column gets."""
 
 
 def most_probable_path(states: NDArray[Any], n_states: int) -> NDArray[np.int64]:
-    r"""Return the most probable sequence of every chain, (n_chains, n_times).
+    """Return the most probable sequence of every chain, (n_chains, n_times).
 
-    Given its parameters, the states of a chain are a Markov chain whatever was observed. So are the draws,
-    nearly, over all parameters; the path maximises
-
-    .. math:: p(z_1) \prod_t p(z_{t+1} \mid z_t)
-
-    with shares of draws as probabilities of states and of pairs of neighbours (the Viterbi
-    algorithm).
-
-    Parameters
-    ----------
-    states : ndarray of shape (n_draws, n_chains, n_times)
-        In 0..n_states-1.
-    n_states : int
+    States are (n_draws, n_chains, n_times), in 0..n_states-1.
     """
     n_draws, n_chains, n_times = states.shape
     codes = states.astype(np.int64)
@@ -173,8 +125,10 @@ def most_probable_path(states: NDArray[Any], n_states: int) -> NDArray[np.int64]
         pairs = codes[:, :, step - 1] * n_states + codes[:, :, step]
         joint = _log_shares(pairs, n_states**2, n_draws).reshape(n_chains, n_states, n_states)
         earlier = _log_shares(codes[:, :, step - 1], n_states, n_draws)
+        # log p(z_{t+1} | z_t), of pairs over the state in front.
         seen = np.isfinite(earlier)[:, :, None]
         conditional = np.where(seen, joint - np.where(seen, earlier[:, :, None], 0.0), -np.inf)
+        # The best score that ends in each state, and where it comes from.
         candidates = score[:, :, None] + conditional
         origin[step] = candidates.argmax(axis=1)
         score = candidates.max(axis=1)
@@ -322,10 +276,7 @@ class HiddenMarkovFit:
         """Return everything but the draws, as JSON has it."""
         diagnostics = self.diagnostics
         return {
-            "releases": list(self.table.releases),
-            "statistics": [feature.name for feature in self.table.features],
-            "chain": list(self.table.chain_keys),
-            "time": list(self.table.time_keys),
+            **self.table.to_dict(),
             **self.settings.to_dict(),
             "mass": mass,
             "diagnostics": {
@@ -367,7 +318,36 @@ class HiddenMarkovFit:
         MissingExtraError
             Where ArviZ is not installed.
         """
-        return to_arviz(self)
+        draws = self.draws
+        lead = ["chain", "draw"]
+        n_restarts, n_draws = draws.log_joint.shape
+        numbers = np.arange(1, self.n_states + 1)
+        data: dict[str, Any] = {
+            "start": ([*lead, "to_state"], draws.transitions[:, :, 0]),
+            "transition": ([*lead, "state", "to_state"], draws.transitions[:, :, 1:]),
+            "cell_state": ([*lead, "cell"], draws.states.reshape(n_restarts, n_draws, -1) + 1),
+        }
+        sampled = {"chain": np.array(self.diagnostics.kept), "draw": np.arange(n_draws)}
+        coordinates: dict[str, Any] = {
+            **sampled,
+            "state": numbers,
+            "to_state": numbers,
+            "cell": np.arange(self.table.n_chains * self.table.n_times),
+        }
+        for feature, values in zip(self.table.features, draws.emissions, strict=True):
+            dimension = f"{feature.name}_category"
+            data[f"emission_{feature.name}"] = ([*lead, "state", dimension], values)
+            coordinates[dimension] = list(feature.categories)
+        if draws.expected_rows is not None:
+            data["expected_rows"] = ([*lead, "cell"], draws.expected_rows.reshape(n_restarts, n_draws, -1))
+        for column, keys in self.table.cell_keys.items():
+            coordinates[f"{column}_" if column in _TAKEN else column] = ("cell", keys)
+        attributes = {name: str(value) for name, value in self.settings.to_dict().items()}
+        attributes["releases"] = ", ".join(self.table.releases)
+        statistics = {"lp": (lead, draws.log_joint)}
+        return container(
+            {"posterior": (data, coordinates), "sample_stats": (statistics, sampled)}, attributes
+        )
 
     def to_netcdf(self, path: str | os.PathLike[str]) -> None:
         """Write what ``to_arviz`` returns to a netCDF file.
@@ -379,7 +359,7 @@ class HiddenMarkovFit:
         UsageError
             Where the file cannot be written.
         """
-        write_netcdf(self, path)
+        write_container(self.to_arviz(), path)
 
     def _labelled(self) -> Iterator[tuple[list[dict[str, Any]], Floats]]:
         """Give the labels and the draws (n_draws, n_entries) of each kind of parameter."""

@@ -26,10 +26,10 @@ States and parameters are kept after step 1, together with the log joint density
 step leaves the posterior as it is; what is left is the error of a finite number of sweeps, which restarts
 tell.
 
-Categories of all features stand side by side, (n_columns,). Given the state and lambda they are independent, so
-that the same terms are summed by cell and state, by cell, or by state and category. Of released counts of 0 and
-less a log emission is linear in mu, :math:`\log c + y / b - \mu (1 - q)`: these are summed by products of
-matrices; the others come from tables.
+Categories of all features stand side by side, (n_columns,). Given the state and lambda they are independent,
+so that the same terms are summed by cell and state, by cell, or by state and category. Of released counts of
+0 and less a log emission is linear in mu, :math:`\log c + y / b - \mu (1 - q)`: these are summed by products
+of matrices; the others come from tables.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def noise_aware_draws(
 
     Parameters
     ----------
-    table : CountTable
+    table : CountsOverTime
     n_states : int, from 1 to 127
     n_restarts : int, > 0
         Independent chains of draws, side by side.

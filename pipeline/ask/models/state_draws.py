@@ -389,7 +389,7 @@ def plug_in_draws(
 
     Parameters
     ----------
-    table : CountTable
+    table : CountsOverTime
     project : {"clip", "simplex", "none"}
         What stands for counts: ``projected_counts``. Under "none" negative counts enter emissions, and sums
         over a state's cells count as 0 where they are below it.

@@ -1,8 +1,15 @@
-"""Draws of a hidden Markov model by the method that settings state.
+r"""How a hidden Markov model is sampled: every choice, draws until restarts agree, and whether they do.
 
-Whether restarts agree: R-hat and effective draws of numbers that no exchange of states changes.
+Restarts are independent chains of draws of one posterior. Whether they agree is judged by two numbers that no
+exchange of states changes: the log joint of parameters, states and released counts, and the entropy of the
+shares :math:`s_k` of states among cells,
 
-How a hidden Markov model is fitted: every choice, and the defaults of those that are not made.
+.. math:: H = -\sum_k s_k \log s_k
+
+by split R-hat, which is 1 where restarts and their halves vary about one mean alike, and by the number of
+independent draws that they are worth (``hmc``). A restart is in a poorer mode where the .95 quantile of its
+log joints lies below the .05 quantile of the best restart's: its draws stand for a part of the posterior that
+has almost none of its mass, and do not count.
 """
 
 from __future__ import annotations
@@ -118,13 +125,7 @@ def read_settings(
     beta: object,
     rate: object,
 ) -> FitSettings:
-    """Check every choice.
-
-    Raises
-    ------
-    UsageError
-        Where one of them is impossible, or has no use.
-    """
+    """Check every choice, and fill in the defaults; UsageError where one is impossible, or has no use."""
     _check_choice("method", method, METHODS)
     if method == NOISE_AWARE:
         given = [name for name, value in (("project", project), ("sampler", sampler)) if value is not None]
@@ -163,12 +164,7 @@ def read_settings(
 
 
 def integer(name: str, value: object, least: int, most: int = _MOST) -> int:
-    """Return an integer in its range.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Return an integer in its range, and refuse what is none."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or not least <= int(cast("int", value)) <= most:
         message = f"{name} is an integer in {least}..{most}, not {value!r}"
@@ -177,12 +173,7 @@ def integer(name: str, value: object, least: int, most: int = _MOST) -> int:
 
 
 def positive(name: str, value: object) -> float:
-    """Return a positive, finite number.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Return a positive, finite number, and refuse what is none."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not is_number or not 0.0 < float(cast("float", value)) < math.inf:
         message = f"{name} is a number above 0, not {value!r}"
@@ -271,11 +262,7 @@ class RestartDiagnostics:
 
 
 def diagnose(draws: StateDraws, further: Mapping[str, Floats] | None = None) -> RestartDiagnostics:
-    """Judge restarts.
-
-    A restart is in a poorer mode where all but the highest twentieth of its log joints lie below all but the
-    lowest twentieth of the best restart's: its draws stand for a part of the posterior that has almost none
-    of its mass.
+    """Judge restarts: which of them count, and whether these agree.
 
     Parameters
     ----------
