@@ -1,14 +1,25 @@
 r"""A Markov chain over a release: transitions, stationary distribution, expected steps, states after steps.
 
-Every quantity is worked out for each posterior draw of the transition matrix, and so has an interval.
+.. math:: P(x_{t+1} = j \mid x_t = i) = P_{ij}, \qquad P \sim p(P \mid y)
 
-The expected number of steps until state j is entered satisfies
+What follows from P is worked out for each posterior draw of it, and so has an interval. There are four
+questions. The next state is P itself. After n steps a law p becomes :math:`p P^n`. The expected number of
+steps until state j is entered is the solution of
 
 .. math:: m_{ij} = 1 + \sum_{k \ne j} P_{ik} m_{kj}
 
+and the share of time spent in state j in the long run is :math:`\pi_j = 1 / m_{jj}`.
+
 States are eliminated one at a time, as Grassmann, Taksar and Heyman do for the stationary distribution: a
-chain that is watched only outside of an eliminated state is a chain again, whose steps take longer. Nothing
-is ever subtracted, so that small probabilities keep their digits, and what cannot be left is known by a zero.
+chain that is watched only outside of an eliminated state s is a chain again, whose steps take longer,
+
+.. math::
+    P_{ij} \leftarrow P_{ij} + \frac{P_{is} P_{sj}}{\sum_{k \ne s} P_{sk}}, \qquad
+    t_i \leftarrow t_i + \frac{P_{is} t_s}{\sum_{k \ne s} P_{sk}}
+
+with t the expected time that a step takes, 1 at first. Nothing is ever subtracted, so that small
+probabilities keep their digits, and what cannot be left is known by a zero. The error is rounding, and that
+of the draws.
 
 References
 ----------
@@ -20,12 +31,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family
+from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family, tidy_draws
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 
@@ -40,6 +52,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats
 
+FAMILY = "markov_chain"
+MOST_STEPS = 1_000_000
+TRANSITION, STATIONARY, STEPS = "transition", "stationary", "expected_steps"
+_NUMBERS = 4_000_000
+"""Draws of transition probabilities that are worked on at once."""
 _LEAST = 1e-300
 """Of a chance: one over a smaller one is no number, and it counts as 0."""
 
@@ -60,10 +77,8 @@ def first_passage(transitions: Floats, state: int) -> Floats:
         At least 1; of the state itself, until it is entered again. Infinite where it may never be.
     """
     order = [state, *(other for other in range(transitions.shape[-1]) if other != state)]
-    expected_steps = _to_first(_ordered(_invertible(transitions), order), np.ones(transitions.shape[:-1]), 1)[
-        ..., 0
-    ]
-    return expected_steps[..., np.argsort(order)]
+    steps = np.ones(transitions.shape[:-1])
+    return _to_first(_ordered(_invertible(transitions), order), steps, 1)[..., np.argsort(order), 0]
 
 
 def all_first_passages(transitions: Floats) -> Floats:
@@ -99,20 +114,22 @@ def _to_first(chances: Floats, steps: Floats, kept: int) -> Floats:
     """
     size = chances.shape[-1]
     leaving = [_eliminate(chances, steps, state) for state in range(size - 1, kept - 1, -1)][::-1]
-    probabilities = np.empty((*steps.shape, kept))
-    probabilities[..., :kept, :] = _to_each(chances[..., :kept, :kept], steps[..., :kept])
-    onward = probabilities.copy()
+    m = np.empty((*steps.shape, kept))
+    m[..., :kept, :] = _to_each(chances[..., :kept, :kept], steps[..., :kept])
+    # What is left to go from each state: m_kj of k other than j.
+    onward = m.copy()
     onward[..., range(kept), range(kept)] = 0.0
     for state, left in zip(range(kept, size), leaving, strict=True):
         outward, before = chances[..., state, None, :state], onward[..., :state, :]
+        # m_sj = (t_s + sum_k P_sk m_kj) / sum_k P_sk, over the states k before s.
         is_endless = np.isinf(before)
         total = steps[..., state, None] + (outward @ np.where(is_endless, 0.0, before))[..., 0, :]
         never = ((outward > 0.0) @ is_endless)[..., 0, :] | (left <= 0.0)[..., None]
         with np.errstate(over="ignore"):
             took = total / np.where(left > 0.0, left, 1.0)[..., None]
         onward[..., state, :] = np.where(never, np.inf, took)
-    probabilities[..., kept:, :] = onward[..., kept:, :]
-    return probabilities
+    m[..., kept:, :] = onward[..., kept:, :]
+    return m
 
 
 def _eliminate(chances: Floats, steps: Floats, state: int) -> Floats:
@@ -122,10 +139,11 @@ def _eliminate(chances: Floats, steps: Floats, state: int) -> Floats:
     is_trap = (leaving <= 0.0)[..., None]
     visits = inward / np.where(is_trap, 1.0, leaving[..., None])
     is_visited = visits > 0.0
-    # An infinite number of steps times no chance of taking them is nothing.
+    # t_i + P_is t_s / sum_k P_sk. An infinite number of steps times no chance of taking them is nothing.
     with np.errstate(over="ignore"):
         lasting = np.multiply(visits, steps[..., state, None], where=is_visited, out=np.zeros_like(visits))
     steps[..., :state] += np.where(is_trap & is_visited, np.inf, lasting)
+    # P_ij + P_is P_sj / sum_k P_sk, with s the state that is left out.
     chances[..., :state, :state] += visits[..., :, None] * outward[..., None, :]
     return leaving
 
@@ -153,13 +171,6 @@ def stationary_law(passages: Floats) -> Floats:
     shares = 1.0 / np.diagonal(passages, axis1=-2, axis2=-1)
     total = np.sum(shares, axis=-1, keepdims=True)
     return np.where(total < 1.5, shares / total, np.nan)
-
-
-FAMILY = "markov_chain"
-MOST_STEPS = 1_000_000
-_NUMBERS = 4_000_000
-"""Draws of transition probabilities that are worked on at once."""
-TRANSITION, STATIONARY, STEPS = "transition", "stationary", "expected_steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +265,10 @@ class MarkovChains:
             Where the number of steps is out of range, or a state does not exist, or the probabilities do not
             add up to 1.
         """
-        power = np.linalg.matrix_power(self.transitions.draws, _checked_steps(steps))
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_STEPS:
+            message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
+            raise UsageError(message)
+        power = np.linalg.matrix_power(self.transitions.draws, int(steps))
         if start is None:
             return DrawnQuantity(draws=power)
         return DrawnQuantity(draws=np.einsum("s,dgst->dgt", self._law(start), power))
@@ -330,18 +344,12 @@ class MarkovChains:
         start: str | Mapping[str, float] | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Return the draws of what ``rows`` shows as tidy columns: keys, from, to, draw, parameter, value."""
-        parts: list[dict[str, NDArray[Any]]] = []
+        parts = []
         for quantity in self.quantities(steps=steps, to=to, start=start):
-            drawn = quantity.drawn.draws
-            shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
-            draw, cell, begin, end = np.indices(shape).reshape(4, -1)
-            part = {column: np.array(keys)[cell] for column, keys in self.posterior.groups.items()}
-            part["from"] = np.array(quantity.begins, dtype=object)[begin]
-            part["to"] = np.array(quantity.ends, dtype=object)[end]
-            part["draw"] = draw
-            part["parameter"] = np.full(draw.size, quantity.name)
-            part["value"] = drawn.ravel()
-            parts.append(part)
+            drawn, pairs = quantity.drawn.draws, list(product(quantity.begins, quantity.ends))
+            labels = {"from": [begin for begin, _ in pairs], "to": [end for _, end in pairs]}
+            by_pair = drawn.reshape(*drawn.shape[:2], -1)
+            parts.append(tidy_draws(self.posterior.groups, labels, quantity.name, by_pair))
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     @property
@@ -373,13 +381,6 @@ class MarkovChains:
             message = "start: probabilities of states are not negative, and add up to 1"
             raise UsageError(message)
         return law
-
-
-def _checked_steps(steps: object) -> int:
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_STEPS:
-        message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
-        raise UsageError(message)
-    return int(steps)
 
 
 def _quantity_rows(

@@ -1,10 +1,16 @@
 r"""A naive Bayes classifier from a release: the class of rows that a caller has.
 
+.. math::
+    P(y = c) = \pi_c, \qquad P(x_d \mid y = c) = \theta_{d c x_d}, \qquad (\pi, \theta) \sim p(\pi, \theta \mid D)
+
+features d independent given the class. The question is the class y of a row x:
+
 .. math:: p(y \mid x, D) = \mathrm{E}_{\theta \mid D} \left[
     \frac{\pi_y \prod_d \theta_{d y x_d}}{\sum_{y'} \pi_{y'} \prod_d \theta_{d y' x_d}} \right]
 
-The expectation is an average over posterior draws, so that what noise leaves open makes chances less sure. A
-row's features are conditioned on in each draw, and not taken for further data about the parameters.
+The expectation is an average over posterior draws, so that what noise leaves open makes chances less sure;
+its error is that of the number of draws. A row's features are conditioned on in each draw, and not taken for
+further data about the parameters.
 """
 
 from __future__ import annotations
@@ -45,6 +51,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.typing import Cells, Codes, Floats, Mask
+
+
+DRAWS = 1000
+"""Posterior draws that chances are averaged over where nothing is asked for: each costs every row."""
+_BLOCK = 1 << 20
+"""Numbers, one a row, class and draw, that are worked on at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,12 +177,6 @@ class Classification:
         """Return the place of the first largest chance of each row; any in rows of no cell."""
         largest: NDArray[np.int64] = np.argmax(np.nan_to_num(self.probability), axis=1)
         return largest
-
-
-DRAWS = 1000
-"""Posterior draws that chances are averaged over where nothing is asked for: each costs every row."""
-_BLOCK = 1 << 20
-"""Numbers, one a row, class and draw, that are worked on at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +301,7 @@ class Classifier:
 
     def _chances(self, cells: NDArray[np.int64], codes: NDArray[np.int64]) -> Floats:
         """Return chances (n_rows, n_classes) of rows with these cells and codes of features."""
+        # log pi_y + sum_d log theta_{d y x_d}, normalised over y in each draw, then averaged over draws.
         joint = self._log_classes[cells]
         for place, table in enumerate(self._log_features.values()):
             joint += table[cells, codes[:, place]]

@@ -1,10 +1,16 @@
 r"""Conditional distributions of a joint model of categories: what is probable, given or set what.
 
+.. math::
+    p(v \mid \theta) = \prod_v \theta_{v, \mathrm{pa}_v, v}, \qquad \theta \sim p(\theta \mid y)
+
+The question is, of variables t, given others g and with others s set from outside,
+
 .. math:: p(t \mid g, \mathrm{do}(s), \theta) \propto \sum_u \prod_{v \notin s} \theta_{v, \mathrm{pa}_v, v}
 
-over the variables u that are neither asked for, given nor set, by variable elimination in each posterior draw
-of the probabilities. Variables that are no ancestors of others asked for or given sum to 1, and are left out.
-To set a variable cuts it from its parents: the tables of all other nodes stay as they are.
+over the variables u that are neither asked for, given nor set. It is worked out by variable elimination in
+each posterior draw of theta, without any error but that of the draws. Variables that are no ancestors of
+others asked for or given sum to 1, and are left out. To set a variable cuts it from its parents: the tables
+of all other nodes stay as they are (Pearl's truncated factorisation).
 
 A factor is a table over some variables, a number for each draw and cell besides. Variables are summed out one
 by one. Which is next is chosen by minimum fill: the one whose elimination joins the fewest pairs of variables
@@ -23,7 +29,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, drawn_tables, require_family, tables_of
+from suffice.pipeline.ask.models.rows_and_draws import (
+    DrawnQuantity,
+    drawn_tables,
+    require_family,
+    tables_of,
+    tidy_draws,
+)
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.draws import DRAWS, MASS, checked_draws, generator
 from suffice.pipeline.math.parameters.parameter_posterior import ends_of
@@ -42,6 +54,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.count_table import Variable
     from suffice.typing import Floats
 
+GRAPHS = ("bayesian_network", "naive_bayes")
+"""Families whose tables are conditional, by a declared graph."""
+FAMILIES_OF_NETWORKS = (*GRAPHS, "contingency")
+_NAMED = 10
+"""How many categories the refusal of an unknown one names."""
 MOST_NUMBERS = 1 << 28
 """Of the largest table that elimination may make, of one draw and all cells."""
 _BLOCK = 1 << 22
@@ -145,6 +162,7 @@ def elimination_order(
 
 
 def _marginal(factors: list[Factor], order: Sequence[str], keep: tuple[str, ...]) -> Floats:
+    # Sum a variable out of the product of the factors that it stands in.
     for variable in order:
         joined = [factor for factor in factors if variable in factor.variables]
         factors = [factor for factor in factors if variable not in factor.variables]
@@ -190,13 +208,6 @@ def _scaled(values: Floats) -> Floats:
     return values / np.where(largest > 0, largest, 1.0)
 
 
-GRAPHS = ("bayesian_network", "naive_bayes")
-"""Families whose tables are conditional, by a declared graph."""
-FAMILIES_OF_NETWORKS = (*GRAPHS, "contingency")
-_NAMED = 10
-"""How many categories the refusal of an unknown one names."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditional:
     """A conditional distribution in every cell, and how sure it is; made by :meth:`Network.query`.
@@ -236,15 +247,7 @@ class Conditional:
 
     def draw_columns(self) -> dict[str, NDArray[Any]]:
         """Return draws as tidy columns: group columns, targets, draw, parameter, value."""
-        values = self.probability.draws
-        draw, cell, entry = np.indices(values.shape).reshape(3, -1)
-        return {
-            **{column: np.array(keys)[cell] for column, keys in self.groups.items()},
-            **{name: np.array(labels, dtype=object)[entry] for name, labels in self.label_columns.items()},
-            "draw": draw,
-            "parameter": np.full(draw.size, "probability"),
-            "value": values.ravel(),
-        }
+        return tidy_draws(self.groups, self.label_columns, "probability", self.probability.draws)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

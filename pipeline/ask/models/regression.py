@@ -1,4 +1,14 @@
-"""A regression over a release: what to expect of new rows, with credible and predictive intervals."""
+r"""A regression over a release: what to expect of new rows, with credible and predictive intervals.
+
+.. math::
+    y = \beta_0 + x^\top \beta + \sigma \varepsilon, \qquad \varepsilon \sim N(0, 1), \qquad
+    (\beta, \sigma^2) \sim p(\beta, \sigma^2 \mid D)
+
+The questions are, of a row x, what its outcome is expected to be, :math:`\beta_0 + x^\top \beta`, and what it
+will be, y. Both are answered by posterior draws: the one by the draws of the expectation, the other by these
+and an epsilon for each. Those epsilons are the middles of as many equally likely parts of the normal
+distribution, in random order, so that their error is that of the draws of the parameters.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +39,11 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats, Mask
 
 
+FAMILY = "linear_regression"
+_NUMBERS = 4_000_000
+"""Draws of expectations that are held at once."""
+
+
 def numbers_of(name: str, column: pa.Array) -> Floats:
     """Return a numeric column, (n_rows,); not a number where a value is missing or infinite.
 
@@ -55,11 +70,6 @@ def numbers_of(name: str, column: pa.Array) -> Floats:
     numbers = pc.cast(column, pa.float64(), safe=False)
     values = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)
-
-
-FAMILY = "linear_regression"
-_NUMBERS = 4_000_000
-"""Draws of expectations that are held at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +137,14 @@ class Prediction:
         """Return the columns row by row, the first `most` of them; None for what is no number."""
         columns = {name: values[:most] for name, values in self.columns().items()}
         rows = zip(*columns.values(), strict=True)
-        return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in rows]
+        plain = ([value.item() if isinstance(value, np.generic) else value for value in row] for row in rows)
+        return [
+            {
+                name: finite(value) if isinstance(value, float) else value
+                for name, value in zip(columns, row, strict=True)
+            }
+            for row in plain
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,18 +232,17 @@ class Regression:
 
         Rows so far out that no float holds their numbers have none.
         """
+        # beta_0 + x beta, (n_rows, n_draws).
         expected = values @ self.draws["coefficient"][:, cell].T
         if "intercept" in self.draws:
             expected += self.draws["intercept"][:, cell]
+        # sigma epsilon, a number a draw.
         departures = np.sqrt(self.draws["variance"][:, cell]) * self.noise
-        predictors = np.stack(
-            [
-                np.mean(expected, axis=1),
-                *np.quantile(expected, ends, axis=1),
-                *np.quantile(expected + departures, ends, axis=1),
-            ]
+        credible, predictive = (
+            np.quantile(draws, ends, axis=1) for draws in (expected, expected + departures)
         )
-        return np.where(np.isfinite(predictors).all(axis=0), predictors, np.nan)
+        numbers = np.stack([np.mean(expected, axis=1), *credible, *predictive])
+        return np.where(np.isfinite(numbers).all(axis=0), numbers, np.nan)
 
 
 def regression(
@@ -275,10 +291,3 @@ def regression(
         noise=ndtri(levels),
         cells=row_cells(release, posterior),
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return finite(value) if isinstance(value, float) else value

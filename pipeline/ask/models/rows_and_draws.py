@@ -1,8 +1,10 @@
-"""A quantity that follows from parameters, as draws of it: moments, quantiles, intervals, probabilities.
+r"""What models over a release share: quantities that follow from draws, and the cells that rows lie in.
 
-Which statistics of a release a model can be made of.
+A quantity :math:`q(\theta)` has a distribution as :math:`\theta \sim p(\theta \mid y)`: its moments,
+quantiles and probabilities are those of :math:`q(\theta^{(s)})` over posterior draws s, and their error is
+that of the number of draws. A quantity may be undefined in a draw: then it is of the other draws.
 
-In which cell of a release each row of a caller lies, by its keys.
+A row of a caller lies in the cell of its keys, compared as a release compares them; there is no error.
 """
 
 from __future__ import annotations
@@ -278,6 +280,23 @@ def tables_of(posterior: Posterior) -> tuple[CountTable, ...]:
     if posterior.family == "naive_bayes":
         return estimated_tables(posterior.constants)
     return posterior.constants.tables
+
+
+def tidy_draws(
+    groups: Mapping[str, Sequence[str | int]],
+    labels: Mapping[str, Sequence[str | None]],
+    parameter: str,
+    draws: Floats,
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return draws (n_draws, n_cells, n_entries) as tidy columns: keys, labels, draw, parameter, value."""
+    draw, cell, entry = np.indices(draws.shape).reshape(3, -1)
+    return {
+        **{column: np.array(keys)[cell] for column, keys in groups.items()},
+        **{name: np.array(values, dtype=object)[entry] for name, values in labels.items()},
+        "draw": draw,
+        "parameter": np.full(draw.size, parameter),
+        "value": draws.ravel(),
+    }
 
 
 def drawn_tables(posterior: Posterior, draws: int, rng: np.random.Generator) -> list[Floats]:
