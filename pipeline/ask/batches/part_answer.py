@@ -1,15 +1,14 @@
-"""What answers a request in one part: summaries and draws of some cells as columns, in the order of rows.
+"""Answers in parts: which cells a part has, and its summaries and draws as columns, in the order of rows.
+
+Parts are consecutive cells in the order of the release, so of the first group column: a part holds whole keys
+of it, or some cells of one key where that has more than a part. Readers that want one key need few parts.
+They are a function of what is asked, never of the machine.
 
 Under one prior, a cell's posterior is a function of its released integers alone. Of a million cells with few
 records, most have the values of others: their posterior is worked out once. Each cell has its own draws.
 
-Which cells a part has: a function of what is asked, never of the machine.
-
-Parts are consecutive cells in the order of the release, so of the first group column: a part holds whole keys
-of it, or some cells of one key where that has more than a part. Readers that want one key need few parts.
-
-Freed memory goes back to the machine after each part. The C library would keep it in pieces, which grow
-with the number of parts although what is used does not.
+Freed memory goes back to the machine after each part. The C library would keep it in pieces, which grow with
+the number of parts although what is used does not.
 """
 
 from __future__ import annotations
@@ -91,7 +90,6 @@ def cells_per_part(plan: StatisticPlan, draws: int) -> int:
 
     Parameters
     ----------
-    plan : StatisticPlan
     draws : int, >= 0
         Of each cell, that are published.
     """
@@ -220,13 +218,12 @@ class RepeatedCells:
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws, independent between all cells."""
         turns = int(self.turn.max()) + 1
-        drawn = self.distribution.sample(draws * turns, rng)
-        return {name: self._dealt(values, turns) for name, values in drawn.items()}
-
-    def _dealt(self, values: Floats, turns: int) -> Floats:
-        """Give every cell its turn of the draws of the one that stands for it."""
-        dealt = values.reshape(turns, -1, *values.shape[1:])[self.turn, :, self.of_cell]
-        return np.ascontiguousarray(np.moveaxis(dealt, 0, 1))
+        drawn = {}
+        for name, values in self.distribution.sample(draws * turns, rng).items():
+            # Every cell gets its turn of the draws of the one that stands for it.
+            dealt = values.reshape(turns, -1, *values.shape[1:])[self.turn, :, self.of_cell]
+            drawn[name] = np.ascontiguousarray(np.moveaxis(dealt, 0, 1))
+        return drawn
 
 
 def posterior_of_alike(
@@ -236,7 +233,6 @@ def posterior_of_alike(
 
     Parameters
     ----------
-    statistic : NoisyStatistic
     posterior_of : callable
         Some of its cells -> their posterior.
     draws : int, >= 0
@@ -248,6 +244,7 @@ def posterior_of_alike(
     if len(first) == len(of_cell):
         return posterior_of(statistic)
     distinct_posterior = posterior_of(statistic.take(first))
+    observed = distinct_posterior.observed[0]
 
     def spread(values: Any) -> Any:
         return None if values is None else values[of_cell]
@@ -256,19 +253,10 @@ def posterior_of_alike(
         distinct_posterior,
         groups=statistic.groups,
         distribution=RepeatedCells(distribution=distinct_posterior.distribution, of_cell=of_cell, turn=turn),
-        observed=(
-            dataclasses.replace(
-                distinct_posterior.observed[0], **_whole(distinct_posterior, statistic, of_cell)
-            ),
-        ),
+        observed=(dataclasses.replace(observed, values=observed.values[of_cell], groups=statistic.groups),),
         models_clipping=spread(distinct_posterior.models_clipping),
         design_effect=spread(distinct_posterior.design_effect),
     )
-
-
-def _whole(distinct: Posterior, statistic: NoisyStatistic, of_cell: Cells) -> dict[str, Any]:
-    """Return what was observed of all cells, as it is observed of the different ones."""
-    return {"values": distinct.observed[0].values[of_cell], "groups": statistic.groups}
 
 
 def _different(statistic: NoisyStatistic, most: int) -> tuple[Cells, Cells, Cells]:
@@ -343,7 +331,6 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
 
     Parameters
     ----------
-    asked : PartTerms
     number : int
         The part's; its draws are its own.
     cells : NoisyStatistic
@@ -355,17 +342,10 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
         return posterior_of(statistic, **asked.terms)
 
     alike = posterior_of_alike(cells, posterior, asked.draws)
+    draws, rng = quantile_draws(asked.draws), streams.summaries()
+    numbers = summaries(alike, asked.mass, draws, rng, interval=asked.interval)
     return PartAnswer(
-        summaries=summary_columns(
-            alike,
-            summaries(
-                alike,
-                asked.mass,
-                quantile_draws(asked.draws),
-                streams.summaries(),
-                interval=asked.interval,
-            ),
-        ),
+        summaries=summary_columns(alike, numbers),
         draws=draw_columns(alike, asked.draws, streams.draws()) if asked.draws else None,
         diagnostics=alike.diagnostics,
         notes=notes_of(alike, of_cells=asked.n_cells),
@@ -377,7 +357,6 @@ def summary_columns(posterior: Posterior, summaries: Mapping[str, Mapping[str, F
 
     Parameters
     ----------
-    posterior : Posterior
     summaries : dict of str to dict of str to ndarray
         From ``summaries``.
     """

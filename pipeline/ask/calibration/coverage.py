@@ -25,7 +25,6 @@ from suffice.pipeline.ask.calibration.record_worlds import (
 )
 from suffice.pipeline.ask.calibration.simulated_release import require_drawable
 from suffice.pipeline.ask.calibration.verdict import (
-    DRAWS,
     LEFT_OUT,
     TOLERANCE,
     Ranks,
@@ -40,7 +39,6 @@ from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import PLUG_IN
 from suffice.pipeline.terms.released.text_table import text_table
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,9 +100,7 @@ def simulate(
 
     Parameters
     ----------
-    generative model : GenerativeModel
     simulations : int, > 0
-    rng : numpy.random.Generator
     progress : callable, optional
         Told how many of all simulations are done.
     sees_noise : bool
@@ -127,12 +123,7 @@ def simulate(
         size = sizes[start : start + batch]
         truth = generative_model.truth(len(size), rng)
         sums = generative_model.sums(truth, size, rng)
-        noise = discrete_laplace(
-            generative_model.scale,
-            (len(size), len(generative_model.plan.components)),
-            rng,
-            generative_model.cells_summed,
-        )
+        noise = generative_model.noise(len(size), rng)
         seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
         judged = generative_model.judged(truth)
         names, clipped, widths = ranks_of(generative_model, judged, sums.clipped, noise, seed)
@@ -164,13 +155,7 @@ def simulate(
     runs = [np.concatenate(part) for part in zip(*parts, strict=True)]
     widening = runs.pop() if sees_noise else None
     clipped_run, unclipped_run, *ignored_run = (
-        tuple(
-            Ranks(
-                parameter=parameter, category=category, counts=tuple(np.bincount(column, minlength=DRAWS + 1))
-            )
-            for (parameter, category), column in zip(names, run.T, strict=True)
-        )
-        for run in runs
+        tuple(Ranks.of(name, column) for name, column in zip(names, run.T, strict=True)) for run in runs
     )
     return Simulated(
         clipped=clipped_run,
@@ -260,7 +245,6 @@ def world_coverages(
         Names of worlds; all that apply otherwise.
     simulations : int, > 0
         Of each world.
-    rng : numpy.random.Generator
     progress : callable, optional
         Told how many of all simulations are done.
 
@@ -278,22 +262,14 @@ def world_coverages(
     worlds = worlds_of(measure, chosen)
     coverages: list[WorldCoverage] = []
     for position, world in enumerate(worlds):
-        done = position * simulations
-        say = None if progress is None else _Shifted(progress, done, len(worlds) * simulations)
+        before, total = position * simulations, len(worlds) * simulations
+
+        def say(done: int, _total: int, before: int = before, total: int = total) -> None:
+            if progress is not None:
+                progress(before + done, total)
+
         coverages += _coverage(generative_model, world, simulations, rng, say)
     return tuple(coverages)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shifted:
-    """Progress of one world among those of all."""
-
-    progress: Progress
-    done: int
-    total: int
-
-    def __call__(self, done: int, _total: int) -> None:
-        self.progress(self.done + done, self.total)
 
 
 def _coverage(
@@ -301,7 +277,7 @@ def _coverage(
     world: World,
     simulations: int,
     rng: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[WorldCoverage]:
     sums, truth = simulated_sums(generative_model, world, simulations, rng)
     conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None)
@@ -311,36 +287,24 @@ def _coverage(
     for start in range(0, simulations, batch):
         part = slice(start, min(start + batch, simulations))
         exact = python_integers(sums[part])
-        noise = discrete_laplace(
-            generative_model.scale,
-            (len(exact), len(generative_model.plan.components)),
-            rng,
-            generative_model.cells_summed,
-        )
+        noise = generative_model.noise(len(exact), rng)
         seed = int(rng.integers(2**63))
         names, noisy, _ = ranks_of(generative_model, truth[part], exact, noise, seed)
         _, without, _ = ranks_of(conjugate, truth[part], exact, 0 * noise, seed)
         runs.append((noisy, without))
-        if progress is not None:
-            progress(part.stop, simulations)
+        progress(part.stop, simulations)
     noisy, without = (np.concatenate(each) for each in zip(*runs, strict=True))
     level = level_of(len(names))
     return [
         WorldCoverage(
             world=world.name,
             says=world.says,
-            ranks=_ranks(name, noisy[:, column]),
-            without_noise=_ranks(name, without[:, column]),
+            ranks=Ranks.of(name, noisy[:, column]),
+            without_noise=Ranks.of(name, without[:, column]),
             level=level,
         )
         for column, name in enumerate(names)
     ]
-
-
-def _ranks(name: tuple[str, str | None], ranks: Counts) -> Ranks:
-    parameter, category = name
-    counts = tuple(np.bincount(ranks, minlength=DRAWS + 1).tolist())
-    return Ranks(parameter=parameter, category=category, counts=counts)
 
 
 def simulated_sums(

@@ -49,7 +49,6 @@ def sums_of_each(measure: Measure, records: Records) -> Floats:
     ----------
     measure : Measure
         Of rows, of transitions, or of rows per unit.
-    records : Records
 
     Returns
     -------
@@ -253,11 +252,8 @@ def populations(
 
     Parameters
     ----------
-    world : World
     entry : StatisticSpec
         For a known variance or number of trials.
-    measure : Measure
-    rng : numpy.random.Generator
     """
     if isinstance(measure, CodeCounts):
         return tuple(_codes(shares, rng) for shares in _shares(world, measure.width))

@@ -26,7 +26,6 @@ from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, scale_rounded_up
 from suffice.pipeline.terms.statistics.measure import PowerSums
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +94,6 @@ def tried_remedies(
         Of the posterior that is not calibrated.
     simulations : int, > 0
         At most ``SIMULATIONS`` are done, or ``SLOW_SIMULATIONS`` where a remedy's posteriors are slow.
-    rng : numpy.random.Generator
     prior_follows_bounds : bool
         Whether posteriors start from the family's default, which other bounds change.
     """
@@ -261,8 +259,7 @@ def _held(
     out, batch, number = LEFT_OUT[_MASS], batch_of(candidate), len(sizes)
     sums = candidate.sums(truth, sizes, np.random.default_rng(seed)).clipped
     judged = candidate.judged(truth)
-    shape = (number, len(candidate.plan.components))
-    noise = discrete_laplace(candidate.scale, shape, np.random.default_rng(seed + 1), candidate.cells_summed)
+    noise = candidate.noise(number, np.random.default_rng(seed + 1))
     names: tuple[tuple[str, str | None], ...] = ()
     ranks: list[Counts] = []
     for start in range(0, number, batch):

@@ -31,6 +31,7 @@ from suffice.pipeline.terms.released.within_unit import rows_alone
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
 from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.priors.density import ScipyDistribution
@@ -332,6 +334,21 @@ class GenerativeModel:
         )
         return self.family.simulate(self.entry, truth, sizes, rng, world)
 
+    def noise(self, size: int, rng: np.random.Generator) -> Counts:
+        """Draw noise for the components of so many data sets, (size, n_components)."""
+        return discrete_laplace(self.scale, (size, len(self.plan.components)), rng, self.cells_summed)
+
+    def posterior(self, sums: NDArray[np.object_], noise: Counts) -> Posterior:
+        """Return the posterior of exact sums behind noise."""
+        return posterior_of(
+            self.noisy(sums, noise),
+            method=self.method,
+            prior=self.prior,
+            n_prior=self.believed_n_prior,
+            clipping=self.clipping,
+            predictor_prior=self.predictor_prior if self.method == NOISE_AWARE else None,
+        )
+
     def noisy(self, sums: NDArray[np.object_], noise: Counts) -> NoisyStatistic:
         """Return exact sums with noise on their components, as a release states them."""
         totals = self.family.totals(self.entry, self.plan.design, sums)
@@ -343,6 +360,18 @@ class GenerativeModel:
             max_total_rows=self.max_total_rows,
             cells_summed=self.cells_summed,
         )
+
+
+def unseen_cell(plan: StatisticPlan, n: int, max_total_rows: int, cells_summed: int = 1) -> NoisyStatistic:
+    """Return a cell of which nothing was released: zeros, and `n` records where their number is public."""
+    return NoisyStatistic(
+        plan=plan,
+        values=np.zeros((1, len(plan.components)), dtype=np.int64).astype(object),
+        groups={},
+        public_n=n if plan.design is Design.MINIMAL else None,
+        max_total_rows=max_total_rows,
+        cells_summed=cells_summed,
+    )
 
 
 def generative_model_of(
@@ -361,9 +390,8 @@ def generative_model_of(
     UsageError, PriorError
         Where no data of the family can be simulated, or the method or a prior does not fit.
     """
-    statistic = cells_of(
-        rows_alone(statistic), None
-    )  # records are simulated one by one, as if each were a unit
+    # Records are simulated one by one, as if each were a unit.
+    statistic = cells_of(rows_alone(statistic), None)
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.simulate is None:
@@ -422,12 +450,7 @@ def require_drawable(generative_model: GenerativeModel, n_records: int) -> None:
 
 
 def require_positive(name: str, value: object) -> None:
-    """Refuse what is no integer above 0.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse what is no integer above 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         message = f"{name} must be an integer above 0, not {value!r}"
         raise UsageError(message)
@@ -442,9 +465,9 @@ def default_n_prior(statistic: NoisyStatistic) -> Uniform:
         Where the statistic does not tell the number of records.
     """
     plan = statistic.plan
-    maps = [quantity for quantity in plan.quantities if quantity.name == "n"]
-    if maps:
-        rows = statistic.estimates(maps[0])
+    quantity = next((quantity for quantity in plan.quantities if quantity.name == "n"), None)
+    if quantity is not None:
+        rows = statistic.estimates(quantity)
     elif plan.partition_total is not None:
         rows = np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total
     else:

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.terms.statistics.measure import MomentSums
 
@@ -76,16 +74,7 @@ def ranks_of(
     posterior is not restricted to what records within the bounds can have.
     """
     rng = np.random.default_rng(seed)
-    posterior = posterior_of(
-        generative_model.noisy(sums, noise),
-        method=generative_model.method,
-        prior=generative_model.prior,
-        n_prior=generative_model.believed_n_prior,
-        clipping=generative_model.clipping,
-        predictor_prior=(
-            generative_model.predictor_prior if generative_model.method == NOISE_AWARE else None
-        ),
-    )
+    posterior = generative_model.posterior(sums, noise)
     if whole_prior:
         posterior = dataclasses.replace(posterior, distribution=unrestricted(posterior.distribution))
     drawn = posterior.sample(DRAWS, rng)
@@ -126,6 +115,12 @@ class Ranks:
     parameter: str
     category: str | None
     counts: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, name: tuple[str, str | None], ranks: Counts) -> Ranks:
+        """Count the ranks of the truths of one parameter."""
+        counts = tuple(np.bincount(ranks, minlength=DRAWS + 1).tolist())
+        return cls(parameter=name[0], category=name[1], counts=counts)
 
     @property
     def name(self) -> str:
@@ -268,10 +263,6 @@ def judge(run: tuple[Ranks, ...]) -> Verdict:
     ----------
     run : tuple of Ranks
         Of every parameter and category, from the same simulations.
-
-    Returns
-    -------
-    Verdict
     """
     simulations, needed = run[0].simulations, simulations_needed(len(run))
     tolerance = f"{in_points(TOLERANCE.values())} points of nominal"

@@ -1,7 +1,8 @@
 r"""A naive Bayes classifier from a release: the class of rows that a caller has.
 
 .. math::
-    P(y = c) = \pi_c, \qquad P(x_d \mid y = c) = \theta_{d c x_d}, \qquad (\pi, \theta) \sim p(\pi, \theta \mid D)
+    P(y = c) = \pi_c, \qquad P(x_d \mid y = c) = \theta_{d c x_d}, \qquad
+    (\pi, \theta) \sim p(\pi, \theta \mid D)
 
 features d independent given the class. The question is the class y of a row x:
 

@@ -99,10 +99,8 @@ def held_out_log_likelihood(
         With the held-out cells' counts.
     held_out : ndarray of shape (n_chains, n_times), bool
         Cells that `draws`, noise-aware or not, have not seen.
-    draws : StateDraws
     priors : StatePriors
         Their rate is rho.
-    restart : int
     n_draws : int, > 0
         At most so many of the restart's draws are taken, at even distances.
     """

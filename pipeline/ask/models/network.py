@@ -1,7 +1,8 @@
 r"""Conditional distributions of a joint model of categories: what is probable, given or set what.
 
 .. math::
-    p(v \mid \theta) = \prod_v \theta_{v, \mathrm{pa}_v, v}, \qquad \theta \sim p(\theta \mid y)
+    p(v_1, \ldots, v_n \mid \theta) = \prod_v \theta_{v, \mathrm{pa}_v, v}, \qquad
+    \theta \sim p(\theta \mid y)
 
 The question is, of variables t, given others g and with others s set from outside,
 

@@ -306,14 +306,10 @@ def noise_aware_draws(
 
     Parameters
     ----------
-    table : CountsOverTime
-    n_states : int, from 1 to 127
     n_restarts : int, > 0
         Independent chains of draws, side by side.
     n_sweeps, n_draws : int
         At most half of the sweeps are kept, rounded up.
-    priors : StatePriors
-    rng : numpy.random.Generator
     start : StateDraws, optional
         Earlier draws, from the last of which these go on: all sweeps count then.
     progress : callable, optional

@@ -291,7 +291,6 @@ def draw_latent_counts(y: Counts, mu: Floats, b: float, rng: np.random.Generator
         Above 0, up to 1e15.
     b : float, >= 0
         The scale of the noise.
-    rng : numpy.random.Generator
     """
     if b == 0.0:
         return y.copy()

@@ -137,14 +137,7 @@ class Prediction:
         """Return the columns row by row, the first `most` of them; None for what is no number."""
         columns = {name: values[:most] for name, values in self.columns().items()}
         rows = zip(*columns.values(), strict=True)
-        plain = ([value.item() if isinstance(value, np.generic) else value for value in row] for row in rows)
-        return [
-            {
-                name: finite(value) if isinstance(value, float) else value
-                for name, value in zip(columns, row, strict=True)
-            }
-            for row in plain
-        ]
+        return [{name: _plain(value) for name, value in zip(columns, row, strict=True)} for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,3 +284,10 @@ def regression(
         noise=ndtri(levels),
         cells=row_cells(release, posterior),
     )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON holds it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return finite(value) if isinstance(value, float) else value

@@ -229,7 +229,6 @@ def draw_states(log_emissions: Floats, transitions: Floats, rng: np.random.Gener
         Up to a constant of each cell.
     transitions : ndarray of shape (n_restarts, K + 1, K), float64
         Row 0 is the start, row k + 1 leaves state k; at least ``LEAST``.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -389,7 +388,6 @@ def plug_in_draws(
 
     Parameters
     ----------
-    table : CountsOverTime
     project : {"clip", "simplex", "none"}
         What stands for counts: ``projected_counts``. Under "none" negative counts enter emissions, and sums
         over a state's cells count as 0 where they are below it.

@@ -266,7 +266,6 @@ def diagnose(draws: StateDraws, further: Mapping[str, Floats] | None = None) -> 
 
     Parameters
     ----------
-    draws : StateDraws
     further : mapping of str to ndarray of shape (n_restarts, n_draws), optional
         More numbers that no exchange of states changes, as a held-out score.
     """

@@ -5,11 +5,8 @@ and the posterior is worked out from those; the other releases draws of
 
 .. math:: P(g) \propto \pi_g \exp(\log L(\theta_g) / T)
 
-over the points of a public grid, T the temperature that the sample's range and epsilon make.
-
-Samples are simulated from exact sums here: that protects nobody.
-
-How far off estimates are that rest on a posterior sample, and on a Laplace release at equal epsilon.
+over the points of a public grid, T the temperature that the sample's range and epsilon make. Samples are
+simulated from exact sums here: that protects nobody.
 """
 
 from __future__ import annotations
@@ -27,9 +24,9 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     generative_model_of,
     require_drawable,
     require_positive,
+    unseen_cell,
 )
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
-from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
@@ -40,11 +37,9 @@ from suffice.pipeline.spec.sampled import tables_of
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.declaration.fields import canonical
 from suffice.pipeline.terms.declaration.sample_entry import sample_entry
-from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.released.text_table import text_table
 from suffice.pipeline.terms.statistics.sample_plan import TABLE_BITS
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -375,22 +370,13 @@ def compared_errors(
     ----------
     model : GenerativeModel
         Of the statistic as it would be without its sample: sums with Laplace noise.
-    law : SampleLaw
     truth : float
         The parameter that records are drawn with.
     n, repeats : int, > 0
-    rng : numpy.random.Generator
     """
     require_drawable(model, n * repeats)
     sums = model.sums(np.full(repeats, truth), np.full(repeats, n, dtype=np.int64), rng).clipped
-    noise = discrete_laplace(model.scale, (repeats, len(model.plan.components)), rng)
-    posterior = posterior_of(
-        model.noisy(sums, noise),
-        method=model.method,
-        prior=model.prior,
-        n_prior=model.believed_n_prior,
-        clipping=model.clipping,
-    )
+    posterior = model.posterior(sums, model.noise(repeats, rng))
     sample = law.sample(*_records_and_total(model, sums), rng)
 
     def error(estimates: Floats) -> MeanError:
@@ -413,15 +399,8 @@ def _laplace_release(
     entry = spec.statistics[name].model_copy(update={"sample": None}).under(spec.privacy.max_rows)
     alone = spec.model_copy(update={"statistics": {**spec.statistics, name: entry}})
     (plan,) = (each for each in compile_plan(alone).statistics if each.name == name)
-    private = plan.design is not Design.MINIMAL
-    cell = NoisyStatistic(
-        plan=plan,
-        values=np.zeros((1, len(plan.components)), dtype=np.int64).astype(object),
-        groups={},
-        public_n=None if private else n,
-        max_total_rows=spec.max_total_rows,
-    )
-    believed = n_prior_for(cell, n_prior) if private else n_prior
+    cell = unseen_cell(plan, n, spec.max_total_rows)
+    believed = n_prior if plan.design is Design.MINIMAL else n_prior_for(cell, n_prior)
     return generative_model_of(cell, cast("dict[str, Any]", canonical(entry)), method, prior, believed)
 
 

@@ -1,6 +1,7 @@
-r"""The smallest epsilon at which a median width is within a target, from as few posteriors as tell it.
+r"""Epsilons that reach a width: the smallest one, and what it takes if clipped records are counted as well.
 
-Noise as large as :math:`1 / \varepsilon` on top of exact statistics, whose own median width is w_0, gives
+The smallest epsilon at which a median width is within a target is searched for with as few posteriors as tell
+it. Noise as large as :math:`1 / \varepsilon` on top of exact statistics, whose own median width is w_0, gives
 about
 
 .. math:: w(\varepsilon)^2 \approx w_0^2 + (c / \varepsilon)^2
@@ -8,7 +9,8 @@ about
 so that :math:`\tfrac12 \log(w^2 - w_0^2)` falls about as a straight line against :math:`\log \varepsilon`:
 the secant method finds where it crosses the target in a few steps, first over a few of the simulations.
 
-MOVED.
+Noise is a sensitivity over epsilon. The same width with counts of clipped records takes epsilon times the
+ratio of two sensitivities.
 """
 
 from __future__ import annotations

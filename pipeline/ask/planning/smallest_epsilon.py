@@ -1,8 +1,7 @@
 """Planning backwards: the smallest epsilon at which a posterior is as narrow as asked for, without data.
 
-What a plan is to reach, as people write it, and the epsilon that was found for it.
-
-Counting the records that clipping moved is priced for the same width.
+A plan is to reach a width, as people write it: ``arr_delay mean width 2``. Data sets are simulated once, and
+their posteriors worked out at one epsilon after another, by the same random numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     generative_model_of,
     require_drawable,
     require_positive,
+    unseen_cell,
 )
 from suffice.pipeline.ask.inference.bounded_records import IGNORED
 from suffice.pipeline.ask.planning.epsilon_search import (
@@ -41,10 +41,33 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
     scale_rounded_up,
 )
 from suffice.pipeline.terms.declaration.fields import canonical
-from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.typing import Counts, Floats, Rows
+
+    Progress: TypeAlias = Callable[[int, int], None]
+
+SIMULATIONS = 200
+SLOW_SIMULATIONS = 40
+"""Where the prior is a density, and a posterior takes some tenths of a second."""
+_DRAWS = 1000
+_PRIOR_DRAWS = 100_000
+_POSTERIORS = 2
+"""Posteriors that a search takes, about, by the number of simulations."""
+_NO_NOISE = Fraction(300)
+"""An epsilon whose noise is next to none: at 10,000 median widths are the same to .1 % (tests)."""
 MASS = 0.95
 """Of the intervals."""
 _FORM = re.compile(
@@ -171,32 +194,6 @@ def parse_target(text: str) -> WantedWidth:
     )
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
-    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.priors.record_count import NPrior
-    from suffice.pipeline.spec.spec import Spec
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
-    from suffice.typing import Counts, Floats, Rows
-
-    Progress: TypeAlias = Callable[[int, int], None]
-
-SIMULATIONS = 200
-SLOW_SIMULATIONS = 40
-"""Where the prior is a density, and a posterior takes some tenths of a second."""
-_DRAWS = 1000
-_PRIOR_DRAWS = 100_000
-_POSTERIORS = 2
-"""Posteriors that a search takes, about, by the number of simulations."""
-_NO_NOISE = Fraction(300)
-"""An epsilon whose noise is next to none: at 10,000 median widths are the same to .1 % (tests)."""
-
-
 def smallest_epsilon(
     spec: Spec,
     target: WantedWidth | str,
@@ -264,35 +261,35 @@ def smallest_epsilon(
 
     def widths(epsilon: Fraction, rows: Rows) -> Floats:
         nonlocal done
-        smallest_of_trials = trials.widths(epsilon, rows)
+        of_rows = trials.widths(epsilon, rows)
         done += len(rows)
         if progress is not None:
             progress(done, max(done + 1, _POSTERIORS * size))
-        return smallest_of_trials
+        return of_rows
 
     least = math.ceil(MICRO * generative_model.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
-    smallest_of_trials = smallest(widths, without, asked.width, least)
+    crossing = smallest(widths, without, asked.width, least)
     if progress is not None:
         progress(done, done)
-    if smallest_of_trials is None:
+    if crossing is None:
         message = f"target {asked}: not reached at epsilon {LARGEST_EPSILON}: ask for a wider interval"
         raise UsageError(message)
     return NeededEpsilon(
         target=asked,
-        epsilon=smallest_of_trials.epsilon,
-        epsilon_standard_error=float(smallest_of_trials.epsilon)
-        * smallest_of_trials.width_error
-        / smallest_of_trials.width
-        / -smallest_of_trials.slope,
-        statistic_epsilon=share * smallest_of_trials.epsilon,
+        epsilon=crossing.epsilon,
+        epsilon_standard_error=float(crossing.epsilon)
+        * crossing.width_error
+        / crossing.width
+        / -crossing.slope,
+        statistic_epsilon=share * crossing.epsilon,
         n=n,
         prior=str(generative_model.prior),
         n_prior=str(generative_model.n_prior),
-        width=smallest_of_trials.width,
-        width_standard_error=smallest_of_trials.width_error,
+        width=crossing.width,
+        width_standard_error=crossing.width_error,
         width_without_noise=least_width,
         simulations=size,
-        counts=counts_beside(spec, asked.statistic, smallest_of_trials.epsilon),
+        counts=counts_beside(spec, asked.statistic, crossing.epsilon),
     )
 
 
@@ -375,7 +372,7 @@ class Trials:
         silence = np.zeros((1, len(generative_model.plan.components)), dtype=np.int64)
         cell = generative_model.noisy(self.sums[:1], silence)
         draws = generative_model.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)
-        of_target = draws[:, _position(_nothing_observed(cell), self.target)]
+        of_target = draws[:, _position(posterior_of(cell, method=PLUG_IN), self.target)]
         lower, upper = np.quantile(of_target, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
         return float(upper - lower)
 
@@ -386,13 +383,7 @@ class Trials:
         noise: Counts,
         rng: np.random.Generator,
     ) -> Floats:
-        posterior = posterior_of(
-            generative_model.noisy(sums, noise),
-            method=generative_model.method,
-            prior=generative_model.prior,
-            n_prior=generative_model.believed_n_prior,
-            clipping=generative_model.clipping,
-        )
+        posterior = generative_model.posterior(sums, noise)
         ends = posterior.credible_interval(self.target.parameter, MASS, draws=_DRAWS, rng=rng)
         if self.target.category is not None:
             ends = ends[:, posterior.categories.index(self.target.category)]
@@ -419,14 +410,8 @@ def _generative_model(
         raise UsageError(message)
     private = statistic.design is not Design.MINIMAL
     entry = canonical(spec.statistics[statistic.name])
-    cell = NoisyStatistic(
-        plan=statistic,
-        values=np.zeros((1, len(statistic.components)), dtype=np.int64).astype(object),
-        groups={},
-        public_n=None if private else n,
-        max_total_rows=spec.max_total_rows,
-        cells_summed=plan.n_cells if FAMILIES[statistic.family].of_release else 1,
-    )
+    summed = plan.n_cells if FAMILIES[statistic.family].of_release else 1
+    cell = unseen_cell(statistic, n, spec.max_total_rows, summed)
     if statistic.within_unit is not None:
         message = (
             f"target {target}: {statistic.name} has within_unit: true, and how wide its intervals are "
@@ -441,16 +426,12 @@ def _generative_model(
         raise UsageError(message)
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
     generative_model = generative_model_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
-    _position(_nothing_observed(cell), target)
+    # What parameters are called does not depend on the prior.
+    _position(posterior_of(cell, method=PLUG_IN), target)
     if generative_model.family.mean_and_variance is not None:
         # Hundreds of times half a second at every epsilon that is tried.
         generative_model = replace(generative_model, clipping=IGNORED)
     return generative_model, statistic.epsilon / plan.epsilon
-
-
-def _nothing_observed(cell: NoisyStatistic) -> Posterior:
-    """A posterior of the statistic: what its parameters are called does not depend on the prior."""
-    return posterior_of(cell, method=PLUG_IN)
 
 
 def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:

@@ -80,7 +80,6 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
 
     Parameters
     ----------
-    first, second : Release
     statistic : str
         Its name in both.
     """

@@ -93,12 +93,7 @@ class UnionPosterior(Posterior):
 
     @property
     def log_evidence(self) -> Floats:
-        """Refused: priors of totals are not compared.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refused: priors of totals are not compared."""
         self._refuse("evidence")
 
     def check(
@@ -107,12 +102,7 @@ class UnionPosterior(Posterior):
         draws: int = 0,  # noqa: ARG002 - as any posterior's
         rng: np.random.Generator | int | None = None,  # noqa: ARG002 - as any posterior's
     ) -> Check:
-        """Refused: there is no model of rows to be checked.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refused: there is no model of rows to be checked."""
         self._refuse("check")
 
     def _refuse(self, what: str) -> Never:
@@ -169,12 +159,7 @@ def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
 
 
 def require_totals(plan: StatisticPlan) -> None:
-    """Refuse families of which no quantities of merged cells are worked out.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse families of which no quantities of merged cells are worked out."""
     family = FAMILIES[plan.family]
     if family.latent is None and family.mean_and_variance is None and plan.family not in _COUNTS:
         message = (
@@ -362,12 +347,7 @@ class RolledUp:
 
 
 def require_assumption(assume: str | None, *priors: object) -> None:
-    """Refuse assumptions that there are not, and priors of parameters that nobody assumes.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse assumptions that there are not, and priors of parameters that nobody assumes."""
     if assume not in {None, ONE_PARAMETER}:
         message = f"assume: a roll-up assumes nothing of its cells, or {ONE_PARAMETER!r}: not {assume!r}"
         raise UsageError(message)

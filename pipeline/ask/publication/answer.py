@@ -76,7 +76,6 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator | in
 
     Parameters
     ----------
-    posterior : Posterior
     draws : int, > 0
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
@@ -165,7 +164,6 @@ def notes_of(posterior: Posterior, of_cells: int | None = None) -> tuple[str, ..
 
     Parameters
     ----------
-    posterior : Posterior
     of_cells : int, optional
         How many cells are asked for in all, where these are a part of them.
     """

@@ -1,11 +1,9 @@
-"""What answers a request: rows of summaries, draws and diagnostics, one answer a statistic.
+"""What answers a request: rows of summaries, draws and diagnostics, one answer a statistic or a model.
 
 Every number is a function of the request and of the releases that it names: each statistic draws from a
-generator of its own, one for summaries and one for draws, whose seeds follow from the request's.
-
-A sensitivity table has one statistic's posterior under several named priors, side by side.
-
-What answers a request of a model: the same rows and draws as its command prints and writes.
+generator of its own, one for summaries and one for draws, whose seeds follow from the request's. A model is
+answered by the same rows and draws as its command prints and writes; a sensitivity table has one statistic's
+posterior under several named priors, side by side.
 """
 
 from __future__ import annotations
@@ -71,28 +69,33 @@ def model_answer(question: Question, streams: Streams) -> Answer:
     raise TypeError(message)
 
 
-def _transitions(question: Question, terms: Transitions, streams: Streams) -> Answer:
+def _modelled(question: Question, streams: Streams) -> tuple[Release, str, dict[str, Any]]:
+    """Return the release and the statistic that a model is made of, and how its posterior is drawn from."""
     request, asked = question.request, question.request.statistics[0]
     (release,) = question.releases
-    chain_answer = chain(
-        release,
-        asked.statistic,
-        prior=asked.priors[0].prior,
-        where=request.where,
-        method=request.method,
-        n_prior=given_n_prior(release.statistic(asked.statistic), asked),
-        draws=quantile_draws(request.draws),
-        rng=streams.draws(),
-    )
+    terms = {
+        "prior": asked.priors[0].prior,
+        "where": request.where,
+        "method": request.method,
+        "n_prior": given_n_prior(release.statistic(asked.statistic), asked),
+        "draws": quantile_draws(request.draws),
+        "rng": streams.draws(),
+    }
+    return release, asked.statistic, terms
+
+
+def _transitions(question: Question, terms: Transitions, streams: Streams) -> Answer:
+    release, statistic, drawn_as = _modelled(question, streams)
+    chain_answer = chain(release, statistic, **drawn_as)
     wanted = {"steps": terms.steps, "to": terms.to, "start": terms.start}
     undefined = float(chain_answer.undefined_share.max())
     notes = ["expected_steps have medians and intervals: their means need not exist"]
     if undefined > 0.0:
         notes.append(f"the stationary distribution is not defined in up to {100 * undefined:.3g} % of draws")
     return Answer(
-        name=f"{asked.statistic}-transitions",
-        statistics=(asked.statistic,),
-        rows=chain_answer.rows(float(request.mass), **wanted),  # type: ignore[arg-type]
+        name=f"{statistic}-transitions",
+        statistics=(statistic,),
+        rows=chain_answer.rows(float(question.request.mass), **wanted),  # type: ignore[arg-type]
         draws=lambda: chain_answer.draw_columns(**wanted),  # type: ignore[arg-type]
         rng=streams.summaries,
         diagnostics=diagnostics_text(chain_answer.posterior),
@@ -101,26 +104,16 @@ def _transitions(question: Question, terms: Transitions, streams: Streams) -> An
 
 
 def _query(question: Question, terms: Query, streams: Streams) -> Answer:
-    request, asked = question.request, question.request.statistics[0]
-    (release,) = question.releases
-    network_answer = network(
-        release,
-        asked.statistic,
-        prior=asked.priors[0].prior,
-        where=request.where,
-        method=request.method,
-        n_prior=given_n_prior(release.statistic(asked.statistic), asked),
-        draws=quantile_draws(request.draws),
-        rng=streams.draws(),
-    )
-    answer = network_answer.query(terms.target, terms.given, terms.do, float(request.mass))
+    release, statistic, drawn_as = _modelled(question, streams)
+    network_answer = network(release, statistic, **drawn_as)
+    answer = network_answer.query(terms.target, terms.given, terms.do, float(question.request.mass))
     undefined = float(answer.probability.undefined_share.max())
     notes = ["do: holds in the world only where the declared graph does"] if terms.do else []
     if undefined > 0.0:
         notes.append(f"what is given has no chance in up to {100 * undefined:.3g} % of draws")
     return Answer(
-        name=f"{asked.statistic}-query",
-        statistics=(asked.statistic,),
+        name=f"{statistic}-query",
+        statistics=(statistic,),
         rows=answer.rows(),
         draws=answer.draw_columns,
         rng=streams.summaries,

@@ -147,7 +147,9 @@ def ask(
         chosen = _interval_of(parts[0], kind, interval)
         given = given if has_priors else {}
         asked.append(_statistic_request(parts, given, n_prior, predictor_prior, method, chosen))
-    unseeded = _request(
+    unseeded = _read(
+        Request,
+        "",
         kind=kind,
         releases=tuple(map(reference_to, releases)),
         statistics=tuple(asked),
@@ -336,24 +338,16 @@ def _statistic_request(
         _read(NamedPrior, "priors", name=name, prior=prior_text(rows[0], prior))
         for name, prior in priors.items()
     )
-    if not priors or method == PLUG_IN:
-        return _read(
-            StatisticRequest,
-            "statistics",
-            statistic=rows[0].plan.name,
-            priors=written,
-            n_prior=None,
-            predictor_prior=None,
-            interval=interval,
-        )
-    predictors = predictor_prior_for(rows[0], predictor_prior)  # type: ignore[arg-type]
-    counts = dict.fromkeys(str(n_prior_for(part, n_prior)) for part in rows)
+    counts = predictors = None
+    if priors and method != PLUG_IN:
+        predictors = predictor_prior_for(rows[0], predictor_prior)  # type: ignore[arg-type]
+        counts = "; ".join(dict.fromkeys(str(n_prior_for(part, n_prior)) for part in rows))
     return _read(
         StatisticRequest,
         "statistics",
         statistic=rows[0].plan.name,
         priors=written,
-        n_prior="; ".join(counts),
+        n_prior=counts,
         predictor_prior=None if predictors is None else str(predictors),
         interval=interval,
     )
@@ -425,10 +419,6 @@ def _in_order(release: Release, statistic: str, over: Sequence[str]) -> tuple[st
     """Return columns that are rolled up in the release's order, which changes nothing; others stay behind."""
     columns = list(release.cells(statistic).slice(0, 1).groups) if over else []
     return tuple(sorted(over, key=lambda name: columns.index(name) if name in columns else len(columns)))
-
-
-def _request(**fields: Any) -> Request:
-    return _read(Request, "", **fields)
 
 
 def _read(part: type[_Part], place: str, /, **fields: Any) -> _Part:

@@ -1,10 +1,8 @@
 """A request: what somebody asks of releases, whole and canonical, so that its hash names the answer.
 
-A request holds every choice, with defaults written out: priors are text, numbers that are no integers too.
-It holds no result, no version of software and no address: the same question has the same id wherever it is
-asked, and asking again finds what was published.
-
-What is asked of a model over releases, as a request states it: every choice, and no number as a float.
+A request holds every choice, with defaults written out: priors are text, numbers that are no integers too,
+and so are the choices of a model. It holds no result, no version of software and no address: the same
+question has the same id wherever it is asked, and asking again finds what was published.
 """
 
 from __future__ import annotations
