@@ -1,16 +1,16 @@
-"""Simulation-based calibration: whether 95 % intervals of a release's posteriors hold 95 % of the truths.
+r"""Simulation-based calibration: whether 95 % intervals of a release's posteriors hold 95 % of the truths.
 
-For every simulation the parameters are drawn from their prior and a private N from its own, a data set from
-the model, its sums are clipped and rounded as the release's were, and noise of the release's distribution is
-added. The posterior of these is then sampled as a user samples it; that of the same records without clipping
-ignores it. Where model and posterior fit, the rank of the truth among ``DRAWS`` independent draws is uniform
-on ``0..DRAWS``, whatever the problem.
+.. math::
+    \theta \sim p(\theta), \quad N \sim \pi(N), \quad X \sim p(X \mid N, \theta), \quad
+    y = S(\mathrm{clip}(X)) + Z, \quad \theta^{(1)}, \ldots, \theta^{(199)} \sim p(\theta \mid y)
+
+Sums are clipped and rounded as the release's were, and the posterior is sampled as a user samples it; that of
+the same records without clipping ignores it. Where model and posterior fit, the rank of theta among its draws
+is uniform on ``0..DRAWS``, whatever the problem.
 
 References
 ----------
 `talts2018validating`.
-
-What a calibration found: coverage, a verdict, and whether the noise can be seen at all.
 """
 
 from __future__ import annotations

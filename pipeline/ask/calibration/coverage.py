@@ -1,8 +1,9 @@
-"""Coverage under worlds that are not the model: which question still gets an honest answer.
+"""Simulations of a release: ranks of truths under its model, and coverage in worlds that are not it.
 
-The truth is what the family's parameter is of a whole population, as the public bounds leave its records:
-the mean of a column, its variance, a share, or the rate that belongs to a mean. Nothing is drawn from a
-prior; N alone is.
+Under the model, truths are drawn from the prior. In a world, the truth is what the family's parameter is of a
+whole population, as the public bounds leave its records: the mean of a column, its variance, a share, or the
+rate that belongs to a mean. Nothing is drawn from a prior there; N alone is. Which question still gets an
+honest answer?
 """
 
 from __future__ import annotations

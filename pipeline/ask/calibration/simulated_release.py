@@ -1,6 +1,6 @@
 """The generative model of a released statistic: how its data, sums and noise come about, for simulations.
 
-What predictors of simulated regressions are like: stated distributions, or rows that are public.
+Predictors of simulated regressions follow their prior, stated distributions, or rows that are public.
 """
 
 from __future__ import annotations

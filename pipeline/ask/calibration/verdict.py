@@ -1,12 +1,10 @@
-"""The three verdicts on a calibration, each with a stated chance of error.
+"""Ranks of truths among posterior draws, and the three verdicts on them, each with a stated chance of error.
 
 *Calibrated* is a statement about the posterior: simultaneous 99 % intervals of all coverages lie within
 ``TOLERANCE`` of nominal. Where a coverage is outside, it is made with a chance of at most ``MISS``. *Not
 calibrated* is the outcome of a test: a calibrated posterior fails it with a chance of at most
 ``FALSE_ALARM``. *Cannot tell* is everything else. A difference that the test sees, but that is within the
 tolerance, leaves a posterior calibrated.
-
-Ranks of truths among posterior draws, and the coverage of intervals that follows from them.
 """
 
 from __future__ import annotations

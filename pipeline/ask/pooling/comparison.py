@@ -1,12 +1,25 @@
-r"""How a statistic changed between two releases, and what noise alone would do.
+r"""How a statistic changed between two releases, and which of several priors a release speaks for.
 
-Which of several priors the released values speak for: evidence, and Bayes factors.
+**Two releases** of disjoint data, whose parameters are independent a priori:
+
+.. math:: p(\theta_1, \theta_2 \mid y_1, y_2) = p(\theta_1 \mid y_1)\, p(\theta_2 \mid y_2)
+
+The change is :math:`\theta_2 - \theta_1`, or :math:`\theta_2 / \theta_1`, by draws of both. What one sees who
+takes noisy numbers for exact is the change of plug-in estimates, :math:`\hat\theta(y_2) - \hat\theta(y_1)`.
+What noise alone does to it is told by adding the noise Z of either release once more, R times:
+
+.. math::
+    \delta_r = \hat\theta(y_2 + Z_{2r}) - \hat\theta(y_1 + Z_{1r}) - \hat\theta(y_2) + \hat\theta(y_1), \qquad
+    p = \frac{1 + \#\{r : |\delta_r| \ge |\hat\theta(y_2) - \hat\theta(y_1)|\}}{1 + R}
+
+**Several priors** of one release are compared by the probability of what was released,
 
 .. math:: B_{AB} = \frac{p(y \mid A)}{p(y \mid B)}
 
 by cell, and of all cells together, whose parameters are independent, their product. Odds between the priors
 after the release are those before it times this. It says nothing of whether any of them is right
-(``Posterior.conflict`` does), and a prior chosen by it has used the release once already.
+(``Posterior.conflict`` does), and a prior chosen by it has used the release once already. Its error is that
+of the posterior's evidence.
 """
 
 from __future__ import annotations
@@ -336,10 +349,10 @@ def _noise_alone(
     for parameter in estimates[0].parameters:
         change = estimates[1].mean(parameter) - estimates[0].mean(parameter)
         moved = further[1].mean(parameter) - further[0].mean(parameter)
-        noise = moved.reshape(replicates, *change.shape) - change
+        delta = moved.reshape(replicates, *change.shape) - change
         apparent[parameter] = change
-        noise_sd[parameter] = np.std(noise, axis=0)
-        reached = np.sum(np.abs(noise) >= np.abs(change), axis=0)
+        noise_sd[parameter] = np.std(delta, axis=0)
+        reached = np.sum(np.abs(delta) >= np.abs(change), axis=0)
         probability[parameter] = (reached + 1.0) / (replicates + 1.0)
     return apparent, noise_sd, probability
 

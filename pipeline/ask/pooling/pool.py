@@ -1,6 +1,25 @@
-"""One posterior from several releases: of separate data, or of the same data through several noises.
+r"""One posterior from several releases: of separate data, or of the same data through several noises.
 
-Which of these two releases are is told from their manifests alone.
+Release r has values :math:`y_r = S_r + Z_r` with exact sums S of N records and discrete Laplace noise Z. The
+question is what all of them say of one theta. Of separate data, with parameters in common and an N of each
+release's own,
+
+.. math::
+    p(\theta \mid y_1, \ldots) \propto p(\theta) \prod_r p(y_r \mid \theta), \qquad
+    p(y_r \mid \theta) = \sum_N \pi_r(N) \sum_S p(S \mid N, \theta)\, \mathrm{DLap}_{b_r}(y_r - S)
+
+and of the same data, where S and N are the same numbers,
+
+.. math::
+    p(\theta \mid y_1, \ldots) \propto p(\theta) \sum_N \pi(N) \sum_S p(S \mid N, \theta)
+    \prod_r \mathrm{DLap}_{b_r}(y_r - S)
+
+The latter is as exact as the posterior of one release. The product of likelihoods is integrated by quadrature
+where a family has one parameter, or a mean and a variance, of few cells; by importance sampling of mixtures
+of conjugate distributions elsewhere, where ``Posterior.diagnostics`` says how many draws count; by MCMC of
+several columns.
+
+Which of the two releases are is told from their manifests alone.
 """
 
 from __future__ import annotations
@@ -327,7 +346,7 @@ def _listed(given: object) -> list[Release]:
 
 
 def observed_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
-    """Return aligned noisy values of the same exact statistics as one, the least noisy first."""
+    """Return aligned y_1, y_2, ... of the same S as one statistic, the least noisy first."""
     first, *others = sorted(parts, key=lambda part: (part.plan.scale, part.values.tolist()))
     return dataclasses.replace(first, further=tuple(others))
 
@@ -387,7 +406,7 @@ def pooled(
 def _of_one_parameter(
     parts: Sequence[NoisyStatistic], prior: AnyPrior, n_prior: NPrior | int | str | None, clipping: str
 ) -> Posterior:
-    """Multiply the likelihoods of one parameter by quadrature."""
+    """Multiply p(y_r | theta) of one parameter on a grid of theta, by quadrature."""
     where = cells_to_model(parts, clipping)
     parts = [rows_alone(part) for part in parts]
     first = noise_aware_posterior(parts[0].take(np.arange(1)), prior=prior, n_prior=n_prior, clipping=IGNORED)
@@ -421,7 +440,7 @@ def _by_particles(
     clipping: str,
     rng: np.random.Generator,
 ) -> Posterior:
-    """Multiply mixtures of conjugate distributions by importance sampling, factor by factor."""
+    """Multiply p(y_r | theta) by importance sampling of mixtures of conjugate distributions, by factor."""
 
     def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
         return noise_aware_posterior(part.take(rows), prior=prior, n_prior=n_prior, clipping=IGNORED)

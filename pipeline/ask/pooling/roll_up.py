@@ -1,10 +1,17 @@
-"""Cells of one release merged over some of its group columns, with noise counted right.
+r"""Cells of one release merged over some of its group columns, with noise counted right.
 
-The answer is what the records of merged cells add up to: totals, shares and means of these records
-themselves. Sums of released values are sums of exact totals and of as many noises as cells are merged.
-Posteriors of the totals follow from that alone: cells may differ as they like, and no family's model of
-rows is used. So an answer is about the records that were released, as bounds and lattice leave them, and
-has no part for how another sample of records would differ.
+Of m merged cells with exact totals S_i, released values add up to
+
+.. math:: y = \sum_{i=1}^m y_i = S + \sum_{i=1}^m Z_i, \qquad S = \sum_i S_i, \qquad Z_i \sim \mathrm{DLap}_b
+
+The question is S itself: totals, shares and means of the records that were released, as bounds and lattice
+leave them. Their posterior,
+
+.. math:: p(S \mid y) \propto \pi(S)\, P\left(\textstyle\sum_i Z_i = y - S\right)
+
+follows from that alone: cells may differ as they like, and no family's model of rows is used. So it has no
+part for how another sample of records would differ. The priors of S, and how the posterior is worked out, are
+those of ``engines.union``; it is held as points, whose number is its error.
 """
 
 from __future__ import annotations
@@ -185,7 +192,7 @@ def quantities_of(plan: StatisticPlan) -> int:
 
 
 def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
-    """Points of totals, and of quantities that are linear in them."""
+    """Points of S where it counts, and of quantities that are linear in it."""
     plan = statistic.plan
     values = statistic.values.astype(np.float64)
     noise = SummedNoise.of(
