@@ -75,9 +75,8 @@ def table_draws(
     """
     if method == AWARE:
         return noise_aware_draws(
-            table,
+            [table] * n_restarts,
             n_states=n_states,
-            n_restarts=n_restarts,
             n_sweeps=n_sweeps,
             n_draws=n_draws,
             priors=PRIORS,

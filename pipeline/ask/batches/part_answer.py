@@ -86,13 +86,7 @@ class AnswerPart:
 
 
 def cells_per_part(plan: StatisticPlan, draws: int) -> int:
-    """Return how many cells of a statistic a part has at most.
-
-    Parameters
-    ----------
-    draws : int, >= 0
-        Of each cell, that are published.
-    """
+    """Return how many cells of a statistic a part has at most, with so many published draws of each."""
     family = FAMILIES[plan.family]
     entries = max(1, len(entry_names(family.labels(plan.parameters))))
     blocks = ONE_SUM_BLOCKS if family.latent is not None else BLOCKS
@@ -231,12 +225,7 @@ def posterior_of_alike(
 ) -> Posterior:
     """Return the posterior of every cell, worked out once for cells that are alike.
 
-    Parameters
-    ----------
-    posterior_of : callable
-        Some of its cells -> their posterior.
-    draws : int, >= 0
-        That will be taken of every cell.
+    `posterior_of` returns that of some cells, and so many draws will be taken of every cell.
     """
     if draws > MOST_DRAWN // 2 or (draws and FAMILIES[statistic.plan.family].latent is None):
         return posterior_of(statistic)  # draws cost more than the posterior, or are of the same chains
@@ -327,15 +316,7 @@ class PartAnswer:
 
 
 def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAnswer:
-    """Compute one part: a function of its arguments, whichever machine has it.
-
-    Parameters
-    ----------
-    number : int
-        The part's; its draws are its own.
-    cells : NoisyStatistic
-        Of the part.
-    """
+    """Compute one part by its number: a function of its arguments, whichever machine has it."""
     streams = Streams(seed=asked.seed, place=(asked.place, number))
 
     def posterior(statistic: NoisyStatistic) -> Posterior:
@@ -353,13 +334,7 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
 
 
 def summary_columns(posterior: Posterior, summaries: Mapping[str, Mapping[str, Floats]]) -> dict[str, Any]:
-    """Return the rows of ``summarise`` as columns; null where a number does not exist.
-
-    Parameters
-    ----------
-    summaries : dict of str to dict of str to ndarray
-        From ``summaries``.
-    """
+    """Return the rows of ``summarise`` as columns, from ``summaries``; null where a number does not exist."""
     entries = [entry for parameter in summaries for entry in _entries(posterior, parameter)]
     n_cells = posterior.n_groups
     cell = np.repeat(np.arange(n_cells), len(entries))

@@ -99,18 +99,8 @@ def simulate(
 ) -> Simulated:
     """Draw data sets and their noisy sums, and rank each truth among draws of its posterior.
 
-    Parameters
-    ----------
-    simulations : int, > 0
-    progress : callable, optional
-        Told how many of all simulations are done.
-    sees_noise : bool
-        Whether the posteriors that ignore the noise, and those without noise, are worked out as well.
-
-    Raises
-    ------
-    UsageError
-        Where more than ``MOST_RECORDS`` records would have to be drawn.
+    With `sees_noise` the posteriors that ignore the noise, and those without noise, are worked out as well.
+    `progress` is told how many of all simulations are done. More than ``MOST_RECORDS`` records are refused.
     """
     sizes = generative_model.sizes(simulations, rng)
     batch = batch_of(generative_model)
@@ -238,26 +228,9 @@ def world_coverages(
 ) -> tuple[WorldCoverage, ...]:
     """Measure how often intervals hold the truth of populations that are not the model.
 
-    Parameters
-    ----------
-    generative_model : GenerativeModel
-        Its prior is what posteriors believe; its prior of N is what N is drawn from.
-    chosen : sequence of str, or True
-        Names of worlds; all that apply otherwise.
-    simulations : int, > 0
-        Of each world.
-    progress : callable, optional
-        Told how many of all simulations are done.
-
-    Returns
-    -------
-    tuple of WorldCoverage
-        For every world and parameter, with its categories or components.
-
-    Raises
-    ------
-    UsageError
-        Where there is no such world.
+    The generative model's prior is what posteriors believe; its prior of N is what N is drawn from. So many
+    simulations are done of each chosen world, or of all that apply, and `progress` is told how many of all
+    are done. There is a coverage for every world and parameter, with its categories or components.
     """
     measure = generative_model.family.measure(generative_model.entry)
     worlds = worlds_of(measure, chosen)
@@ -313,10 +286,7 @@ def simulated_sums(
 ) -> tuple[Floats, Floats]:
     """Draw data sets from a world's populations in turn: their exact sums, and the truth of each.
 
-    Returns
-    -------
-    tuple of ndarray of float64
-        (simulations, n_sums) and (simulations, n_parameters).
+    They are (simulations, n_sums) and (simulations, n_parameters).
     """
     entry = generative_model.entry
     measure = generative_model.family.measure(entry)

@@ -86,16 +86,10 @@ def tried_remedies(
     *,
     prior_follows_bounds: bool,
 ) -> tuple[Remedy, ...]:
-    """Simulate what might help, and tell what did.
+    """Simulate what might help a posterior that is not calibrated, and tell what did.
 
-    Parameters
-    ----------
-    generative_model : GenerativeModel
-        Of the posterior that is not calibrated.
-    simulations : int, > 0
-        At most ``SIMULATIONS`` are done, or ``SLOW_SIMULATIONS`` where a remedy's posteriors are slow.
-    prior_follows_bounds : bool
-        Whether posteriors start from the family's default, which other bounds change.
+    At most ``SIMULATIONS`` are done, or ``SLOW_SIMULATIONS`` where a remedy's posteriors are slow. Where the
+    prior follows the bounds, it is the family's default, which other bounds change.
     """
     changed = list(_changed(generative_model, prior_follows_bounds=prior_follows_bounds))
     number = data_sets([generative_model, *(candidate for _, candidate in changed)], simulations)

@@ -432,13 +432,7 @@ def generative_model_of(
 
 
 def require_drawable(generative_model: GenerativeModel, n_records: int) -> None:
-    """Refuse more than ``MOST_RECORDS`` records, unless they are drawn as counts.
-
-    Raises
-    ------
-    UsageError
-        Naming the ways out.
-    """
+    """Refuse more than ``MOST_RECORDS`` records, unless they are drawn as counts, and name the ways out."""
     if n_records > MOST_RECORDS and not isinstance(
         generative_model.family.measure(generative_model.entry), CodeCounts
     ):

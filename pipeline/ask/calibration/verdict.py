@@ -255,13 +255,7 @@ class Verdict:
 
 
 def judge(run: tuple[Ranks, ...]) -> Verdict:
-    """Judge the ranks of all parameters of a posterior.
-
-    Parameters
-    ----------
-    run : tuple of Ranks
-        Of every parameter and category, from the same simulations.
-    """
+    """Judge the ranks of all parameters and categories of a posterior, from the same simulations."""
     simulations, needed = run[0].simulations, simulations_needed(len(run))
     tolerance = f"{in_points(TOLERANCE.values())} points of nominal"
     rejected = min(p_value for p_value, *_ in _adjusted(run)) <= FALSE_ALARM
@@ -316,23 +310,18 @@ def passing_chance(
 ) -> float:
     """Return the chance that all coverages of one parameter are found within the tolerance, exactly.
 
-    Parameters
-    ----------
-    simulations : int, > 0
-    n_parameters : int, > 0
-        Judged together.
-    coverage : mapping of float to float, optional
-        The true coverage by mass; that of a calibrated posterior otherwise.
-
-    Notes
-    -----
-    An interval holds all narrower ones, so what each covers is binomial given what the next wider one does.
+    So many parameters are judged together, and the true coverage by mass is that of a calibrated posterior
+    unless stated. An interval holds all narrower ones, so what each covers is binomial given what the next
+    wider one does.
     """
     true = coverage or {mass: mass for mass in LEFT_OUT}
     wider, chance = None, np.ones(1)
     within = np.array([simulations])
     for mass in sorted(LEFT_OUT, reverse=True):
-        passing = _passing(simulations, mass, level_of(n_parameters))
+        # Numbers of covered truths whose Clopper-Pearson interval is within the tolerance.
+        passing = np.flatnonzero(
+            _has_passed(np.arange(simulations + 1), simulations, mass, level_of(n_parameters))
+        )
         share = true[mass] / (1.0 if wider is None else true[wider])
         chance = chance @ _binomial(passing, within[:, None], share)
         wider, within = mass, passing
@@ -347,13 +336,6 @@ def in_points(values: Iterable[float]) -> str:
 
 def _failing(simulations: int, n_parameters: int) -> float:
     return n_parameters * (1.0 - passing_chance(simulations, n_parameters))
-
-
-def _passing(simulations: int, mass: float, level: float) -> NDArray[np.int64]:
-    """Return the numbers of covered truths whose Clopper-Pearson interval is within the tolerance."""
-    covered = np.arange(simulations + 1)
-    passing: NDArray[np.int64] = covered[_has_passed(covered, simulations, mass, level)]
-    return passing
 
 
 def _has_passed(covered: np.ndarray, simulations: int, mass: float, level: float) -> np.ndarray:

@@ -62,19 +62,10 @@ _LEAST = 1e-300
 
 
 def first_passage(transitions: Floats, state: int) -> Floats:
-    """Return the expected number of steps until a state is entered, from each state.
+    """Return the expected number of steps until a state is entered, from each state, (..., n_states).
 
-    Parameters
-    ----------
-    transitions : ndarray of shape (..., n_states, n_states), float64
-        Rows are where a step starts; each adds up to 1.
-    state : int
-        That is entered, 0..n_states - 1.
-
-    Returns
-    -------
-    ndarray of shape (..., n_states), float64
-        At least 1; of the state itself, until it is entered again. Infinite where it may never be.
+    Rows of transitions, (..., n_states, n_states), are where a step starts. Of the state itself it is until
+    it is entered again; it is infinite where the state may never be entered.
     """
     order = [state, *(other for other in range(transitions.shape[-1]) if other != state)]
     steps = np.ones(transitions.shape[:-1])
@@ -156,17 +147,9 @@ def _ordered(chances: Floats, order: list[int]) -> Floats:
 def stationary_law(passages: Floats) -> Floats:
     """Return the shares of time spent in each state in the long run, from all first passages.
 
-    A state's share is one over the steps that it takes to come back. These add up to the number of classes
-    of states that cannot be left: where there are several, the long run depends on the start, and the law
-    is not a number.
-
-    Parameters
-    ----------
-    passages : ndarray of shape (..., n_states, n_states), float64
-
-    Returns
-    -------
-    ndarray of shape (..., n_states), float64
+    A state's share is one over the steps that it takes to come back. These add up to the number of classes of
+    states that cannot be left: where there are several, the long run depends on the start, and the law is not
+    a number.
     """
     shares = 1.0 / np.diagonal(passages, axis1=-2, axis2=-1)
     total = np.sum(shares, axis=-1, keepdims=True)

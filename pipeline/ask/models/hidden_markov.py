@@ -93,16 +93,8 @@ def held_out_log_likelihood(
 ) -> Floats:
     """Return the log chance of each held-out cell's released counts under draws, (n_taken, n_held_out).
 
-    Parameters
-    ----------
-    table : CountsOverTime
-        With the held-out cells' counts.
-    held_out : ndarray of shape (n_chains, n_times), bool
-        Cells that `draws`, noise-aware or not, have not seen.
-    priors : StatePriors
-        Their rate is rho.
-    n_draws : int, > 0
-        At most so many of the restart's draws are taken, at even distances.
+    The table has the counts of the held-out cells, (n_chains, n_times), which `draws` have not seen. At most
+    `n_draws` of the restart's draws are taken, at even distances.
     """
     cells = CountsOverTime(
         counts=tuple(counts[held_out][:, None] for counts in table.counts),
@@ -316,10 +308,7 @@ def compare_states(
 ) -> StateComparison:
     """Fit every number of states, and one state, to all but the held-out cells of each split.
 
-    Raises
-    ------
-    UsageError
-        Where a number of states is given twice, or no cell would be held out or left.
+    A number of states that is given twice is refused, and a share that holds out no cell or leaves none.
     """
     numbers = [setting.n_states for setting in settings]
     if len(set(numbers)) < len(numbers):

@@ -72,11 +72,7 @@ def align_states(draws: StateDraws) -> StateDraws:
 def total_variation(emissions: Sequence[Floats], reference: Sequence[Floats]) -> Floats:
     """Return the mean over features of total variation, (n_draws, n_reference_states, n_states).
 
-    Parameters
-    ----------
-    emissions : sequence of ndarray of shape (n_draws, n_states, n_categories)
-        One a feature.
-    reference : sequence of ndarray of shape (n_reference_states, n_categories)
+    Emissions of each feature are (n_draws, n_states, n_categories), those of the reference without draws.
     """
     distance = np.zeros((len(emissions[0]), len(reference[0]), emissions[0].shape[1]))
     for each, other in zip(emissions, reference, strict=True):

@@ -85,25 +85,10 @@ class Factor:
 
 
 def marginal(factors: Sequence[Factor], keep: tuple[str, ...]) -> Floats:
-    """Return the distribution of some variables that the product of factors is proportional to.
+    """Return the distribution of the variables `keep` that the product of factors is proportional to.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-        At least one; each of `keep` stands in one.
-    keep : tuple of str
-        The variables that are not summed out.
-
-    Returns
-    -------
-    ndarray
-        Shape (n_draws, n_cells, *sizes of keep); sums to 1 in each draw and cell, and is not a number where
-        all products are 0.
-
-    Raises
-    ------
-    UsageError
-        Where a table on the way would be too large.
+    It is (n_draws, n_cells, *sizes of keep), sums to 1 in each draw and cell, and is not a number where all
+    products are 0. A table on the way that would be too large is refused.
     """
     sizes = {
         variable: size

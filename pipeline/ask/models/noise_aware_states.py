@@ -181,11 +181,7 @@ class CellEmissions:
     def by_state(self, theta: Floats, expected_rows: Floats) -> Floats:
         """Return the log emission of every cell in every state, (n_restarts, n_cells, K).
 
-        Parameters
-        ----------
-        theta : ndarray of shape (n_restarts, K, n_columns), float64
-        expected_rows : ndarray of shape (n_restarts, n_cells), float64
-            Lambda.
+        Theta is (n_restarts, K, n_columns), and the expected rows lambda are (n_restarts, n_cells).
         """
         n_restarts, n_states, n_columns = theta.shape
         log_emission = np.zeros((n_states, expected_rows.size))
@@ -291,43 +287,6 @@ class RestartPositions:
 
 
 def noise_aware_draws(
-    table: CountsOverTime,
-    *,
-    n_states: int,
-    n_restarts: int,
-    n_sweeps: int,
-    n_draws: int,
-    priors: StatePriors,
-    rng: np.random.Generator,
-    start: StateDraws | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> StateDraws:
-    """Draw states and parameters; of the second half of the sweeps `n_draws` are kept, at even distances.
-
-    Parameters
-    ----------
-    n_restarts : int, > 0
-        Independent chains of draws, side by side.
-    n_sweeps, n_draws : int
-        At most half of the sweeps are kept, rounded up.
-    start : StateDraws, optional
-        Earlier draws, from the last of which these go on: all sweeps count then.
-    progress : callable, optional
-        Told after every sweep how many are done.
-    """
-    return draws_of_tables(
-        [table] * n_restarts,
-        n_states=n_states,
-        n_sweeps=n_sweeps,
-        n_draws=n_draws,
-        priors=priors,
-        rng=rng,
-        start=start,
-        progress=progress,
-    )
-
-
-def draws_of_tables(
     tables: Sequence[CountsOverTime],
     *,
     n_states: int,
@@ -338,7 +297,12 @@ def draws_of_tables(
     start: StateDraws | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StateDraws:
-    """Draw for tables of one shape and the same noise, one restart of each."""
+    """Draw states and parameters, a restart for each of the tables, side by side.
+
+    Tables are of one shape and the same noise; they are all the same table where restarts are to be compared.
+    Of the second half of the sweeps `n_draws` are kept, at even distances. Draws may go on from the last of
+    earlier ones: all sweeps count then. `progress` is told after every sweep how many are done.
+    """
     emissions = CellEmissions.of(tables, n_states)
     shape = tables[0].is_observed.shape
     position = _start(emissions, n_states, priors, rng) if start is None else _last(start)

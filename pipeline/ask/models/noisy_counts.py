@@ -64,16 +64,9 @@ def log_noise_at_zero(b: float) -> float:
 
 
 def log_emission(y: ArrayLike, mu: ArrayLike, b: float) -> Floats:
-    """Return the log chance of released counts, exact to about ten digits.
+    """Return log f(y; mu) of released counts, exact to about ten digits; y and mu broadcast.
 
-    Parameters
-    ----------
-    y : array_like
-        Whole numbers; negative ones are normal.
-    mu : array_like, >= 0
-        Of a shape that broadcasts with `y`.
-    b : float, >= 0
-        The scale of the noise; at 0 the released count is the exact one, and a negative one has chance 0.
+    At scale b = 0 the released count is the exact one, and a negative one has chance 0.
     """
     y, mu = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(mu, np.float64))
     shape = y.shape
@@ -281,17 +274,7 @@ _LOG_FACTORIALS = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, 1 << 13
 
 
 def draw_latent_counts(y: Counts, mu: Floats, b: float, rng: np.random.Generator) -> Counts:
-    """Draw an exact count for each released one.
-
-    Parameters
-    ----------
-    y : ndarray of shape (size,), int64
-        Released; at scale 0 the exact counts themselves.
-    mu : ndarray of shape (size,), float64
-        Above 0, up to 1e15.
-    b : float, >= 0
-        The scale of the noise.
-    """
+    """Draw an exact count n for each released y, with mu above 0 and up to 1e15; y itself at scale b = 0."""
     if b == 0.0:
         return y.copy()
     mu_over_q = mu * np.exp(min(1.0 / b, 600.0))

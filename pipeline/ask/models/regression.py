@@ -45,13 +45,7 @@ _NUMBERS = 4_000_000
 
 
 def numbers_of(name: str, column: pa.Array) -> Floats:
-    """Return a numeric column, (n_rows,); not a number where a value is missing or infinite.
-
-    Raises
-    ------
-    UsageError
-        Where the column holds no numbers.
-    """
+    """Return a numeric column, (n_rows,); not a number where a value is missing or infinite."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type

@@ -49,19 +49,10 @@ _HOW = "rows are a mapping of columns, each an array of one type, or a table of 
 
 
 def columns_of(rows: object, names: Iterable[str]) -> dict[str, pa.Array]:
-    """Return those of some columns that rows have, all of one length.
+    """Return those columns of `names` that rows have, all of one length.
 
-    Parameters
-    ----------
-    rows : mapping of str to array, or table
-        A mapping of arrays of one dimension, or what Arrow takes for a table: its own, a data frame.
-    names : iterable of str
-        The columns that are asked for; others are not looked at.
-
-    Raises
-    ------
-    UsageError
-        Where a column is no array of one dimension and one type, or columns differ in length.
+    Rows are a mapping of arrays of one dimension, or what Arrow takes for a table: its own, a data frame. A
+    column that is no array of one dimension and one type is refused.
     """
     if isinstance(rows, Mapping):
         arrays = {name: array_of(name, rows[name]) for name in names if name in rows}
@@ -82,13 +73,7 @@ def columns_of(rows: object, names: Iterable[str]) -> dict[str, pa.Array]:
 
 
 def array_of(name: str, values: Any) -> pa.Array:
-    """Return the values of one column as an Arrow array, NaN among objects as null.
-
-    Raises
-    ------
-    UsageError
-        Where they have no one type, or more than one dimension.
-    """
+    """Return the values of one column as an Arrow array, NaN among objects as null; refuse what is none."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if isinstance(values, pa.Array):
@@ -242,24 +227,7 @@ def row_cells(release: Release, posterior: Posterior) -> RowCells:
 
 
 def require_family(release: Release, statistic: str, families: Sequence[str], model: str) -> None:
-    """Refuse a statistic that a model is not made of, and name those of the release that fit.
-
-    Parameters
-    ----------
-    release : Release
-        That holds the statistic.
-    statistic : str
-        Its name.
-    families : sequence of str
-        Those that fit.
-    model : str
-        What is to be made, as ``a chain``.
-
-    Raises
-    ------
-    UsageError
-        Where the release has no such statistic, or it is of another family.
-    """
+    """Refuse a statistic that a model, as ``a chain``, is not made of, and name those that fit."""
     family = release.statistic(statistic).plan.family
     if family in families:
         return

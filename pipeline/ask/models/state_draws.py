@@ -65,18 +65,7 @@ _NO_NOISE = 1e-6
 def cell_totals(released: Counts | Floats, starts: Rows, scales: Floats) -> Floats:
     """Estimate the rows of each cell: totals of features, averaged inversely to the variance of their noise.
 
-    Parameters
-    ----------
-    released : ndarray of shape (..., n_columns)
-    starts : ndarray of shape (n_features,), int64
-        The first category of each feature.
-    scales : ndarray of shape (n_columns,), float64
-        Of the noise.
-
-    Returns
-    -------
-    ndarray of shape (...), float64
-        Noise makes negative ones normal.
+    Released counts are (..., n_columns), and features begin at `starts`. Noise makes negative totals normal.
     """
     sizes = np.diff(starts, append=released.shape[-1])
     deviations = [discrete_laplace_sd(scale) if scale else 0.0 for scale in scales[starts].tolist()]
@@ -221,18 +210,10 @@ LEAST = 1e-290
 
 
 def draw_states(log_emissions: Floats, transitions: Floats, rng: np.random.Generator) -> NDArray[np.int8]:
-    """Draw all states at once, given parameters.
+    """Draw all states at once, given parameters, (n_restarts, n_chains, n_times).
 
-    Parameters
-    ----------
-    log_emissions : ndarray of shape (n_restarts, n_chains, n_times, K), float64
-        Up to a constant of each cell.
-    transitions : ndarray of shape (n_restarts, K + 1, K), float64
-        Row 0 is the start, row k + 1 leaves state k; at least ``LEAST``.
-
-    Returns
-    -------
-    ndarray of shape (n_restarts, n_chains, n_times), int8
+    Log emissions have a number for each state besides, up to a constant of each cell. Row 0 of transitions,
+    (n_restarts, K + 1, K), is the start, and row k + 1 leaves state k; all are at least ``LEAST``.
     """
     filtered, _ = _filter(log_emissions, transitions)
     n_times, n_restarts, n_chains, n_states = filtered.shape

@@ -264,10 +264,7 @@ class RestartDiagnostics:
 def diagnose(draws: StateDraws, further: Mapping[str, Floats] | None = None) -> RestartDiagnostics:
     """Judge restarts: which of them count, and whether these agree.
 
-    Parameters
-    ----------
-    further : mapping of str to ndarray of shape (n_restarts, n_draws), optional
-        More numbers that no exchange of states changes, as a held-out score.
+    `further` are more numbers that no exchange of states changes, (n_restarts, n_draws), as a held-out score.
     """
     means = draws.log_joint.mean(axis=1)
     lowest = np.quantile(draws.log_joint[np.argmax(means)], _TAIL)
@@ -311,7 +308,6 @@ def sampled_states(
     """
     common: dict[str, Any] = {
         "n_states": settings.n_states,
-        "n_restarts": settings.n_restarts,
         "n_sweeps": settings.n_sweeps,
         "n_draws": settings.n_draws,
         "priors": settings.priors,
@@ -320,9 +316,10 @@ def sampled_states(
         "progress": progress,
     }
     if settings.method == NOISE_AWARE:
-        return noise_aware_draws(table, **common)
+        return noise_aware_draws([table] * settings.n_restarts, **common)
     return plug_in_draws(
         table,
+        n_restarts=settings.n_restarts,
         project=cast("Projection", settings.project),
         sampler=cast("StateSampler", settings.sampler),
         **common,

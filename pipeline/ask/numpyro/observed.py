@@ -92,13 +92,7 @@ def require_statistic(statistic: object) -> None:
 
 
 def _array(statistic: NoisyStatistic, space: ParameterSpace, value: Any) -> Any:
-    """Return a parameter as an array that broadcasts to its shape.
-
-    Raises
-    ------
-    UsageError
-        Where it is none.
-    """
+    """Return a parameter as an array that broadcasts to its shape; refuse what is none."""
     wanted = (len(statistic.values), *space.shape)
     try:
         array = jnp.asarray(value)

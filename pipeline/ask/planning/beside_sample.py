@@ -364,15 +364,9 @@ def beside_sample(
 def compared_errors(
     model: GenerativeModel, law: SampleLaw, truth: float, n: int, repeats: int, rng: np.random.Generator
 ) -> ComparedErrors:
-    """Simulate so many data sets of `n` records, and both releases of each.
+    """Simulate so many data sets of `n` records with this truth, and both releases of each.
 
-    Parameters
-    ----------
-    model : GenerativeModel
-        Of the statistic as it would be without its sample: sums with Laplace noise.
-    truth : float
-        The parameter that records are drawn with.
-    n, repeats : int, > 0
+    The model is that of the statistic as it would be without its sample: sums with Laplace noise.
     """
     require_drawable(model, n * repeats)
     sums = model.sums(np.full(repeats, truth), np.full(repeats, n, dtype=np.int64), rng).clipped
@@ -420,13 +414,7 @@ def _space(model: GenerativeModel) -> ParameterSpace:
 
 
 def _truths(sampled: Sequence[StatisticPlan], truth: float | Mapping[str, float]) -> dict[str, float]:
-    """Return the truth of each statistic that states a sample.
-
-    Raises
-    ------
-    UsageError
-        Where there is no such statistic, or a truth is missing, too much or impossible.
-    """
+    """Return the truth of each statistic that states a sample; refuse missing and impossible ones."""
     names = [statistic.name for statistic in sampled]
     if not names:
         message = (

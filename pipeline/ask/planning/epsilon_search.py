@@ -316,20 +316,9 @@ def smallest(
 ) -> Crossing | None:
     """Find the smallest epsilon, up to ``PRECISION`` and rounding, whose median width is within a target.
 
-    Parameters
-    ----------
-    widths : callable
-        An epsilon and which simulations -> the widths of their intervals, by the same random numbers.
-    without : ndarray of shape (n_simulations,), float64
-        Their widths without noise; the median is below the target.
-    target : float, > 0
-    least : int, > 0
-        The smallest epsilon that there is, in millionths.
-
-    Returns
-    -------
-    Crossing or None
-        None where ``LARGEST_EPSILON`` does not reach the target.
+    Widths are a function of an epsilon and of which simulations, by the same random numbers; those without
+    noise are of all simulations, and their median is below the target. Epsilons begin at `least` millionths.
+    None where ``LARGEST_EPSILON`` does not reach the target.
     """
     size = len(without)
     few = min(_FEW, -(-size // _SHARE))

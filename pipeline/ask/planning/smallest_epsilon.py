@@ -439,13 +439,7 @@ def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:
 
 
 def _position(posterior: Posterior, target: WantedWidth) -> int:
-    """Where the target's parameter stands among a prior's draws.
-
-    Raises
-    ------
-    UsageError
-        Where the statistic has no such parameter or category.
-    """
+    """Return where the target's parameter stands among a prior's draws; refuse one that does not exist."""
     if target.parameter not in posterior.parameters:
         known = ", ".join(posterior.parameters)
         message = f"target {target}: {target.statistic} has no parameter {target.parameter!r}: it has {known}"

@@ -96,11 +96,6 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
     Two releases of one dataset are disjoint where their windows of one date column are, and of the same data
     where window, unit, groups and the statistic's entry in the spec are the same. A manifest does not state
     the source: that equal datasets mean equal rows is what a dataset's name promises.
-
-    Parameters
-    ----------
-    statistic : str
-        Its name in both.
     """
     if first.dataset != second.dataset:
         return Relation.UNKNOWN, f"they are of different datasets, {first.dataset} and {second.dataset}"
@@ -174,11 +169,6 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     Their shares of epsilon, the weights of their moments and whether moved records are counted beside them
     may differ: these scale the noise alone. On another lattice values are rounded otherwise, so that the
     exact sums are others. Components and parameters follow the declared order of columns.
-
-    Raises
-    ------
-    UsageError
-        Naming the keys that differ.
     """
     first_entry, other = entry(first, statistic), entry(second, statistic)
     differing = sorted(key for key in {*first_entry, *other} if first_entry.get(key) != other.get(key))
@@ -471,13 +461,7 @@ def _by_particles(
 
 
 def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
-    """Bring the cells of every statistic into the order of the first's.
-
-    Raises
-    ------
-    UsageError
-        Where they do not have the same group columns and keys.
-    """
+    """Bring the cells of every statistic into the order of the first's; refuse other columns and keys."""
     first = statistics[0]
     result = []
     for statistic in statistics:

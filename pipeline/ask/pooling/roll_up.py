@@ -121,17 +121,9 @@ class UnionPosterior(Posterior):
 
 
 def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
-    """Return the posterior of quantities of merged cells.
+    """Return the posterior of quantities of merged cells, from sums of released values with ``cells_summed``.
 
-    Parameters
-    ----------
-    statistic : NoisyStatistic
-        Sums of released values, with ``cells_summed``.
-
-    Raises
-    ------
-    UsageError
-        Where such quantities are not worked out for the family.
+    Families of which such quantities are not worked out are refused.
     """
     refuse_shared(statistic)
     rows = rows_alone(statistic)
@@ -178,13 +170,7 @@ def require_totals(plan: StatisticPlan) -> None:
 
 
 def quantities_of(plan: StatisticPlan) -> int:
-    """Return how many intervals a merged cell has.
-
-    Raises
-    ------
-    UsageError
-        Where none are worked out for the family.
-    """
+    """Return how many intervals a merged cell has; refuse families of which none are worked out."""
     require_totals(plan)
     if plan.family in _COUNTS:
         return 2 * len(plan.components)

@@ -160,13 +160,7 @@ class Answer:
 
 
 def notes_of(posterior: Posterior, of_cells: int | None = None) -> tuple[str, ...]:
-    """Return all that there is to say of a posterior beside its numbers.
-
-    Parameters
-    ----------
-    of_cells : int, optional
-        How many cells are asked for in all, where these are a part of them.
-    """
+    """Return all that there is to say of a posterior beside its numbers; it may be of a part of the cells."""
     said = [
         *plug_in_lines(posterior),
         posterior.rows_of and f"parameters: {posterior.rows_of}",

@@ -173,13 +173,7 @@ def ask(
 
 
 def _is_union(kind: Kind, assume: str | None, *priors: object) -> bool:
-    """Tell whether cells are rolled up without an assumption.
-
-    Raises
-    ------
-    UsageError
-        Where the assumption does not exist or has no use, or a prior has none.
-    """
+    """Tell whether cells are rolled up without an assumption; refuse an assumption or a prior without use."""
     if kind == "roll_up":
         require_assumption(assume, *priors)
         return assume is None

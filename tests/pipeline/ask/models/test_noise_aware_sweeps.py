@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from scipy.stats import beta, expon, kstest
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
+from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.noisy_counts import log_emission
 from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
@@ -68,7 +68,7 @@ def p_values(priors: StatePriors) -> tuple[Floats, Floats, Floats]:
     """Of lambda, transitions and theta after sweeps of some priors, by Kolmogorov and Smirnov."""
     rng = np.random.default_rng()
     start, tables = from_the_prior(rng)
-    drawn = draws_of_tables(
+    drawn = noise_aware_draws(
         tables, n_states=STATES, n_sweeps=SWEEPS, n_draws=1, priors=priors, rng=rng, start=start
     )
     assert drawn.expected_rows is not None
@@ -100,7 +100,7 @@ def test_log_joint_is_the_density_of_what_was_drawn() -> None:
     """Emissions, expected rows of observed cells, states, and the priors as densities of log odds."""
     rng = np.random.default_rng(3)
     _, tables = from_the_prior(rng)
-    drawn = draws_of_tables(tables[:5], n_states=STATES, n_sweeps=8, n_draws=2, priors=PRIORS, rng=rng)
+    drawn = noise_aware_draws(tables[:5], n_states=STATES, n_sweeps=8, n_draws=2, priors=PRIORS, rng=rng)
     assert drawn.expected_rows is not None
     for restart, table in enumerate(tables[:5]):
         for draw in range(2):

@@ -103,9 +103,8 @@ def shares(states: np.ndarray) -> Floats:
 
 def noise_aware(scale: float, released: np.ndarray = RELEASED, sweeps: int = 40) -> Floats:
     draws = noise_aware_draws(
-        table(scale, released),
+        [table(scale, released)] * RESTARTS,
         n_states=2,
-        n_restarts=RESTARTS,
         n_sweeps=sweeps,
         n_draws=1,
         priors=PRIORS,
@@ -215,9 +214,8 @@ def test_what_is_kept() -> None:
     assert kept_sweeps(1, 5) == [0]
     told: list[int] = []
     draws = noise_aware_draws(
-        table(2.0),
+        [table(2.0)] * 2,
         n_states=3,
-        n_restarts=2,
         n_sweeps=6,
         n_draws=2,
         priors=PRIORS,

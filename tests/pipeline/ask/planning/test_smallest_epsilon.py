@@ -13,8 +13,8 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.planning import smallest_epsilon as planning
 from suffice.pipeline.ask.planning.smallest_epsilon import (
     NeededEpsilon,
-    WantedWidth,
     Trials,
+    WantedWidth,
     parse_target,
     smallest_epsilon,
 )
