@@ -248,7 +248,8 @@ class MarkovChains:
             Where the number of steps is out of range, or a state does not exist, or the probabilities do not
             add up to 1.
         """
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_STEPS:
+        asked: object = steps
+        if isinstance(asked, bool) or not isinstance(asked, int | np.integer) or not 0 <= asked <= MOST_STEPS:
             message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
             raise UsageError(message)
         power = np.linalg.matrix_power(self.transitions.draws, int(steps))
@@ -330,7 +331,10 @@ class MarkovChains:
         parts = []
         for quantity in self.quantities(steps=steps, to=to, start=start):
             drawn, pairs = quantity.drawn.draws, list(product(quantity.begins, quantity.ends))
-            labels = {"from": [begin for begin, _ in pairs], "to": [end for _, end in pairs]}
+            labels: dict[str, list[str | None]] = {
+                "from": [begin for begin, _ in pairs],
+                "to": [end for _, end in pairs],
+            }
             by_pair = drawn.reshape(*drawn.shape[:2], -1)
             parts.append(tidy_draws(self.posterior.groups, labels, quantity.name, by_pair))
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
