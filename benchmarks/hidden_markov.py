@@ -20,17 +20,15 @@ import pyarrow.parquet as pq
 from measuring import versions
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
+from suffice.pipeline.ask.models.hidden_markov import exact_log_likelihood, log_mean_exp
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
-from suffice.pipeline.ask.models.state_comparison import exact_log_likelihood, log_mean_exp
-from suffice.pipeline.ask.models.state_draws import StatePriors
+from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.ask.models.plug_in_states import Projection
-    from suffice.pipeline.ask.models.state_draws import StateDraws
+    from suffice.pipeline.ask.models.state_draws import Projection, StateDraws
     from suffice.typing import Counts, Mask
 
 DATA = Path(os.environ.get("SUFFICE_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -116,12 +114,14 @@ def splits_of(
         table = CountsOverTime(counts=noisy, is_observed=~held_out, scales=(scale,) * len(counts))
         for project in projections:
             for n_states in states:
-                common: dict[str, Any] = {"n_states": n_states, "n_restarts": 1, "n_draws": DRAWS}
+                common: dict[str, Any] = {"n_states": n_states, "n_draws": DRAWS}
                 common |= {"priors": priors, "rng": rng}
                 if project is None:
-                    draws = noise_aware_draws(table, n_sweeps=arguments.sweeps, **common)
+                    draws = noise_aware_draws([table], n_sweeps=arguments.sweeps, **common)
                 else:
-                    draws = plug_in_draws(table, project=project, n_sweeps=plug_in_sweeps, **common)
+                    draws = plug_in_draws(
+                        table, project=project, n_restarts=1, n_sweeps=plug_in_sweeps, **common
+                    )
                 name = f"{project or 'noise-aware'}, {n_states} states"
                 found.setdefault(name, []).append((score(counts, held_out, draws), used(draws)))
     return found
@@ -170,7 +170,7 @@ def speed() -> None:
 
     def noise_aware(cells: CountsOverTime, restarts: int) -> Callable[[], StateDraws]:
         return lambda: noise_aware_draws(
-            cells, n_states=STATES, n_restarts=restarts, n_sweeps=200, n_draws=DRAWS, priors=priors, rng=rng
+            [cells] * restarts, n_states=STATES, n_sweeps=200, n_draws=DRAWS, priors=priors, rng=rng
         )
 
     small, whole, double = table(18, 70), table(51, 36), table(102, 36)

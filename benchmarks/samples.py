@@ -20,7 +20,7 @@ from suffice.pipeline.ask.planning.beside_sample import beside_sample
 from suffice.pipeline.spec.spec import Spec, load_spec
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.planning.compared_errors import MeanError
+    from suffice.pipeline.ask.planning.beside_sample import MeanError
 
 SIZES = (1, 5, 10, 100, 1000, 10_000)
 TRUTH = 0.1

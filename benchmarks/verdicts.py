@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.calibration.calibrate import simulate
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
+from suffice.pipeline.ask.calibration.coverage import simulate
 from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
     CANNOT_TELL,
+    DRAWS,
+    LEFT_OUT,
     NOT_CALIBRATED,
     TOLERANCE,
+    Ranks,
     judge,
     passing_chance,
 )
@@ -34,7 +36,7 @@ from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from support.generative_models import generative_model_for
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.calibration.calibrate import Simulated
+    from suffice.pipeline.ask.calibration.coverage import Simulated
 
 SIMULATIONS = (1, 20, 1000, 5000)
 HALF_N = 500

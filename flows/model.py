@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from suffice.flows.endings import Reporter
     from suffice.flows.running import Run
-    from suffice.pipeline.ask.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.models.hidden_markov import StateComparison
 
 _UNREAD = Subject(kind="model")
 

@@ -9,8 +9,7 @@ import numpy as np
 from studies.mechanisms.ops_hmm import ops_hmm
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
-from suffice.pipeline.ask.models.state_draws import StatePriors
+from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -76,9 +75,8 @@ def table_draws(
     """
     if method == AWARE:
         return noise_aware_draws(
-            table,
+            [table] * n_restarts,
             n_states=n_states,
-            n_restarts=n_restarts,
             n_sweeps=n_sweeps,
             n_draws=n_draws,
             priors=PRIORS,

@@ -17,7 +17,7 @@ from studies.event_log_models import (
     ops_draws,
     table_draws,
 )
-from suffice.pipeline.ask.models.state_comparison import exact_log_likelihood, log_mean_exp
+from suffice.pipeline.ask.models.hidden_markov import exact_log_likelihood, log_mean_exp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.models.hidden_markov import align_states, total_variation
+from suffice.pipeline.ask.models.hidden_markov_fit import align_states, total_variation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from scripts.schemas.shapes import (
     or_null,
     rows,
 )
-from suffice.pipeline.ask.models.fit_settings import PROJECTIONS, SAMPLERS
+from suffice.pipeline.ask.models.state_sampling import PROJECTIONS, SAMPLERS
 
 _fit: Schema = {
     "source": SOURCE,

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from suffice.auditing.audit import Audit, audit
     from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
-    from suffice.pipeline.ask.calibration.calibrate import calibrate
-    from suffice.pipeline.ask.calibration.result import Calibration
+    from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
-    from suffice.pipeline.ask.pooling.comparison import compare
+    from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
     from suffice.pipeline.ask.pooling.pool import pool
-    from suffice.pipeline.ask.pooling.prior_comparison import compare_priors
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -107,13 +105,13 @@ _HOMES = {
     "Audit": ("suffice.auditing.audit", "Audit"),
     "audit": ("suffice.auditing.audit", "audit"),
     "SufficeError": ("suffice.errors", "SufficeError"),
-    "Calibration": ("suffice.pipeline.ask.calibration.result", "Calibration"),
+    "Calibration": ("suffice.pipeline.ask.calibration.calibrate", "Calibration"),
     "calibrate": ("suffice.pipeline.ask.calibration.calibrate", "calibrate"),
     "catalogue": ("suffice.cataloguing.catalogue", "catalogue"),
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
     "compare": ("suffice.pipeline.ask.pooling.comparison", "compare"),
-    "compare_priors": ("suffice.pipeline.ask.pooling.prior_comparison", "compare_priors"),
+    "compare_priors": ("suffice.pipeline.ask.pooling.comparison", "compare_priors"),
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from suffice.pipeline.ask.models.chain import Chain, chain
+from suffice.pipeline.ask.models.chain import MarkovChains as Chain
+from suffice.pipeline.ask.models.chain import chain
 from suffice.pipeline.ask.models.classifier import Classification, Classifier, Score, classifier
-from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
-from suffice.pipeline.ask.models.hidden_markov import hidden_markov
+from suffice.pipeline.ask.models.hidden_markov import StateComparison, hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.ask.models.network import Conditional, Network, network
 from suffice.pipeline.ask.models.regression import Prediction, Regression, regression
-from suffice.pipeline.ask.models.state_comparison import StateComparison
+from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity
 
 __all__ = [
     "Chain",

@@ -23,11 +23,11 @@ from studies.mechanisms.not_a_release import NotARelease, Relation, check_counts
 from studies.mechanisms.posterior_sampling import change_bound, public_start, temperature
 from studies.mechanisms.truncated import move_truncated_dirichlet
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.plug_in_states import draw_single_sites
-from suffice.pipeline.ask.models.state_draws import StateDraws
-from suffice.pipeline.ask.models.state_filter import (
+from suffice.pipeline.ask.models.state_draws import (
+    StateDraws,
     count_transitions,
     draw_dirichlet,
+    draw_single_sites,
     draw_states,
     kept_sweeps,
     log_dirichlet,

@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 from suffice.cli import hidden_markov
-from suffice.pipeline.ask.models import fit_settings
+from suffice.pipeline.ask.models.state_sampling import ALPHA, BETA, RATE, RESTARTS
 from support.hidden_states import publish_crashes, publish_series
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def test_the_defaults_of_the_command_are_those_of_python() -> None:
         name: one.default for name, one in inspect.signature(hidden_markov.hidden_markov).parameters.items()
     }
     known = {
-        "restarts": fit_settings.RESTARTS,
-        "alpha": fit_settings.ALPHA,
-        "beta": fit_settings.BETA,
-        "rate": fit_settings.RATE,
+        "restarts": RESTARTS,
+        "alpha": ALPHA,
+        "beta": BETA,
+        "rate": RATE,
     }
     assert {name: defaults[name] for name in known} == known

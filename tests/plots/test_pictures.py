@@ -10,8 +10,7 @@ import pytest
 import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source, table_source
 from suffice.errors import UsageError
-from suffice.pipeline.ask.pooling.comparison import compare
-from suffice.pipeline.ask.pooling.prior_comparison import compare_priors
+from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots import comparisons, posteriors, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool, plot_prior_comparison

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import bdtr, bdtrc, chdtrc
 
-from suffice.pipeline.ask.calibration.ranks import BINS
-from suffice.pipeline.ask.calibration.verdict import TOLERANCE
+from suffice.pipeline.ask.calibration.verdict import BINS, TOLERANCE
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.families import FAMILIES as REGISTRY
 from support.audit import (
@@ -30,7 +29,7 @@ from support.audit import (
 from support.generative_models import MOST_CLIPPED, ORIGIN, noise_aware_families
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.calibration.ranks import Ranks
+    from suffice.pipeline.ask.calibration.verdict import Ranks
 
 BY_MCMC = noise_aware_families(by_mcmc=True)
 FAMILIES = [*noise_aware_families(), *BY_MCMC]

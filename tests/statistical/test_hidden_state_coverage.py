@@ -13,9 +13,8 @@ import pytest
 from scipy.stats import binom
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
-from suffice.pipeline.ask.models.plug_in_states import plug_in_draws
-from suffice.pipeline.ask.models.state_draws import StatePriors
+from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
+from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def test_noise_aware_draws_are_calibrated(trials: int, sweeps: int) -> None:
     rng = np.random.default_rng()
     tables, truths = tables_of(trials, rng)
     draws = [
-        draws_of_tables(
+        noise_aware_draws(
             tables[start : start + BATCH], n_states=2, n_sweeps=sweeps, n_draws=DRAWS, priors=PRIORS, rng=rng
         )
         for start in range(0, trials, BATCH)

@@ -17,9 +17,8 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from suffice.pipeline.ask.calibration.calibrate import simulate
-from suffice.pipeline.ask.calibration.ranks import LEFT_OUT
-from suffice.pipeline.ask.calibration.verdict import TOLERANCE
+from suffice.pipeline.ask.calibration.coverage import simulate
+from suffice.pipeline.ask.calibration.verdict import LEFT_OUT, TOLERANCE
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.record_count import Fixed
@@ -28,7 +27,7 @@ from support.generative_models import generative_model_for, most_clipped, noise_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.ask.calibration.ranks import Ranks
+    from suffice.pipeline.ask.calibration.verdict import Ranks
 
 SIMULATIONS = 4000
 ROWS = (20, 100, 1000, 10_000)

@@ -19,7 +19,7 @@ from support.many_cells import STATISTIC
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.ask.batches.parts import AnswerPart
+    from suffice.pipeline.ask.batches.part_answer import AnswerPart
     from suffice.storage.publications.publication import Publication
 
 

@@ -1,24 +1,35 @@
-"""What answers a request in one part: summaries and draws of some cells as columns, in the order of rows.
+"""Answers in parts: which cells a part has, and its summaries and draws as columns, in the order of rows.
+
+Parts are consecutive cells in the order of the release, so of the first group column: a part holds whole keys
+of it, or some cells of one key where that has more than a part. Readers that want one key need few parts.
+They are a function of what is asked, never of the machine.
 
 Under one prior, a cell's posterior is a function of its released integers alone. Of a million cells with few
 records, most have the values of others: their posterior is worked out once. Each cell has its own draws.
+
+Freed memory goes back to the machine after each part. The C library would keep it in pieces, which grow with
+the number of parts although what is used does not.
 """
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.arrays import masked_array, number_array, text_array
-from suffice.pipeline.ask.posterior.infer import inferred
+from suffice.errors import UsageError
+from suffice.pipeline.ask.posterior.infer import block_cells, inferred
 from suffice.pipeline.ask.posterior.posterior import summaries
 from suffice.pipeline.ask.publication.answer import Streams, draw_columns, notes_of, quantile_draws
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import from_draws
-from suffice.pipeline.terms.statistics.count_table import label_rows
+from suffice.pipeline.terms.statistics.count_table import entry_names, label_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +40,108 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Cells, Floats, Rows
+
+
+def return_freed_memory() -> None:
+    """Give back what the C library holds of freed memory, where it is one that can (glibc)."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # of another C library, or system
+        return None
+
+
+BLOCKS = 4
+"""Blocks of cells, as posteriors are worked out, in a part: about a minute of one processor."""
+ONE_SUM_BLOCKS = 32
+"""Likewise in families with one sum, whose cells take a tenth of that."""
+DRAWN_VALUES = 2**20
+"""Draws of a part: of all its cells and parameters together; a file of them has some 60 MB."""
+MOST_PARTS = 4000
+"""Of one publication."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPart:
+    """Consecutive cells that are computed and written together.
+
+    Attributes
+    ----------
+    number : int
+        From 0.
+    start, stop : int
+        The first cell of those asked for, and the first that is not in it any more.
+    """
+
+    number: int
+    start: int
+    stop: int
+
+
+def cells_per_part(plan: StatisticPlan, draws: int) -> int:
+    """Return how many cells of a statistic a part has at most, with so many published draws of each."""
+    family = FAMILIES[plan.family]
+    entries = max(1, len(entry_names(family.labels(plan.parameters))))
+    blocks = ONE_SUM_BLOCKS if family.latent is not None else BLOCKS
+    most = blocks * block_cells(plan)
+    return most if draws == 0 else max(1, min(most, DRAWN_VALUES // (draws * entries * _PARAMETERS)))
+
+
+_PARAMETERS = 2
+"""Parameters that most families have, or more than they have: a part may only be smaller for it."""
+
+
+def parts_of(n_cells: int, n_keys: int, most: int) -> list[AnswerPart]:
+    """Divide cells into parts.
+
+    Parameters
+    ----------
+    n_cells : int
+        All cells that are asked for.
+    n_keys : int
+        Keys of the first group column among them: each has as many cells.
+    most : int
+        Cells that a part has at most.
+
+    Raises
+    ------
+    UsageError
+        Where there would be too many parts.
+
+    Examples
+    --------
+    >>> [(part.start, part.stop) for part in parts_of(12, 4, 7)]
+    [(0, 6), (6, 12)]
+    >>> [(part.start, part.stop) for part in parts_of(12, 2, 4)]
+    [(0, 3), (3, 6), (6, 9), (9, 12)]
+    """
+    of_key = n_cells // n_keys
+    if of_key <= most:
+        step = most // of_key * of_key
+        ends = [*range(0, n_cells, step), n_cells]
+    else:
+        within = -(-of_key // most)
+        ends = [key * of_key + part * of_key // within for key in range(n_keys) for part in range(within)]
+        ends.append(n_cells)
+    if len(ends) > MOST_PARTS + 1:
+        message = (
+            f"{n_cells} cells make {len(ends) - 1} parts, and a publication has at most {MOST_PARTS}: ask "
+            "for fewer draws, or for fewer cells with --where"
+        )
+        raise UsageError(message)
+    return [
+        AnswerPart(number=number, start=start, stop=stop)
+        for number, (start, stop) in enumerate(pairwise(ends))
+    ]
+
 
 MOST_DRAWN = 256
 """Draws of a cell up to which drawing for others too costs less than working out their posterior."""
@@ -101,13 +213,12 @@ class RepeatedCells:
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws, independent between all cells."""
         turns = int(self.turn.max()) + 1
-        drawn = self.distribution.sample(draws * turns, rng)
-        return {name: self._dealt(values, turns) for name, values in drawn.items()}
-
-    def _dealt(self, values: Floats, turns: int) -> Floats:
-        """Give every cell its turn of the draws of the one that stands for it."""
-        dealt = values.reshape(turns, -1, *values.shape[1:])[self.turn, :, self.of_cell]
-        return np.ascontiguousarray(np.moveaxis(dealt, 0, 1))
+        drawn = {}
+        for name, values in self.distribution.sample(draws * turns, rng).items():
+            # Every cell gets its turn of the draws of the one that stands for it.
+            dealt = values.reshape(turns, -1, *values.shape[1:])[self.turn, :, self.of_cell]
+            drawn[name] = np.ascontiguousarray(np.moveaxis(dealt, 0, 1))
+        return drawn
 
 
 def posterior_of_alike(
@@ -115,13 +226,7 @@ def posterior_of_alike(
 ) -> Posterior:
     """Return the posterior of every cell, worked out once for cells that are alike.
 
-    Parameters
-    ----------
-    statistic : NoisyStatistic
-    posterior_of : callable
-        Some of its cells -> their posterior.
-    draws : int, >= 0
-        That will be taken of every cell.
+    `posterior_of` returns that of some cells, and so many draws will be taken of every cell.
     """
     if draws > MOST_DRAWN // 2 or (draws and FAMILIES[statistic.plan.family].latent is None):
         return posterior_of(statistic)  # draws cost more than the posterior, or are of the same chains
@@ -129,6 +234,7 @@ def posterior_of_alike(
     if len(first) == len(of_cell):
         return posterior_of(statistic)
     distinct_posterior = posterior_of(statistic.take(first))
+    observed = distinct_posterior.observed[0]
 
     def spread(values: Any) -> Any:
         return None if values is None else values[of_cell]
@@ -137,19 +243,10 @@ def posterior_of_alike(
         distinct_posterior,
         groups=statistic.groups,
         distribution=RepeatedCells(distribution=distinct_posterior.distribution, of_cell=of_cell, turn=turn),
-        observed=(
-            dataclasses.replace(
-                distinct_posterior.observed[0], **_whole(distinct_posterior, statistic, of_cell)
-            ),
-        ),
+        observed=(dataclasses.replace(observed, values=observed.values[of_cell], groups=statistic.groups),),
         models_clipping=spread(distinct_posterior.models_clipping),
         design_effect=spread(distinct_posterior.design_effect),
     )
-
-
-def _whole(distinct: Posterior, statistic: NoisyStatistic, of_cell: Cells) -> dict[str, Any]:
-    """Return what was observed of all cells, as it is observed of the different ones."""
-    return {"values": distinct.observed[0].values[of_cell], "groups": statistic.groups}
 
 
 def _different(statistic: NoisyStatistic, most: int) -> tuple[Cells, Cells, Cells]:
@@ -220,33 +317,17 @@ class PartAnswer:
 
 
 def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAnswer:
-    """Compute one part: a function of its arguments, whichever machine has it.
-
-    Parameters
-    ----------
-    asked : PartTerms
-    number : int
-        The part's; its draws are its own.
-    cells : NoisyStatistic
-        Of the part.
-    """
+    """Compute one part by its number: a function of its arguments, whichever machine has it."""
     streams = Streams(seed=asked.seed, place=(asked.place, number))
 
     def posterior(statistic: NoisyStatistic) -> Posterior:
         return inferred(statistic, asked.terms)
 
     alike = posterior_of_alike(cells, posterior, asked.draws)
+    draws, rng = quantile_draws(asked.draws), streams.summaries()
+    numbers = summaries(alike, asked.mass, draws, rng, interval=asked.interval)
     return PartAnswer(
-        summaries=summary_columns(
-            alike,
-            summaries(
-                alike,
-                asked.mass,
-                quantile_draws(asked.draws),
-                streams.summaries(),
-                interval=asked.interval,
-            ),
-        ),
+        summaries=summary_columns(alike, numbers),
         draws=draw_columns(alike, asked.draws, streams.draws()) if asked.draws else None,
         diagnostics=alike.diagnostics,
         notes=notes_of(alike, of_cells=asked.n_cells),
@@ -254,14 +335,7 @@ def answer_part(asked: PartTerms, number: int, cells: NoisyStatistic) -> PartAns
 
 
 def summary_columns(posterior: Posterior, summaries: Mapping[str, Mapping[str, Floats]]) -> dict[str, Any]:
-    """Return the rows of ``summarise`` as columns; null where a number does not exist.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    summaries : dict of str to dict of str to ndarray
-        From ``summaries``.
-    """
+    """Return the rows of ``summarise`` as columns, from ``summaries``; null where a number does not exist."""
     entries = [entry for parameter in summaries for entry in _entries(posterior, parameter)]
     n_cells = posterior.n_groups
     cell = np.repeat(np.arange(n_cells), len(entries))

@@ -1,10 +1,12 @@
-"""Simulation-based calibration: whether 95 % intervals of a release's posteriors hold 95 % of the truths.
+r"""Simulation-based calibration: whether 95 % intervals of a release's posteriors hold 95 % of the truths.
 
-For every simulation the parameters are drawn from their prior and a private N from its own, a data set from
-the model, its sums are clipped and rounded as the release's were, and noise of the release's distribution is
-added. The posterior of these is then sampled as a user samples it; that of the same records without clipping
-ignores it. Where model and posterior fit, the rank of the truth among ``DRAWS`` independent draws is uniform
-on ``0..DRAWS``, whatever the problem.
+.. math::
+    \theta \sim p(\theta), \quad N \sim \pi(N), \quad X \sim p(X \mid N, \theta), \quad
+    y = S(\mathrm{clip}(X)) + Z, \quad \theta^{(1)}, \ldots, \theta^{(199)} \sim p(\theta \mid y)
+
+Sums are clipped and rounded as the release's were, and the posterior is sampled as a user samples it; that of
+the same records without clipping ignores it. Where model and posterior fit, the rank of theta among its draws
+is uniform on ``0..DRAWS``, whatever the problem.
 
 References
 ----------
@@ -15,75 +17,334 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.ranks import DRAWS, Ranks, batch_of, ranks_of
-from suffice.pipeline.ask.calibration.remedies import tried_remedies
-from suffice.pipeline.ask.calibration.result import Calibration, NoiseSeen
-from suffice.pipeline.ask.calibration.simulated_release import (
-    generative_model_of,
-    require_drawable,
-    require_positive,
+from suffice.pipeline.ask.calibration.coverage import (
+    SLOW_SIMULATIONS,
+    WORLD_SIMULATIONS,
+    default_simulations,
+    simulate,
+    world_coverages,
+    worlds_table,
 )
-from suffice.pipeline.ask.calibration.verdict import NOT_CALIBRATED, judge, simulations_needed
-from suffice.pipeline.ask.calibration.world_coverage import SIMULATIONS as WORLD_SIMULATIONS
-from suffice.pipeline.ask.calibration.world_coverage import world_coverages
+from suffice.pipeline.ask.calibration.remedies import tried_remedies
+from suffice.pipeline.ask.calibration.simulated_release import generative_model_of, require_positive
+from suffice.pipeline.ask.calibration.verdict import (
+    CALIBRATED,
+    CANNOT_TELL,
+    DRAWS,
+    FALSE_ALARM,
+    LEFT_OUT,
+    MISS,
+    NOT_CALIBRATED,
+    TOLERANCE,
+    Verdict,
+    coverage_column,
+    in_points,
+    judge,
+    level_of,
+)
 from suffice.pipeline.ask.inference.posterior_terms import (
     BY_EVIDENCE,
-    IGNORED,
     NOISE_AWARE,
     PLUG_IN,
     PosteriorTerms,
 )
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.math.parameters.parameter_posterior import generator
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from fractions import Fraction
 
-    from numpy.typing import NDArray
-
-    from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors
-    from suffice.pipeline.ask.calibration.ranks import Progress
+    from suffice.pipeline.ask.calibration.coverage import WorldCoverage
     from suffice.pipeline.ask.calibration.remedies import Remedy
-    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.calibration.simulated_release import AnyPredictors
+    from suffice.pipeline.ask.calibration.verdict import Progress, Ranks
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
 
-SIMULATIONS = 5000
-"""Or more where several parameters need more, to be called calibrated with chance .99."""
-SLOW_SIMULATIONS = 200
-"""Where posteriors are slow, by MCMC or quadrature: 20 milliseconds to several seconds, twice if clipped."""
+_WORTH_SAYING, _MINUTES = 10.0, 120.0
+"""Seconds from which on a time is told, and told in minutes."""
+_TIMED = 50
+"""Simulations from which on their time says what more of them take: a few cost what it takes to begin."""
+_DUE_TO_CLIPPING = {
+    CALIBRATED: "but for clipping: without it the same simulations are calibrated",
+    CANNOT_TELL: "but for clipping, as far as they tell: without it the same simulations do not fail",
+    NOT_CALIBRATED: "not by clipping alone: without it the same simulations fail as well",
+}
+"""What the verdict on the run without clipping says about one that failed."""
+UNITS_LEFT_OUT = (
+    "rows are simulated as independent, and their posteriors take them for that: the widening by what rows "
+    "of one unit have in common, which is approximate, is not tested here"
+)
+WORLDS_HEADING = (
+    "Worlds that are not the model. The truth is the parameter of a population as the public bounds leave\n"
+    "its records, not drawn from the prior; of several entries the one that is covered least:"
+)
+SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL: "cannot tell"}
+"""What the verdict on the posterior that ignores the noise says about the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
-    """Ranks of the truth over many simulations.
+class NoiseSeen:
+    """Whether simulations of this release can tell a posterior that ignores its noise from one that does not.
 
     Attributes
     ----------
-    clipped, unclipped : tuple of Ranks
-        With clipping as in the release, and of the very same records without.
     ignored : tuple of Ranks
-        Of the same noisy sums without clipping, under the plug-in posterior; empty unless asked for.
-    widening : tuple of float
-        Of each parameter, the median over all data sets of the width of the central 80 % interval over that
-        of the plug-in posterior of the sums without noise; empty unless asked for.
-    clipped_share : float
-        The share of all simulated records that were clipped.
+        Of the same noisy sums without clipping, under the plug-in posterior.
+    variance_ratio : float or None
+        The variance that noise adds to a posterior over the variance without noise, by the central 80 %
+        intervals: the median over all data sets, of the parameter where it is largest. None under the plug-in
+        method, which adds nothing.
+    parameter : str
+        Of this ratio.
     """
 
-    clipped: tuple[Ranks, ...]
-    unclipped: tuple[Ranks, ...]
-    ignored: tuple[Ranks, ...]
-    widening: tuple[float, ...]
+    ignored: tuple[Ranks, ...] = field(repr=False)
+    variance_ratio: float | None
+    parameter: str
+
+    @property
+    def conclusion(self) -> str:
+        """``can be seen``, ``cannot be seen`` or ``cannot tell``."""
+        return SEEN[judge(self.ignored).conclusion]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the field ``noise`` of ``suffice calibrate --json``."""
+        return {
+            "conclusion": self.conclusion,
+            "variance_ratio": self.variance_ratio,
+            "parameter": self.parameter,
+            "ignored": self._worst.coverages,
+        }
+
+    def __str__(self) -> str:
+        several = f" ({self._worst.name})" if len(self.ignored) > 1 else ""
+        covers = in_points(round(self._worst.coverage(mass), 3) for mass in LEFT_OUT)
+        ignoring = f"a posterior that ignored it covers {covers} % at 50, 80 and 95{several}"
+        ratio = ""
+        if self.variance_ratio is not None:
+            of = f" of {self.parameter}" if len(self.ignored) > 1 else ""
+            ratio = f"noise variance is {self.variance_ratio:.2g} of sampling variance{of}; "
+        return f"noise: {self.conclusion} ({ratio}{ignoring})"
+
+    @property
+    def _worst(self) -> Ranks:
+        return min(self.ignored, key=lambda ranks: ranks.coverage(0.95))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """A calibration's conditions and findings; made by ``calibrate``.
+
+    Attributes
+    ----------
+    statistic, family, method, prior : str
+        What was calibrated, and the prior that truth and posterior share.
+    n_prior : str
+        What N was drawn from; a number where it is public.
+    predictor_prior : str or None
+        What the posterior believes of a regression's predictors; None of others, and of plug-in posteriors.
+    predictors : str or None
+        What a regression's predictors were drawn from; None of others.
+    epsilon : Fraction
+        Of this statistic, in nats.
+    simulations : int
+        How many.
+    seconds : float
+        How long they took.
+    clipped_share : float
+        The share of simulated records that were clipped.
+    clipped, unclipped : tuple of Ranks
+        With clipping as in the release, which the conclusion rests on, and of the same records without.
+    noise : NoiseSeen
+        Whether the noise can be seen at all.
+    remedies : tuple of Remedy
+        What was tried where the posterior is not calibrated, and whether it helped; empty otherwise.
+    worlds : tuple of WorldCoverage
+        Coverage in worlds that are not the model; empty unless asked for.
+    leaves_out_units : bool
+        Whether posteriors of the release are widened by what rows of one unit have in common. Simulated rows
+        are independent, and their posteriors are those of independent rows: that part is not tested.
+    """
+
+    statistic: str
+    family: str
+    method: str
+    prior: str
+    n_prior: str
+    predictor_prior: str | None
+    predictors: str | None
+    epsilon: Fraction
+    simulations: int
+    seconds: float = field(compare=False)
     clipped_share: float
+    clipped: tuple[Ranks, ...] = field(repr=False)
+    unclipped: tuple[Ranks, ...] = field(repr=False)
+    noise: NoiseSeen = field(repr=False)
+    remedies: tuple[Remedy, ...] = ()
+    worlds: tuple[WorldCoverage, ...] = field(default=(), repr=False)
+    leaves_out_units: bool = False
+
+    @property
+    def conclusion(self) -> str:
+        """``calibrated``, ``not calibrated`` or ``cannot tell``."""
+        return self._verdict.conclusion
+
+    @property
+    def reason(self) -> str:
+        """What the conclusion rests on, and whether it is due to clipping."""
+        return f"{self._verdict.reason}{self._due_to_clipping}"
+
+    @property
+    def simulations_needed(self) -> int:
+        """How many simulations it takes for a calibrated posterior to be called so; see ``Verdict``."""
+        return self._verdict.simulations_needed
+
+    @property
+    def _verdict(self) -> Verdict:
+        return judge(self.clipped)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for every parameter, category and run: coverage, and the chance of such ranks."""
+        return [
+            {
+                "parameter": ranks.parameter,
+                **({"category": ranks.category} if ranks.category is not None else {}),
+                "clipping": clipping,
+                **ranks.coverages,
+                "rank_p_value": ranks.rank_p_value,
+            }
+            for ranks, clipping in self._shown()
+        ]
+
+    def _shown(self) -> list[tuple[Ranks, bool]]:
+        """Every parameter with clipping, and without where any record was clipped."""
+        return [
+            (ranks, clipping)
+            for pair in zip(self.clipped, self.unclipped, strict=True)
+            for ranks, clipping in zip(pair, (True, False), strict=True)
+            if clipping or self.clipped_share > 0.0
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice calibrate --json`` prints; it does not tell how long it took."""
+        level = level_of(len(self.clipped))
+        return {
+            "statistic": self.statistic,
+            "family": self.family,
+            "method": self.method,
+            "prior": self.prior,
+            "n_prior": self.n_prior,
+            "predictor_prior": self.predictor_prior,
+            "predictors": self.predictors,
+            "epsilon": format_epsilon(self.epsilon),
+            "simulations": self.simulations,
+            "draws": DRAWS,
+            "clipped_share": self.clipped_share,
+            "leaves_out_units": self.leaves_out_units,
+            "conclusion": self.conclusion,
+            "reason": self.reason,
+            "simulations_needed": self.simulations_needed,
+            "false_alarm": FALSE_ALARM,
+            "tolerance": {coverage_column(mass): tolerance for mass, tolerance in TOLERANCE.items()},
+            "noise": self.noise.to_dict(),
+            "remedies": [remedy.to_dict() for remedy in self.remedies],
+            "worlds": [each.to_dict() for each in self.worlds],
+            "rows": [
+                {
+                    **row,
+                    "intervals": {
+                        coverage_column(mass): ranks.coverage_interval(mass, level) for mass in LEFT_OUT
+                    },
+                    "histogram": list(ranks.histogram),
+                }
+                for row, (ranks, _) in zip(self.rows(), self._shown(), strict=True)
+            ],
+        }
+
+    def __str__(self) -> str:
+        heading = (
+            f"{self.statistic}: {self.method} posterior of {self.family}, epsilon "
+            f"{format_epsilon(self.epsilon)}\nprior {self.prior}; N: {self.n_prior}; "
+            f"{self.simulations} simulation{'s' if self.simulations > 1 else ''}\n"
+        )
+        if self.predictors is not None:
+            believed = "" if self.predictor_prior is None else f"prior of predictors {self.predictor_prior}; "
+            heading += f"{believed}predictors drawn from: {self.predictors}\n"
+        heading += "\n"
+        rows = self.rows()
+        columns = list(rows[0])
+        cells = [
+            [
+                f"{100 * row[column]:.1f} %" if column.startswith("coverage") else _cell(row[column])
+                for column in columns
+            ]
+            for row in rows
+        ]
+        text = f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
+        return f"{text}\n\n{WORLDS_HEADING}\n\n{worlds_table(self.worlds)}" if self.worlds else text
+
+    @property
+    def explanation(self) -> str:
+        """The conclusion in words, how often it is wrong, and what clipping and noise have to do with it."""
+        alarm = {
+            CALIBRATED: f" (said of a posterior that is further off at most {MISS:g} of the time)",
+            NOT_CALIBRATED: f" (said of a calibrated posterior at most {FALSE_ALARM:g} of the time)",
+        }.get(self.conclusion, self._duration)
+        clipped = f"clipping: {100 * self.clipped_share:.3g} % of the simulated records are clipped"
+        lines = (f"{self.conclusion}: {self._verdict.reason}{alarm}", f"{clipped}{self._due_to_clipping}")
+        units = (UNITS_LEFT_OUT,) if self.leaves_out_units else ()
+        return "\n".join((*lines, *advice(self.remedies), str(self.noise), *units))
+
+    @property
+    def _due_to_clipping(self) -> str:
+        if self.conclusion != NOT_CALIBRATED or self.clipped_share == 0.0:
+            return ""
+        return f"; {_DUE_TO_CLIPPING[judge(self.unclipped).conclusion]}"
+
+    @property
+    def _duration(self) -> str:
+        """How long the simulations that are needed would take, where that is worth saying."""
+        seconds = self.seconds / self.simulations * self.simulations_needed
+        if seconds < _WORTH_SAYING or self.simulations < _TIMED:
+            return ""
+        return f" (about {seconds:.0f} s)" if seconds < _MINUTES else f" (about {seconds / 60:.0f} minutes)"
+
+
+def advice(remedies: Sequence[Remedy]) -> tuple[str, ...]:
+    """Say what of the remedies that were tried helped, above a table of what they did."""
+    if not remedies:
+        return ()
+    first = remedies[0]
+    columns = ["tried", f"95 % of {first.parameter} cover", "where bounds hold the records", "helps"]
+    cells = [["as it is", _share(first.before), "", ""]]
+    for each in remedies:
+        within = ""
+        if each.before_within is not None:
+            within = f"{_share(each.after_within)} for {_share(each.before_within)}"
+        cells.append([each.change, _share(each.after), within, "yes" if each.helps else "no"])
+    helped = " or ".join(each.change for each in remedies if each.helps) or "nothing that was tried"
+    return (f"what helps: {helped}, of {first.simulations} of the same data sets", text_table(columns, cells))
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.2g}" if isinstance(value, float) else str(value)
 
 
 def calibrate(
@@ -208,102 +469,3 @@ def calibrate(
 
 def _text(given: object) -> str | None:
     return None if given is None else str(given)
-
-
-def default_simulations(generative_model: GenerativeModel) -> int:
-    """Return how many simulations a verdict takes, or how many slow posteriors are worth by default."""
-    if generative_model.is_slow:
-        return SLOW_SIMULATIONS
-    n_parameters = generative_model.truth(1, np.random.default_rng(0)).size
-    return max(SIMULATIONS, simulations_needed(n_parameters))
-
-
-def simulate(
-    generative_model: GenerativeModel,
-    simulations: int,
-    rng: np.random.Generator,
-    progress: Progress | None = None,
-    *,
-    sees_noise: bool = False,
-) -> Simulated:
-    """Draw data sets and their noisy sums, and rank each truth among draws of its posterior.
-
-    Parameters
-    ----------
-    generative model : GenerativeModel
-    simulations : int, > 0
-    rng : numpy.random.Generator
-    progress : callable, optional
-        Told how many of all simulations are done.
-    sees_noise : bool
-        Whether the posteriors that ignore the noise, and those without noise, are worked out as well.
-
-    Raises
-    ------
-    UsageError
-        Where more than ``MOST_RECORDS`` records would have to be drawn.
-    """
-    sizes = generative_model.sizes(simulations, rng)
-    batch = batch_of(generative_model)
-    n_records = sum(sizes.tolist())
-    require_drawable(generative_model, n_records)
-    conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None, clipping=IGNORED)
-    names: tuple[tuple[str, str | None], ...] = ()
-    parts: list[tuple[NDArray[Any], ...]] = []
-    n_clipped = 0
-    for start in range(0, simulations, batch):
-        size = sizes[start : start + batch]
-        truth = generative_model.truth(len(size), rng)
-        sums = generative_model.sums(truth, size, rng)
-        noise = discrete_laplace(
-            generative_model.scale,
-            (len(size), len(generative_model.plan.components)),
-            rng,
-            generative_model.cells_summed,
-        )
-        seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
-        judged = generative_model.judged(truth)
-        names, clipped, widths = ranks_of(generative_model, judged, sums.clipped, noise, seed)
-        unclipped = clipped.copy()
-        differs = np.any(sums.clipped != sums.unclipped, axis=1)
-        if generative_model.family.models_clipping:
-            # Their posteriors differ also where nothing was clipped: that might have been.
-            differs |= np.any(differs)
-        if np.any(differs):
-            free = dataclasses.replace(generative_model, clipping=IGNORED)
-            _, unclipped[differs], widths[differs] = ranks_of(
-                free,
-                truth[differs],
-                sums.unclipped[differs],
-                noise[differs],
-                seed,
-                whole_prior=not generative_model.is_of_bounded_records,
-            )
-        ranks: list[NDArray[Any]] = [clipped, unclipped]
-        if sees_noise:
-            _, ignored, _ = ranks_of(conjugate, truth, sums.unclipped, noise, seed)
-            _, _, without_noise = ranks_of(conjugate, truth, sums.unclipped, 0 * noise, seed)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ranks += [ignored, widths / without_noise]
-        n_clipped += sums.n_clipped
-        parts.append(tuple(ranks))
-        if progress is not None:
-            progress(start + len(size), simulations)
-    runs = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    widening = runs.pop() if sees_noise else None
-    clipped_run, unclipped_run, *ignored_run = (
-        tuple(
-            Ranks(
-                parameter=parameter, category=category, counts=tuple(np.bincount(column, minlength=DRAWS + 1))
-            )
-            for (parameter, category), column in zip(names, run.T, strict=True)
-        )
-        for run in runs
-    )
-    return Simulated(
-        clipped=clipped_run,
-        unclipped=unclipped_run,
-        ignored=ignored_run[0] if ignored_run else (),
-        widening=() if widening is None else tuple(np.nanmedian(widening, axis=0).tolist()),
-        clipped_share=n_clipped / max(n_records, 1),
-    )

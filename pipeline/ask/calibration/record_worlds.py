@@ -43,18 +43,9 @@ in order, or their numbers of rows."""
 
 
 def sums_of_each(measure: Measure, records: Records) -> Floats:
-    """Return what each record adds to the sums that a pass over the data computes.
+    """Return what each record, or unit, adds to the sums of a pass over the data, (n_records, n_sums).
 
-    Parameters
-    ----------
-    measure : Measure
-        Of rows, of transitions, or of rows per unit.
-    records : Records
-
-    Returns
-    -------
-    ndarray of shape (n_records, n_sums), float64
-        Integers; records beyond the public bounds add what these leave of them.
+    All are integers; records beyond the public bounds add what these leave of them.
     """
     if isinstance(records, Mapping) or isinstance(measure, CodeCounts | TableCounts):
         return _counts(measure, records)
@@ -207,15 +198,10 @@ _OTHERWISE = {
 
 
 def worlds_of(measure: Measure, chosen: Sequence[str] | bool) -> tuple[World, ...]:
-    """Return the worlds that a statistic's records can be in, or those of them that are named.
+    """Return the worlds that a statistic's records can be in, or those of them that are named; refuse others.
 
-    Records that are codes of one column are multinomial whatever the world: rare categories and records
-    that hang together are left.
-
-    Raises
-    ------
-    UsageError
-        Where a named world does not exist, or says nothing of such records.
+    Records that are codes of one column are multinomial whatever the world: rare categories and records that
+    hang together are left.
     """
     if isinstance(measure, CodeCounts):
         possible = [SKEWED, CORRELATED]
@@ -251,13 +237,7 @@ def populations(
 ) -> tuple[Records, ...]:
     """Return populations of records of one world, whose truths differ.
 
-    Parameters
-    ----------
-    world : World
-    entry : StatisticSpec
-        For a known variance or number of trials.
-    measure : Measure
-    rng : numpy.random.Generator
+    The entry states a known variance or number of trials.
     """
     if isinstance(measure, CodeCounts):
         return tuple(_codes(shares, rng) for shares in _shares(world, measure.width))
@@ -339,9 +319,7 @@ def _columns(world: World, measure: MomentSums, position: int, rng: np.random.Ge
 def _shares(world: World, width: int) -> tuple[Floats, ...]:
     """Return shares of categories: rare ones where they are skewed, else equal ones and falling ones."""
     if world.name == SKEWED:
-        return tuple(
-            np.geomspace(1.0, least, width) / np.geomspace(1.0, least, width).sum() for least in (0.02, 0.002)
-        )
+        return tuple(_falling_to(least, width) for least in (0.02, 0.002))
     falling = 1.0 / np.arange(1, width + 1)
     return (np.full(width, 1.0 / width), falling / falling.sum())
 

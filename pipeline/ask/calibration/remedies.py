@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, at_least, batch_of, ranks_of
+from suffice.pipeline.ask.calibration.coverage import true_parameters
 from suffice.pipeline.ask.calibration.record_worlds import CORRELATED, WORLDS, populations, sums_of_each
-from suffice.pipeline.ask.calibration.world_coverage import true_parameters
+from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, at_least, batch_of, ranks_of
 from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, scale_rounded_up
 from suffice.pipeline.terms.statistics.measure import PowerSums
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,17 +85,10 @@ def tried_remedies(
     *,
     prior_follows_bounds: bool,
 ) -> tuple[Remedy, ...]:
-    """Simulate what might help, and tell what did.
+    """Simulate what might help a posterior that is not calibrated, and tell what did.
 
-    Parameters
-    ----------
-    generative_model : GenerativeModel
-        Of the posterior that is not calibrated.
-    simulations : int, > 0
-        At most ``SIMULATIONS`` are done, or ``SLOW_SIMULATIONS`` where a remedy's posteriors are slow.
-    rng : numpy.random.Generator
-    prior_follows_bounds : bool
-        Whether posteriors start from the family's default, which other bounds change.
+    At most ``SIMULATIONS`` are done, or ``SLOW_SIMULATIONS`` where a remedy's posteriors are slow. Where the
+    prior follows the bounds, it is the family's default, which other bounds change.
     """
     changed = list(_changed(generative_model, prior_follows_bounds=prior_follows_bounds))
     number = data_sets([generative_model, *(candidate for _, candidate in changed)], simulations)
@@ -225,7 +217,7 @@ def _with_bounds(
     entry = generative_model.entry.model_copy(update=integers)
     minimal = plan.design is Design.MINIMAL
     before, block = family.block(generative_model.entry, minimal), family.block(entry, minimal)
-    l1_sensitivity = plan.l1_sensitivity * _of_one(block) // _of_one(before)
+    l1_sensitivity = plan.l1_sensitivity * _moved_by_a_unit(block) // _moved_by_a_unit(before)
     scale = scale_rounded_up(l1_sensitivity, plan.epsilon)
     parameters = family.parameters(entry)
     return dataclasses.replace(
@@ -244,7 +236,7 @@ def _with_bounds(
     )
 
 
-def _of_one(block: Block) -> int:
+def _moved_by_a_unit(block: Block) -> int:
     """Return what one record, or one unit, moves; the release's sensitivity is a multiple of it."""
     return block.record_l1 or block.unit_l1 or block.minimal_sensitivity or 1
 
@@ -260,8 +252,7 @@ def _held(
     out, batch, number = LEFT_OUT[_MASS], batch_of(candidate), len(sizes)
     sums = candidate.sums(truth, sizes, np.random.default_rng(seed)).clipped
     judged = candidate.judged(truth)
-    shape = (number, len(candidate.plan.components))
-    noise = discrete_laplace(candidate.scale, shape, np.random.default_rng(seed + 1), candidate.cells_summed)
+    noise = candidate.noise(number, np.random.default_rng(seed + 1))
     names: tuple[tuple[str, str | None], ...] = ()
     ranks: list[Counts] = []
     for start in range(0, number, batch):

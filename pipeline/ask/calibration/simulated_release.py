@@ -1,44 +1,199 @@
-"""The generative model of a released statistic: how its data, sums and noise come about, for simulations."""
+"""The generative model of a released statistic: how its data, sums and noise come about, for simulations.
+
+Predictors of simulated regressions follow their prior, stated distributions, or rows that are public.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.predictor_worlds import predictor_rows
+from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import can_be_of_bounded
 from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED, NOISE_AWARE, PosteriorTerms
 from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.infer import inferred, posterior_of
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.priors.by_name import named_distribution
+from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import AnyDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
 from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.calibration.predictor_worlds import AnyPredictors, PredictorRows
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.distribution import Prior
+    from suffice.pipeline.math.priors.density import ScipyDistribution
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Counts, Floats
+
+    AnyPredictors: TypeAlias = (
+        str | ScipyDistribution | Sequence[str | ScipyDistribution] | Mapping[str, Any] | None
+    )
+
+
+ROWS_FROM = (".csv", ".parquet")
+"""Endings of files that hold public rows."""
+_FARTHEST, _LOOKED_AT = 1000.0, 1000
+"""Half ranges from the middle of a column's bounds that predictors may lie off, and rows that are looked at.
+
+Where sums without clipping do not fit what a release can hold, nothing can be said of them.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorRows:
+    """Predictors of simulated rows, the same world for every data set.
+
+    Attributes
+    ----------
+    name : str
+        What they are, for outputs.
+    draw : callable
+        How many rows, a generator -> predictors, (n_rows, n_predictors).
+    """
+
+    name: str
+    draw: Callable[[int, np.random.Generator], Floats] = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self, _n_data_sets: int, rng: np.random.Generator) -> Callable[[Counts], Floats]:
+        """Return what draws the predictors of rows, given the data set of each."""
+        return lambda data_set: self.draw(len(data_set), rng)
+
+
+def predictor_rows(plan: StatisticPlan, given: AnyPredictors) -> PredictorRows:
+    """Read what predictors are like.
+
+    Parameters
+    ----------
+    plan : StatisticPlan
+        Of a regression.
+    given : str, distribution of scipy.stats, sequence of them, or mapping
+        Texts such as ``Normal(0, 1)`` or frozen univariate distributions, one for all predictors or one each
+        in their order; or public rows: the name of a .csv or .parquet file with a column for every predictor,
+        or such columns by name. Rows are drawn from these with replacement.
+
+    Raises
+    ------
+    UsageError
+        Where a column is missing, not of finite numbers, or far outside of its bounds.
+    PriorError
+        Where a distribution cannot be read, or they are neither one nor as many as predictors.
+    """
+    names = [column.name for column in plan.parameters.columns[:-1]]
+    if isinstance(given, Mapping):
+        return _resampled(plan, names, given, "given rows")
+    if isinstance(given, str) and given.lower().endswith(ROWS_FROM):
+        return _resampled(plan, names, _columns_of(given, names), f"rows of {Path(given).name}")
+    each = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if len(each) not in {1, len(names)}:
+        message = (
+            f"{plan.name} has {len(names)} predictors: give one distribution for all or one each, "
+            f"not {len(each)}"
+        )
+        raise PriorError(message)
+    named = [_distribution(predictor) for predictor in each] * (len(names) if len(each) == 1 else 1)
+    texts = [text for text, _ in named]
+
+    def draw(rows: int, rng: np.random.Generator) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is out of reach
+            return np.column_stack([distribution.rvs(rows, random_state=rng) for _, distribution in named])
+
+    _require_within_reach(plan, draw(_LOOKED_AT, np.random.default_rng(0)))
+    return PredictorRows(name=", ".join(texts[: len(each)]), draw=draw)
+
+
+def _distribution(given: object) -> tuple[str, Any]:
+    if isinstance(given, str):
+        return named_distribution(given)
+    density = None if isinstance(given, Density) else Density.of(given)
+    if density is None:
+        message = (
+            "predictors are drawn from a distribution by its name, as Normal(0, 1), a frozen one of "
+            f"scipy.stats, or public rows, not {given!r}"
+        )
+        raise PriorError(message)
+    return density.name, given
+
+
+def _columns_of(path: str, names: list[str]) -> dict[str, Any]:
+    """Read columns of a public file."""
+    import pyarrow as pa  # rarely needed
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if "://" in path:  # which may hold a password, so that it is not repeated
+        message = (
+            "predictors: an address is not read: give a local .csv or .parquet file, or columns in Python"
+        )
+        raise UsageError(message)
+    try:
+        with Path(path).open("rb") as file:
+            read = pyarrow.csv.read_csv if path.lower().endswith(".csv") else pyarrow.parquet.read_table
+            table = read(file)
+        names_present = table.column_names
+    except (OSError, ValueError, pa.ArrowException):  # ValueErrors are of NUL, and of names that are no UTF-8
+        message = f"predictors: {path} cannot be read as the file that its ending says"
+        raise UsageError(message) from None
+    repeated = [name for name in names if names_present.count(name) > 1]
+    if repeated:
+        message = f"predictors: {path} has more than one column {repeated[0]!r}"
+        raise UsageError(message)
+    return {name: table.column(name).to_pylist() for name in names if name in names_present}
+
+
+def _require_within_reach(plan: StatisticPlan, rows: Floats) -> None:
+    """Refuse predictors so far outside of their bounds that the bounds were not meant for them."""
+    for column, values in zip(plan.parameters.columns[:-1], rows.T, strict=True):
+        lower, upper = float(column.lower), float(column.upper)
+        if not (np.abs(values - (lower + upper) / 2) <= _FARTHEST * (upper - lower) / 2).all():
+            message = (
+                f"predictors: those for {column.name} lie more than {_FARTHEST:.0f} half ranges off the "
+                "middle of its bounds: state them in the column's unit"
+            )
+            raise UsageError(message)
+
+
+def _resampled(plan: StatisticPlan, names: list[str], columns: Mapping[str, Any], text: str) -> PredictorRows:
+    missing = [name for name in names if name not in columns]
+    if missing:
+        message = f"predictors: {text} have no column {missing[0]!r}, a predictor of {plan.name}"
+        raise UsageError(message)
+    try:
+        rows = np.column_stack([np.asarray(columns[name], dtype=np.float64) for name in names])
+    except (TypeError, ValueError):
+        rows = np.empty((0, len(names)))
+    if not len(rows) or not np.isfinite(rows).all():
+        message = f"predictors: {text} must be finite numbers, at least one row, in columns of one length"
+        raise UsageError(message)
+    _require_within_reach(plan, rows)
+    return PredictorRows(
+        name=f"{len(rows)} {text}", draw=lambda count, rng: rows[rng.integers(0, len(rows), count)]
+    )
 
 
 _REDRAWN = 1000
@@ -190,6 +345,14 @@ class GenerativeModel:
         )
         return self.family.simulate(self.entry, truth, sizes, rng, world)
 
+    def noise(self, size: int, rng: np.random.Generator) -> Counts:
+        """Draw noise for the components of so many data sets, (size, n_components)."""
+        return discrete_laplace(self.scale, (size, len(self.plan.components)), rng, self.cells_summed)
+
+    def posterior(self, sums: NDArray[np.object_], noise: Counts) -> Posterior:
+        """Return the posterior of exact sums behind noise."""
+        return inferred(self.noisy(sums, noise), self.terms)
+
     def noisy(self, sums: NDArray[np.object_], noise: Counts) -> NoisyStatistic:
         """Return exact sums with noise on their components, as a release states them."""
         totals = self.family.totals(self.entry, self.plan.design, sums)
@@ -201,6 +364,18 @@ class GenerativeModel:
             max_total_rows=self.max_total_rows,
             cells_summed=self.cells_summed,
         )
+
+
+def unseen_cell(plan: StatisticPlan, n: int, max_total_rows: int, cells_summed: int = 1) -> NoisyStatistic:
+    """Return a cell of which nothing was released: zeros, and `n` records where their number is public."""
+    return NoisyStatistic(
+        plan=plan,
+        values=np.zeros((1, len(plan.components)), dtype=np.int64).astype(object),
+        groups={},
+        public_n=n if plan.design is Design.MINIMAL else None,
+        max_total_rows=max_total_rows,
+        cells_summed=cells_summed,
+    )
 
 
 def generative_model_of(
@@ -219,9 +394,8 @@ def generative_model_of(
     UsageError, PriorError
         Where no data of the family can be simulated, or the method or a prior does not fit.
     """
-    statistic = cells_of(
-        rows_alone(statistic), None
-    )  # records are simulated one by one, as if each were a unit
+    # Records are simulated one by one, as if each were a unit.
+    statistic = cells_of(rows_alone(statistic), None)
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.simulate is None:
@@ -262,13 +436,7 @@ def generative_model_of(
 
 
 def require_drawable(generative_model: GenerativeModel, n_records: int) -> None:
-    """Refuse more than ``MOST_RECORDS`` records, unless they are drawn as counts.
-
-    Raises
-    ------
-    UsageError
-        Naming the ways out.
-    """
+    """Refuse more than ``MOST_RECORDS`` records, unless they are drawn as counts, and name the ways out."""
     if n_records > MOST_RECORDS and not isinstance(
         generative_model.family.measure(generative_model.entry), CodeCounts
     ):
@@ -280,12 +448,7 @@ def require_drawable(generative_model: GenerativeModel, n_records: int) -> None:
 
 
 def require_positive(name: str, value: object) -> None:
-    """Refuse what is no integer above 0.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse what is no integer above 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         message = f"{name} must be an integer above 0, not {value!r}"
         raise UsageError(message)
@@ -300,9 +463,9 @@ def default_n_prior(statistic: NoisyStatistic) -> Uniform:
         Where the statistic does not tell the number of records.
     """
     plan = statistic.plan
-    maps = [quantity for quantity in plan.quantities if quantity.name == "n"]
-    if maps:
-        rows = statistic.estimates(maps[0])
+    quantity = next((quantity for quantity in plan.quantities if quantity.name == "n"), None)
+    if quantity is not None:
+        rows = statistic.estimates(quantity)
     elif plan.partition_total is not None:
         rows = np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total
     else:

@@ -1,4 +1,4 @@
-"""The three verdicts on a calibration, each with a stated chance of error.
+"""Ranks of truths among posterior draws, and the three verdicts on them, each with a stated chance of error.
 
 *Calibrated* is a statement about the posterior: simultaneous 99 % intervals of all coverages lie within
 ``TOLERANCE`` of nominal. Where a coverage is outside, it is made with a chance of at most ``MISS``. *Not
@@ -9,21 +9,204 @@ tolerance, leaves a posterior calibrated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.ranks import LEFT_OUT, at_least, at_most
+from suffice.pipeline.math.distributions.within_limits import unrestricted
+from suffice.pipeline.terms.statistics.measure import MomentSums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.calibration.ranks import Ranks
-    from suffice.typing import Floats
+    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.typing import Counts, Floats
+
+    Progress: TypeAlias = Callable[[int, int], None]
+
+
+_BATCH = 250
+_SLOW_BATCH = 20
+_CHAINS_BATCH = 500
+"""Where the chains of all data sets run side by side: the more of them, the less each costs."""
+
+
+def batch_of(generative_model: GenerativeModel) -> int:
+    """Return how many posteriors are worked out at once."""
+    if not generative_model.is_slow:
+        return _BATCH
+    side_by_side = isinstance(generative_model.family.measure(generative_model.entry), MomentSums)
+    return _CHAINS_BATCH if side_by_side else _SLOW_BATCH
+
+
+def _names(posterior: Posterior) -> tuple[tuple[str, str | None], ...]:
+    """Name the entries of all parameters: with their component, ``mean[x]``, or beside their category."""
+    if not posterior.components:
+        return tuple(product(posterior.parameters, posterior.categories or (None,)))
+    return tuple(
+        (parameter if component is None else f"{parameter}[{component}]", None)
+        for parameter in posterior.parameters
+        for component in posterior.components.get(parameter, (None,))
+    )
+
+
+def ranks_of(
+    generative_model: GenerativeModel,
+    truth: Floats,
+    sums: NDArray[np.object_],
+    noise: Counts,
+    seed: int,
+    *,
+    whole_prior: bool = False,
+) -> tuple[tuple[tuple[str, str | None], ...], Counts, Floats]:
+    """Names of the parameters; the truths' ranks among posterior draws, and how wide these are.
+
+    Ranks and widths of the central 80 % have the shape (n_simulations, n_parameters). With `whole_prior` the
+    posterior is not restricted to what records within the bounds can have.
+    """
+    rng = np.random.default_rng(seed)
+    posterior = generative_model.posterior(sums, noise)
+    if whole_prior:
+        posterior = dataclasses.replace(posterior, distribution=unrestricted(posterior.distribution))
+    drawn = posterior.sample(DRAWS, rng)
+    names = _names(posterior)
+    draws = np.concatenate(
+        [drawn[parameter].reshape(DRAWS, len(truth), -1) for parameter in posterior.parameters], axis=2
+    )
+    true = truth.reshape(len(truth), -1)
+    # Where float64 cannot tell truth and draws apart, their order is a matter of chance.
+    ties = np.sum(draws == true, axis=0)
+    ranks = np.sum(draws < true, axis=0) + rng.integers(0, ties, endpoint=True)
+    out = LEFT_OUT[0.8] - 1
+    ordered = np.partition(draws, (out, DRAWS - 1 - out), axis=0)
+    return names, ranks, ordered[DRAWS - 1 - out] - ordered[out]
+
+
+DRAWS = 199
+"""Posterior draws that a truth is ranked among: 200 ranks, so that the intervals below are exact."""
+LEFT_OUT = {0.5: 50, 0.8: 20, 0.95: 5}
+"""By mass of a central interval, how many ranks it leaves out on either side."""
+BINS = 20
+"""Of the histogram: 10 ranks each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """How often the truth had each rank among the draws of its posterior.
+
+    Attributes
+    ----------
+    parameter : str
+    category : str or None
+        The category, where the parameter has one value for each.
+    counts : tuple of int
+        By rank, ``0..DRAWS``.
+    """
+
+    parameter: str
+    category: str | None
+    counts: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, name: tuple[str, str | None], ranks: Counts) -> Ranks:
+        """Count the ranks of the truths of one parameter."""
+        counts = tuple(np.bincount(ranks, minlength=DRAWS + 1).tolist())
+        return cls(parameter=name[0], category=name[1], counts=counts)
+
+    @property
+    def name(self) -> str:
+        """The parameter, with its category."""
+        return self.parameter if self.category is None else f"{self.parameter} of {self.category}"
+
+    @property
+    def simulations(self) -> int:
+        """How many truths were ranked."""
+        return int(sum(self.counts))
+
+    @property
+    def histogram(self) -> tuple[int, ...]:
+        """Counts in ``BINS`` bins of equally many ranks."""
+        return tuple(int(count) for count in np.reshape(self.counts, (BINS, -1)).sum(axis=1))
+
+    def covered(self, mass: float) -> int:
+        """How many central intervals of this mass held the truth."""
+        out = LEFT_OUT[mass]
+        return int(sum(self.counts[out : DRAWS + 1 - out]))
+
+    def coverage(self, mass: float) -> float:
+        """The share of central intervals of this mass that held the truth."""
+        return self.covered(mass) / self.simulations
+
+    @property
+    def coverages(self) -> dict[str, float]:
+        """The coverage of every mass, by its column in tables."""
+        return {coverage_column(mass): self.coverage(mass) for mass in LEFT_OUT}
+
+    def beyond(self, mass: float) -> tuple[int, int]:
+        """How many truths lay below and above their central intervals of this mass."""
+        out = LEFT_OUT[mass]
+        return int(sum(self.counts[:out])), int(sum(self.counts[DRAWS + 1 - out :]))
+
+    def coverage_interval(self, mass: float, level: float) -> tuple[float, float]:
+        """The Clopper-Pearson interval of the coverage; it misses it with a chance of at most `level`."""
+        from scipy.special import betaincinv
+
+        covered, missed = self.covered(mass), self.simulations - self.covered(mass)
+        low = betaincinv(covered, missed + 1, level / 2) if covered else 0.0
+        high = betaincinv(covered + 1, missed, 1.0 - level / 2) if missed else 1.0
+        return float(low), float(high)
+
+    def coverage_p_value(self, mass: float) -> float:
+        """Chance that a calibrated posterior's coverage lies as far out on its side, twice; at most 1."""
+        covered = np.array(self.covered(mass))
+        tail = min(at_most(covered, self.simulations, mass), at_least(covered, self.simulations, mass))
+        return min(1.0, 2.0 * float(tail))
+
+    @property
+    def chi_square(self) -> float:
+        """Pearson's statistic of the histogram; ``BINS - 1`` degrees of freedom."""
+        expected = self.simulations / BINS
+        return sum((count - expected) ** 2 for count in self.histogram) / expected
+
+    @property
+    def rank_p_value(self) -> float:
+        """Chance of a histogram at least as uneven, by its chi-square distribution in the limit."""
+        from scipy.special import chdtrc
+
+        return float(chdtrc(BINS - 1, self.chi_square))
+
+    def p_values(self) -> list[float]:
+        """The chances under a calibrated posterior: one of each coverage, one of the ranks."""
+        return [*(self.coverage_p_value(mass) for mass in LEFT_OUT), self.rank_p_value]
+
+
+def coverage_column(mass: float) -> str:
+    """Name the column that holds coverages of intervals of this mass, as ``coverage_95``."""
+    return f"coverage_{100 * mass:.0f}"
+
+
+def at_most(count: np.ndarray, trials: int, probability: float) -> Floats:
+    """Return the chance of so many successes or fewer."""
+    from scipy.special import bdtr
+
+    chance: Floats = bdtr(count, trials, probability)
+    return chance
+
+
+def at_least(count: np.ndarray, trials: int, probability: float) -> Floats:
+    """Return the chance of so many successes or more."""
+    from scipy.special import bdtrc
+
+    chance: Floats = np.where(count == 0, 1.0, bdtrc(np.maximum(count - 1, 0), trials, probability))
+    return chance
+
 
 CALIBRATED = "calibrated"
 NOT_CALIBRATED = "not calibrated"
@@ -72,17 +255,7 @@ class Verdict:
 
 
 def judge(run: tuple[Ranks, ...]) -> Verdict:
-    """Judge the ranks of all parameters of a posterior.
-
-    Parameters
-    ----------
-    run : tuple of Ranks
-        Of every parameter and category, from the same simulations.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Judge the ranks of all parameters and categories of a posterior, from the same simulations."""
     simulations, needed = run[0].simulations, simulations_needed(len(run))
     tolerance = f"{in_points(TOLERANCE.values())} points of nominal"
     rejected = min(p_value for p_value, *_ in _adjusted(run)) <= FALSE_ALARM
@@ -137,23 +310,18 @@ def passing_chance(
 ) -> float:
     """Return the chance that all coverages of one parameter are found within the tolerance, exactly.
 
-    Parameters
-    ----------
-    simulations : int, > 0
-    n_parameters : int, > 0
-        Judged together.
-    coverage : mapping of float to float, optional
-        The true coverage by mass; that of a calibrated posterior otherwise.
-
-    Notes
-    -----
-    An interval holds all narrower ones, so what each covers is binomial given what the next wider one does.
+    So many parameters are judged together, and the true coverage by mass is that of a calibrated posterior
+    unless stated. An interval holds all narrower ones, so what each covers is binomial given what the next
+    wider one does.
     """
     true = coverage or {mass: mass for mass in LEFT_OUT}
     wider, chance = None, np.ones(1)
     within = np.array([simulations])
     for mass in sorted(LEFT_OUT, reverse=True):
-        passing = _passing(simulations, mass, level_of(n_parameters))
+        # Numbers of covered truths whose Clopper-Pearson interval is within the tolerance.
+        passing = np.flatnonzero(
+            _has_passed(np.arange(simulations + 1), simulations, mass, level_of(n_parameters))
+        )
         share = true[mass] / (1.0 if wider is None else true[wider])
         chance = chance @ _binomial(passing, within[:, None], share)
         wider, within = mass, passing
@@ -168,13 +336,6 @@ def in_points(values: Iterable[float]) -> str:
 
 def _failing(simulations: int, n_parameters: int) -> float:
     return n_parameters * (1.0 - passing_chance(simulations, n_parameters))
-
-
-def _passing(simulations: int, mass: float, level: float) -> NDArray[np.int64]:
-    """Return the numbers of covered truths whose Clopper-Pearson interval is within the tolerance."""
-    covered = np.arange(simulations + 1)
-    passing: NDArray[np.int64] = covered[_has_passed(covered, simulations, mass, level)]
-    return passing
 
 
 def _has_passed(covered: np.ndarray, simulations: int, mass: float, level: float) -> np.ndarray:

@@ -1,14 +1,25 @@
 r"""A Markov chain over a release: transitions, stationary distribution, expected steps, states after steps.
 
-Every quantity is worked out for each posterior draw of the transition matrix, and so has an interval.
+.. math:: P(x_{t+1} = j \mid x_t = i) = P_{ij}, \qquad P \sim p(P \mid y)
 
-The expected number of steps until state j is entered satisfies
+What follows from P is worked out for each posterior draw of it, and so has an interval. There are four
+questions. The next state is P itself. After n steps a law p becomes :math:`p P^n`. The expected number of
+steps until state j is entered is the solution of
 
 .. math:: m_{ij} = 1 + \sum_{k \ne j} P_{ik} m_{kj}
 
+and the share of time spent in state j in the long run is :math:`\pi_j = 1 / m_{jj}`.
+
 States are eliminated one at a time, as Grassmann, Taksar and Heyman do for the stationary distribution: a
-chain that is watched only outside of an eliminated state is a chain again, whose steps take longer. Nothing
-is ever subtracted, so that small probabilities keep their digits, and what cannot be left is known by a zero.
+chain that is watched only outside of an eliminated state s is a chain again, whose steps take longer,
+
+.. math::
+    P_{ij} \leftarrow P_{ij} + \frac{P_{is} P_{sj}}{\sum_{k \ne s} P_{sk}}, \qquad
+    t_i \leftarrow t_i + \frac{P_{is} t_s}{\sum_{k \ne s} P_{sk}}
+
+with t the expected time that a step takes, 1 at first. Nothing is ever subtracted, so that small
+probabilities keep their digits, and what cannot be left is known by a zero. The error is rounding, and that
+of the draws.
 
 References
 ----------
@@ -20,14 +31,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
-from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity
-from suffice.pipeline.ask.models.families import require_family
+from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family, tidy_draws
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, checked_draws, generator
 
@@ -43,30 +54,24 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.dirichlet import Dirichlet
     from suffice.typing import Floats
 
+FAMILY = "markov_chain"
+MOST_STEPS = 1_000_000
+TRANSITION, STATIONARY, STEPS = "transition", "stationary", "expected_steps"
+_NUMBERS = 4_000_000
+"""Draws of transition probabilities that are worked on at once."""
 _LEAST = 1e-300
 """Of a chance: one over a smaller one is no number, and it counts as 0."""
 
 
 def first_passage(transitions: Floats, state: int) -> Floats:
-    """Return the expected number of steps until a state is entered, from each state.
+    """Return the expected number of steps until a state is entered, from each state, (..., n_states).
 
-    Parameters
-    ----------
-    transitions : ndarray of shape (..., n_states, n_states), float64
-        Rows are where a step starts; each adds up to 1.
-    state : int
-        That is entered, 0..n_states - 1.
-
-    Returns
-    -------
-    ndarray of shape (..., n_states), float64
-        At least 1; of the state itself, until it is entered again. Infinite where it may never be.
+    Rows of transitions, (..., n_states, n_states), are where a step starts. Of the state itself it is until
+    it is entered again; it is infinite where the state may never be entered.
     """
     order = [state, *(other for other in range(transitions.shape[-1]) if other != state)]
-    expected_steps = _to_first(_ordered(_invertible(transitions), order), np.ones(transitions.shape[:-1]), 1)[
-        ..., 0
-    ]
-    return expected_steps[..., np.argsort(order)]
+    steps = np.ones(transitions.shape[:-1])
+    return _to_first(_ordered(_invertible(transitions), order), steps, 1)[..., np.argsort(order), 0]
 
 
 def all_first_passages(transitions: Floats) -> Floats:
@@ -102,20 +107,22 @@ def _to_first(chances: Floats, steps: Floats, kept: int) -> Floats:
     """
     size = chances.shape[-1]
     leaving = [_eliminate(chances, steps, state) for state in range(size - 1, kept - 1, -1)][::-1]
-    probabilities = np.empty((*steps.shape, kept))
-    probabilities[..., :kept, :] = _to_each(chances[..., :kept, :kept], steps[..., :kept])
-    onward = probabilities.copy()
+    m = np.empty((*steps.shape, kept))
+    m[..., :kept, :] = _to_each(chances[..., :kept, :kept], steps[..., :kept])
+    # What is left to go from each state: m_kj of k other than j.
+    onward = m.copy()
     onward[..., range(kept), range(kept)] = 0.0
     for state, left in zip(range(kept, size), leaving, strict=True):
         outward, before = chances[..., state, None, :state], onward[..., :state, :]
+        # m_sj = (t_s + sum_k P_sk m_kj) / sum_k P_sk, over the states k before s.
         is_endless = np.isinf(before)
         total = steps[..., state, None] + (outward @ np.where(is_endless, 0.0, before))[..., 0, :]
         never = ((outward > 0.0) @ is_endless)[..., 0, :] | (left <= 0.0)[..., None]
         with np.errstate(over="ignore"):
             took = total / np.where(left > 0.0, left, 1.0)[..., None]
         onward[..., state, :] = np.where(never, np.inf, took)
-    probabilities[..., kept:, :] = onward[..., kept:, :]
-    return probabilities
+    m[..., kept:, :] = onward[..., kept:, :]
+    return m
 
 
 def _eliminate(chances: Floats, steps: Floats, state: int) -> Floats:
@@ -125,10 +132,11 @@ def _eliminate(chances: Floats, steps: Floats, state: int) -> Floats:
     is_trap = (leaving <= 0.0)[..., None]
     visits = inward / np.where(is_trap, 1.0, leaving[..., None])
     is_visited = visits > 0.0
-    # An infinite number of steps times no chance of taking them is nothing.
+    # t_i + P_is t_s / sum_k P_sk. An infinite number of steps times no chance of taking them is nothing.
     with np.errstate(over="ignore"):
         lasting = np.multiply(visits, steps[..., state, None], where=is_visited, out=np.zeros_like(visits))
     steps[..., :state] += np.where(is_trap & is_visited, np.inf, lasting)
+    # P_ij + P_is P_sj / sum_k P_sk, with s the state that is left out.
     chances[..., :state, :state] += visits[..., :, None] * outward[..., None, :]
     return leaving
 
@@ -141,28 +149,13 @@ def _ordered(chances: Floats, order: list[int]) -> Floats:
 def stationary_law(passages: Floats) -> Floats:
     """Return the shares of time spent in each state in the long run, from all first passages.
 
-    A state's share is one over the steps that it takes to come back. These add up to the number of classes
-    of states that cannot be left: where there are several, the long run depends on the start, and the law
-    is not a number.
-
-    Parameters
-    ----------
-    passages : ndarray of shape (..., n_states, n_states), float64
-
-    Returns
-    -------
-    ndarray of shape (..., n_states), float64
+    A state's share is one over the steps that it takes to come back. These add up to the number of classes of
+    states that cannot be left: where there are several, the long run depends on the start, and the law is not
+    a number.
     """
     shares = 1.0 / np.diagonal(passages, axis1=-2, axis2=-1)
     total = np.sum(shares, axis=-1, keepdims=True)
     return np.where(total < 1.5, shares / total, np.nan)
-
-
-FAMILY = "markov_chain"
-MOST_STEPS = 1_000_000
-_NUMBERS = 4_000_000
-"""Draws of transition probabilities that are worked on at once."""
-TRANSITION, STATIONARY, STEPS = "transition", "stationary", "expected_steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +181,7 @@ class ChainQuantity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class MarkovChains:
     """Markov chains, one in every selected cell; made by ``chain``.
 
     Attributes
@@ -257,7 +250,11 @@ class Chain:
             Where the number of steps is out of range, or a state does not exist, or the probabilities do not
             add up to 1.
         """
-        power = np.linalg.matrix_power(self.transitions.draws, _checked_steps(steps))
+        asked: object = steps
+        if isinstance(asked, bool) or not isinstance(asked, int | np.integer) or not 0 <= asked <= MOST_STEPS:
+            message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
+            raise UsageError(message)
+        power = np.linalg.matrix_power(self.transitions.draws, int(steps))
         if start is None:
             return DrawnQuantity(draws=power)
         return DrawnQuantity(draws=np.einsum("s,dgst->dgt", self._law(start), power))
@@ -333,18 +330,15 @@ class Chain:
         start: str | Mapping[str, float] | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Return the draws of what ``rows`` shows as tidy columns: keys, from, to, draw, parameter, value."""
-        parts: list[dict[str, NDArray[Any]]] = []
+        parts = []
         for quantity in self.quantities(steps=steps, to=to, start=start):
-            drawn = quantity.drawn.draws
-            shape = (*drawn.shape[:2], len(quantity.begins), len(quantity.ends))
-            draw, cell, begin, end = np.indices(shape).reshape(4, -1)
-            part = {column: np.array(keys)[cell] for column, keys in self.posterior.groups.items()}
-            part["from"] = np.array(quantity.begins, dtype=object)[begin]
-            part["to"] = np.array(quantity.ends, dtype=object)[end]
-            part["draw"] = draw
-            part["parameter"] = np.full(draw.size, quantity.name)
-            part["value"] = drawn.ravel()
-            parts.append(part)
+            drawn, pairs = quantity.drawn.draws, list(product(quantity.begins, quantity.ends))
+            labels: dict[str, list[str | None]] = {
+                "from": [begin for begin, _ in pairs],
+                "to": [end for _, end in pairs],
+            }
+            by_pair = drawn.reshape(*drawn.shape[:2], -1)
+            parts.append(tidy_draws(self.posterior.groups, labels, quantity.name, by_pair))
         return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
     @property
@@ -358,7 +352,7 @@ class Chain:
         step = max(1, _NUMBERS // (self.transitions.draws.size // self.posterior.n_groups))
         return [slice(start, start + step) for start in range(0, self.posterior.n_groups, step)]
 
-    def _of(self, cells: slice) -> Chain:
+    def _of(self, cells: slice) -> MarkovChains:
         """Return the chains of some cells."""
         return dataclasses.replace(self, transitions=DrawnQuantity(draws=self.transitions.draws[:, cells]))
 
@@ -378,17 +372,10 @@ class Chain:
         return law
 
 
-def _checked_steps(steps: object) -> int:
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_STEPS:
-        message = f"steps must be an integer in 0..{MOST_STEPS}, not {steps!r}"
-        raise UsageError(message)
-    return int(steps)
-
-
 def _quantity_rows(
     groups: Mapping[str, list[str | int]], quantities: Sequence[ChainQuantity], mass: float
 ) -> list[dict[str, Any]]:
-    """Sum quantities up, a row for each cell and pair of states; see ``Chain.rows``."""
+    """Sum quantities up, a row for each cell and pair of states; see ``MarkovChains.rows``."""
     rows: list[dict[str, Any]] = []
     summaries = [quantity.drawn.summary(mass) for quantity in quantities]
     for cell in range(len(summaries[0]["mean"])):
@@ -419,7 +406,7 @@ def chain(
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
     **terms: Unpack[FurtherTerms],
-) -> Chain:
+) -> MarkovChains:
     """Return the Markov chains of a ``markov_chain`` statistic, one a cell. Costs no privacy.
 
     Parameters
@@ -445,7 +432,7 @@ def chain(
     posterior = release.posterior(statistic, prior, **terms)
     table = release.statistic(statistic).plan.parameters.tables[0]
     drawn = posterior.sample(draws, source)["probability"]
-    return Chain(
+    return MarkovChains(
         posterior=posterior,
         states=table.variables[0].categories,
         transitions=DrawnQuantity(draws=drawn.reshape(*drawn.shape[:2], *table.shape)),

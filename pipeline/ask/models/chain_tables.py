@@ -1,6 +1,10 @@
-"""Counts over chains and time, from one release or from the windows of a series.
+r"""Released counts over chains and time, from one release or from the windows of a series.
 
-Hidden Markov models are fitted to them.
+.. math:: y_{rtdj} = n_{rtdj} + \mathrm{DLap}_{b_d}
+
+of chain r, time step t, and category j of feature d: what hidden Markov models are fitted to. Chains and time
+steps are combinations of the keys of group columns; of a series the window is time. Nothing is computed here
+beyond putting cells in order, so there is no error.
 """
 
 from __future__ import annotations
@@ -77,7 +81,7 @@ class ChainTable:
 
     Attributes
     ----------
-    counts : CountTable
+    counts : CountsOverTime
     features : tuple of Feature
         In the order of the table's.
     chain_keys, time_keys : dict of str to list
@@ -111,6 +115,15 @@ class ChainTable:
     def time_names(self) -> list[str]:
         """What each time step is called: its keys, joined."""
         return names_of(self.time_keys, self.n_times)
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """Return what was fitted, as JSON has it."""
+        return {
+            "releases": list(self.releases),
+            "statistics": [feature.name for feature in self.features],
+            "chain": list(self.chain_keys),
+            "time": list(self.time_keys),
+        }
 
     @property
     def cell_keys(self) -> dict[str, list[str | int]]:
@@ -165,7 +178,7 @@ def chain_table(
     _check_columns(sample, chains, times, of_series=len(windows) > 1)
     chain_keys, time_keys = _keys(sample, chains), _keys(sample, times)
     steps = _steps(windows)
-    shape = (len(_keys_of_one(chain_keys)), len(steps), len(_keys_of_one(time_keys)))
+    shape = (len(_first_column(chain_keys)), len(steps), len(_first_column(time_keys)))
     if shape[1] * shape[2] < 2:
         what = f"{times[0]} keeps one key" if times else "there is one window"
         message = f"a hidden Markov model needs two or more time steps, and there is one: {what}"
@@ -352,7 +365,7 @@ def _keys(statistic: NoisyStatistic, columns: Sequence[str]) -> dict[str, list[s
     return {column: [keys[position] for keys in combined] for position, column in enumerate(columns)}
 
 
-def _keys_of_one(keys: Keys) -> list[Any]:
+def _first_column(keys: Keys) -> list[Any]:
     return next(iter(keys.values()), [None])
 
 

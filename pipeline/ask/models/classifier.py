@@ -1,10 +1,17 @@
 r"""A naive Bayes classifier from a release: the class of rows that a caller has.
 
+.. math::
+    P(y = c) = \pi_c, \qquad P(x_d \mid y = c) = \theta_{d c x_d}, \qquad
+    (\pi, \theta) \sim p(\pi, \theta \mid D)
+
+features d independent given the class. The question is the class y of a row x:
+
 .. math:: p(y \mid x, D) = \mathrm{E}_{\theta \mid D} \left[
     \frac{\pi_y \prod_d \theta_{d y x_d}}{\sum_{y'} \pi_{y'} \prod_d \theta_{d y' x_d}} \right]
 
-The expectation is an average over posterior draws, so that what noise leaves open makes chances less sure. A
-row's features are conditioned on in each draw, and not taken for further data about the parameters.
+The expectation is an average over posterior draws, so that what noise leaves open makes chances less sure;
+its error is that of the number of draws. A row's features are conditioned on in each draw, and not taken for
+further data about the parameters.
 """
 
 from __future__ import annotations
@@ -18,9 +25,17 @@ import numpy as np
 
 from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
-from suffice.pipeline.ask.models.drawn_quantity import drawn_tables, tables_of
-from suffice.pipeline.ask.models.families import require_family
-from suffice.pipeline.ask.models.row_cells import NO_CELL, UNLISTED, array_of, codes_of, columns_of, row_cells
+from suffice.pipeline.ask.models.rows_and_draws import (
+    NO_CELL,
+    UNLISTED,
+    array_of,
+    codes_of,
+    columns_of,
+    drawn_tables,
+    require_family,
+    row_cells,
+    tables_of,
+)
 from suffice.pipeline.math.parameters.parameter_posterior import checked_draws, generator
 
 if TYPE_CHECKING:
@@ -31,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
-    from suffice.pipeline.ask.models.row_cells import RowCells
+    from suffice.pipeline.ask.models.rows_and_draws import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec
@@ -39,6 +54,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.typing import Cells, Codes, Floats, Mask
+
+
+DRAWS = 1000
+"""Posterior draws that chances are averaged over where nothing is asked for: each costs every row."""
+_BLOCK = 1 << 20
+"""Numbers, one a row, class and draw, that are worked on at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,12 +180,6 @@ class Classification:
         """Return the place of the first largest chance of each row; any in rows of no cell."""
         largest: NDArray[np.int64] = np.argmax(np.nan_to_num(self.probability), axis=1)
         return largest
-
-
-DRAWS = 1000
-"""Posterior draws that chances are averaged over where nothing is asked for: each costs every row."""
-_BLOCK = 1 << 20
-"""Numbers, one a row, class and draw, that are worked on at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +304,7 @@ class Classifier:
 
     def _chances(self, cells: NDArray[np.int64], codes: NDArray[np.int64]) -> Floats:
         """Return chances (n_rows, n_classes) of rows with these cells and codes of features."""
+        # log pi_y + sum_d log theta_{d y x_d}, normalised over y in each draw, then averaged over draws.
         joint = self._log_classes[cells]
         for place, table in enumerate(self._log_features.values()):
             joint += table[cells, codes[:, place]]

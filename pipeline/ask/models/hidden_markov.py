@@ -1,38 +1,60 @@
-"""Hidden Markov models over released counts: cells of chains and time steps, each in a hidden state.
+r"""Hidden Markov models over released counts: cells of chains and time steps, each in a hidden state.
 
-Counts of feature d in a cell are Poisson(lambda theta[z, d, j]) given its state z, released with discrete
-Laplace noise. States follow a Markov chain over a chain's time steps. Costs no privacy: only what was
-released is read.
+Of chain r at time t in state :math:`z_{rt} = k`, category j of feature d:
 
-Samplers exchange the numbers of states, from draw to draw and between restarts: they are numbered alike
-first.
+.. math::
+    z \sim \text{Markov chain}, \qquad n_{rtdj} \sim \mathrm{Pois}(\lambda_{rt} \theta_{kdj}), \qquad
+    y_{rtdj} = n_{rtdj} + \mathrm{DLap}_b
+
+Two questions are answered from y alone, so that neither costs privacy. Which state was each cell in, and what
+are states? ``hidden_markov`` draws from the posterior (``noise_aware_states``), or takes y for n
+(``state_draws``).
+
+How many states are there? Numbers of them are compared by how well they predict cells that were held out. Of
+noisy counts the noise is part of the likelihood, and lambda, of which the other cells say nothing, is
+integrated over its prior:
+
+.. math::
+    p(y_{rt} \mid k) = \int \rho e^{-\rho \lambda} \prod_{dj}
+    \sum_n \mathrm{Pois}(n; \lambda \theta_{kdj})\, \mathrm{DLap}_b(y_{rtdj} - n)\, d\lambda
+
+In :math:`u = \sqrt\lambda` the integrand is smooth on one scale, about as wide as a normal density of
+deviation :math:`1 / (2 \sqrt D)` or wider: the midpoint rule where it matters leaves an error of 1e-2 at
+most, mostly of 1e-5. The chances of states are those given the drawn states before and after the cell, and
+the score of a cell is the log of the mean over draws of :math:`\sum_k P(z_{rt} = k)\, p(y_{rt} \mid k)`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
-from suffice.pipeline.ask.models.chain_tables import chain_table
-from suffice.pipeline.ask.models.fit_settings import (
+from suffice.pipeline.ask.models.chain_tables import CountsOverTime, chain_table
+from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit, align_states
+from suffice.pipeline.ask.models.noise_aware_states import CellEmissions
+from suffice.pipeline.ask.models.state_sampling import (
     ALPHA,
     BETA,
     HOLDOUT,
     RATE,
     RESTARTS,
     SPLITS,
+    diagnose,
+    integer,
+    part_of,
+    positive,
     read_settings,
+    sampled_states,
+    settled_states,
 )
-from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
-from suffice.pipeline.ask.models.restart_diagnostics import diagnose
-from suffice.pipeline.ask.models.state_comparison import compare_states
-from suffice.pipeline.ask.models.state_sampling import settled_states
 from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,76 +62,301 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.models.state_comparison import StateComparison
-    from suffice.pipeline.ask.models.state_draws import StateDraws
+    from suffice.pipeline.ask.models.chain_tables import ChainTable
+    from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
+    from suffice.pipeline.ask.models.state_sampling import FitSettings
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.typing import Floats
+    from suffice.typing import Counts, Floats, Mask
 
-_ROUNDS = 3
-"""How often the reference is made anew of what was aligned with it."""
+_COARSE, _FINE = 32, 64
+"""Nodes that look for where the integrand of a cell in a state matters, and nodes that integrate it there."""
+_NATS = 35.0
+"""So far below its highest place the integrand does not matter."""
+_DEVIATIONS = 12.0
+"""How far beyond the features' totals is looked, in deviations of a total's noise."""
+_NEAR, _PASSES = 1.0, 4
+"""Between coarse nodes: where they are farther apart the density is looked at again, so often at most."""
+_MARGIN = 3.5
+"""Of the root of lambda, on either side of what is looked at."""
+_MOST_STRETCHED = 0.5 * np.log(10.0)
+"""Where a state does not fit noise explains the counts: lambda is off by up to a factor of 1/q, or 10."""
 
 
-def align_states(draws: StateDraws) -> StateDraws:
-    """Return draws whose states are numbered alike, the one with most cells first.
+def held_out_log_likelihood(
+    table: CountsOverTime,
+    held_out: Mask,
+    draws: StateDraws,
+    priors: StatePriors,
+    *,
+    restart: int,
+    n_draws: int,
+) -> Floats:
+    """Return the log chance of each held-out cell's released counts under draws, (n_taken, n_held_out).
 
-    Each draw's states are matched with those of a reference, so that the total variation between their
-    emissions, averaged over features and added up over states, is smallest. The reference is the draw with
-    the highest log joint, and then the average of what was matched.
+    The table has the counts of the held-out cells, (n_chains, n_times), which `draws` have not seen. At most
+    `n_draws` of the restart's draws are taken, at even distances.
     """
-    n_restarts, n_draws, n_states = draws.emissions[0].shape[:3]
-    flat = [each.reshape(n_restarts * n_draws, n_states, -1) for each in draws.emissions]
-    best = int(np.argmax(draws.log_joint))
-    reference = [each[best] for each in flat]
-    order = np.empty((n_restarts * n_draws, n_states), dtype=np.int64)
-    for _ in range(_ROUNDS):
-        earlier = order.copy()
-        order = _matched(flat, reference)
-        if np.array_equal(order, earlier):
-            break
-        reference = [np.take_along_axis(each, order[:, :, None], axis=1).mean(axis=0) for each in flat]
-    renumbered = _renumbered(draws, order.reshape(n_restarts, n_draws, n_states))
-    size = np.bincount(renumbered.states.ravel(), minlength=n_states)
-    by_size = np.argsort(-size, kind="stable")
-    return _renumbered(renumbered, np.broadcast_to(by_size, (n_restarts, n_draws, n_states)))
-
-
-def total_variation(emissions: Sequence[Floats], reference: Sequence[Floats]) -> Floats:
-    """Return the mean over features of total variation, (n_draws, n_reference_states, n_states).
-
-    Parameters
-    ----------
-    emissions : sequence of ndarray of shape (n_draws, n_states, n_categories)
-        One a feature.
-    reference : sequence of ndarray of shape (n_reference_states, n_categories)
-    """
-    distance = np.zeros((len(emissions[0]), len(reference[0]), emissions[0].shape[1]))
-    for each, other in zip(emissions, reference, strict=True):
-        for state, probability in enumerate(other):
-            distance[:, state] += 0.5 * np.abs(each - probability).sum(axis=-1)
-    return distance / len(emissions)
-
-
-def _matched(emissions: Sequence[Floats], reference: Sequence[Floats]) -> NDArray[np.int64]:
-    """Return for each draw which of its states each state of the reference is, (n_draws, n_states)."""
-    from scipy.optimize import linear_sum_assignment
-
-    distance = total_variation(emissions, reference)
-    return np.array([linear_sum_assignment(each)[1] for each in distance], dtype=np.int64)
-
-
-def _renumbered(draws: StateDraws, order: NDArray[Any]) -> StateDraws:
-    """Let state k be what was state order[..., k]."""
-    number = np.argsort(order, axis=-1).astype(draws.states.dtype)
-    shape = draws.states.shape
-    states = np.take_along_axis(number, draws.states.reshape(*shape[:2], -1).astype(np.int64), axis=-1)
-    leaving = np.concatenate([np.zeros_like(order[..., :1]), order + 1], axis=-1)
-    transitions = np.take_along_axis(draws.transitions, leaving[..., None], axis=2)
-    return dataclasses.replace(
-        draws,
-        states=states.reshape(shape),
-        transitions=np.take_along_axis(transitions, order[..., None, :], axis=3),
-        emissions=tuple(np.take_along_axis(each, order[..., None], axis=2) for each in draws.emissions),
+    cells = CountsOverTime(
+        counts=tuple(counts[held_out][:, None] for counts in table.counts),
+        is_observed=table.is_observed[held_out][:, None],
+        scales=table.scales,
     )
+    coarse = CellEmissions.of([_repeated(cells, _COARSE)], 1)
+    fine = CellEmissions.of([_repeated(cells, _FINE)], 1)
+    low, high = _range(cells)
+    n_states = draws.transitions.shape[-1]
+    taken = _taken(draws.states.shape[1], n_draws)
+    log_chance = np.empty((len(taken), len(low)))
+    for row, draw in enumerate(taken):
+        theta, log_chances = _of_draw(held_out, draws, restart, draw)
+        by_state = np.empty((len(low), n_states))
+        for state in range(n_states):
+            first, last = _where_it_matters(coarse, theta[state], low, high, priors.rate)
+            start = np.maximum(first - _MARGIN, 0.0)
+            step = (last + _MARGIN - start) / _FINE
+            # Midpoint rule: the sum of the integrand at the middles of equal steps, times a step.
+            u = start[:, None] + step[:, None] * (np.arange(_FINE) + 0.5)
+            integrand = _log_integrand(fine, theta[state], u, priors.rate)
+            by_state[:, state] = _log_sum_exp(integrand, axis=1) + np.log(step)
+        log_chance[row] = _log_sum_exp(by_state + log_chances, axis=1)
+    return log_chance
+
+
+def exact_log_likelihood(
+    counts: tuple[Counts, ...], held_out: Mask, draws: StateDraws, *, restart: int, n_draws: int
+) -> Floats:
+    """Return the same of exact counts, given each cell's number of rows, for studies that know them.
+
+    It is that of the rows in their order: no multinomial coefficients. Counts are (n_chains, n_times,
+    n_categories) of each feature.
+    """
+    cells = np.concatenate([each[held_out] for each in counts], axis=-1).astype(np.float64)
+    scores = []
+    for draw in _taken(draws.states.shape[1], n_draws):
+        theta, log_chances = _of_draw(held_out, draws, restart, draw)
+        scores.append(_log_sum_exp(cells @ np.log(theta).T + log_chances, axis=1))
+    return np.stack(scores)
+
+
+def log_mean_exp(log_likelihood: Floats) -> Floats:
+    """Return the log of the mean chance over draws, (n_held_out,)."""
+    mean: Floats = _log_sum_exp(log_likelihood, axis=0) - np.log(len(log_likelihood))
+    return mean
+
+
+def _of_draw(held_out: Mask, draws: StateDraws, restart: int, draw: int) -> tuple[Floats, Floats]:
+    """Return theta, and the log chance of each state in held-out cells given the states drawn beside them."""
+    theta = np.concatenate([each[restart, draw] for each in draws.emissions], axis=-1)
+    states = draws.states[restart, draw].astype(np.int64)
+    transitions = draws.transitions[restart, draw]
+    chain, time = np.nonzero(held_out)
+    n_times = states.shape[1]
+    before = np.where(time > 0, states[chain, np.maximum(time - 1, 0)] + 1, 0)
+    after = states[chain, np.minimum(time + 1, n_times - 1)]
+    leaving = np.where((time < n_times - 1)[:, None], transitions[1:, after].T, 1.0)
+    # P(z_t = k | z_{t-1}, z_{t+1}) is proportional to A[z_{t-1}, k] A[k, z_{t+1}].
+    weights = transitions[before] * leaving
+    with np.errstate(divide="ignore"):
+        return theta, np.log(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _range(cells: CountsOverTime) -> tuple[Floats, Floats]:
+    """Return between which roots of lambda the highest integrand of each cell is looked for, (n_cells,)."""
+    totals = np.stack([counts[:, 0].sum(axis=-1) for counts in cells.counts])
+    deviations = [
+        discrete_laplace_sd(scale) * np.sqrt(counts.shape[-1]) if scale else 0.0
+        for counts, scale in zip(cells.counts, cells.scales, strict=True)
+    ]
+    reach = _DEVIATIONS * max(deviations)
+    stretch = max(np.exp(min(0.5 / scale, _MOST_STRETCHED)) if scale else 1.0 for scale in cells.scales)
+    low = np.sqrt(np.maximum(totals.min(axis=0) - reach, 0.0)) / stretch - _MARGIN
+    high = np.sqrt(np.maximum(totals.max(axis=0) + reach, 0.0)) * stretch + _MARGIN
+    return np.maximum(low, 0.0), high
+
+
+def _where_it_matters(
+    emissions: CellEmissions, theta: Floats, low: Floats, high: Floats, rate: float
+) -> tuple[Floats, Floats]:
+    """Return between which roots of lambda the integrand of each cell is near its highest, (n_cells,)."""
+    for _ in range(_PASSES):
+        wide = (high - low) / _COARSE
+        u = low[:, None] + wide[:, None] * (np.arange(_COARSE) + 0.5)
+        integrand = _log_integrand(emissions, theta, u, rate)
+        matters = integrand > integrand.max(axis=1, keepdims=True) - _NATS
+        low = np.maximum(np.where(matters, u, np.inf).min(axis=1) - wide, 0.0)
+        high = np.where(matters, u, -np.inf).max(axis=1) + wide
+        if wide.max() <= _NEAR:
+            break
+    return low, high
+
+
+def _log_integrand(emissions: CellEmissions, theta: Floats, u: Floats, rate: float) -> Floats:
+    """Return the log density of released counts and of the root of lambda, at nodes of each cell."""
+    by_node = emissions.by_state(theta[None, None], u.reshape(1, -1) ** 2).reshape(u.shape)
+    # lambda = u^2, and d lambda = 2 u du.
+    integrand: Floats = by_node + np.log(2.0 * rate * u) - rate * u**2
+    return integrand
+
+
+def _repeated(cells: CountsOverTime, times: int) -> CountsOverTime:
+    return CountsOverTime(
+        counts=tuple(np.repeat(counts, times, axis=0) for counts in cells.counts),
+        is_observed=np.repeat(cells.is_observed, times, axis=0),
+        scales=cells.scales,
+    )
+
+
+def _taken(n_kept: int, n_draws: int) -> NDArray[np.int64]:
+    return np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(np.int64))
+
+
+def _log_sum_exp(values: Floats, axis: int) -> Floats:
+    highest = values.max(axis=axis, keepdims=True)
+    total: Floats = np.log(np.exp(values - highest).sum(axis=axis)) + highest.squeeze(axis)
+    return total
+
+
+HELD_OUT_SCORE = "held_out_score"
+SCORED_DRAWS = 25
+"""Of each restart: to score a draw takes as long as some sweeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateComparison:
+    """Numbers of states, and how well each predicts the noisy counts of cells that were held out.
+
+    Attributes
+    ----------
+    table : ChainTable
+        What was fitted.
+    settings : tuple of FitSettings
+        One a number of states, in ascending order; the first is one state.
+    holdout : float
+        Share of observed cells that were held out in each split.
+    scores : ndarray of shape (n_numbers, n_splits), float64
+        Mean log likelihood of a held-out cell's noisy counts, its expected rows integrated out.
+    r_hat : ndarray of shape (n_numbers, n_splits), float64
+        The largest of log joint, entropy of state shares and held-out score, of restarts that count.
+    n_poorer : ndarray of shape (n_numbers, n_splits), int64
+        How many restarts are in a poorer mode: their draws do not count.
+    """
+
+    table: ChainTable
+    settings: tuple[FitSettings, ...]
+    holdout: float
+    scores: Floats = field(repr=False)
+    r_hat: Floats = field(repr=False)
+    n_poorer: np.ndarray[Any, np.dtype[np.int64]] = field(repr=False)
+
+    @property
+    def n_splits(self) -> int:
+        """How often other cells were held out."""
+        return len(self.scores.T)
+
+    @property
+    def difference(self) -> Floats:
+        """Each score less that of one state on the same cells, (n_numbers, n_splits)."""
+        return self.scores - self.scores[:1]
+
+    @property
+    def best(self) -> int:
+        """The number of states with the highest mean score."""
+        return self.settings[int(np.argmax(self.scores.mean(axis=1)))].n_states
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a number of states, one state first.
+
+        Columns are ``states``; ``score``, the mean log likelihood of a held-out cell; ``difference`` from one
+        state, and its ``sd`` over splits, None where there is one split; ``r_hat``, the largest of all
+        splits; ``poorer_restarts``, the share of restarts in a poorer mode.
+        """
+        spread = self.difference.std(axis=1, ddof=1).tolist() if self.n_splits > 1 else None
+        return [
+            {
+                "states": setting.n_states,
+                "score": float(self.scores[number].mean()),
+                "difference": float(self.difference[number].mean()),
+                "sd": None if spread is None else spread[number],
+                "r_hat": float(self.r_hat[number].max()),
+                "poorer_restarts": float(self.n_poorer[number].mean() / setting.n_restarts),
+            }
+            for number, setting in enumerate(self.settings)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, as JSON has it."""
+        choices = self.settings[0].to_dict()
+        del choices["states"]
+        return {
+            **self.table.to_dict(),
+            **choices,
+            "holdout": self.holdout,
+            "splits": self.n_splits,
+            "best": self.best,
+            "rows": self.rows(),
+        }
+
+
+def compare_states(
+    table: ChainTable,
+    settings: Sequence[FitSettings],
+    *,
+    holdout: float,
+    splits: int,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], None] | None = None,
+) -> StateComparison:
+    """Fit every number of states, and one state, to all but the held-out cells of each split.
+
+    A number of states that is given twice is refused, and a share that holds out no cell or leaves none.
+    """
+    numbers = [setting.n_states for setting in settings]
+    if len(set(numbers)) < len(numbers):
+        message = f"states names a number twice: {', '.join(map(str, numbers))}"
+        raise UsageError(message)
+    settings = [dataclasses.replace(setting, until_settled=False) for setting in settings]
+    fitted = sorted(
+        [*settings, *([] if 1 in numbers else [dataclasses.replace(settings[0], n_states=1)])],
+        key=lambda setting: setting.n_states,
+    )
+    n_splits = integer("splits", splits, 1)
+    held_out = [_held_out(table.counts, holdout, rng) for _ in range(n_splits)]
+    shape = (len(fitted), n_splits)
+    scores, r_hat, n_poorer = np.empty(shape), np.empty(shape), np.zeros(shape, dtype=np.int64)
+    total = sum(setting.n_sweeps for setting in fitted) * n_splits
+    done = 0
+    for split, mask in enumerate(held_out):
+        rest = dataclasses.replace(table.counts, is_observed=table.counts.is_observed & ~mask)
+        for number, setting in enumerate(fitted):
+            drawn = sampled_states(rest, setting, rng=rng, progress=part_of(progress, done, total))
+            by_restart = [
+                held_out_log_likelihood(
+                    table.counts, mask, drawn, setting.priors, restart=restart, n_draws=SCORED_DRAWS
+                )
+                for restart in range(setting.n_restarts)
+            ]
+            likelihood = np.stack(by_restart)
+            judged = diagnose(drawn, {HELD_OUT_SCORE: likelihood.mean(axis=2)})
+            kept = likelihood[list(judged.kept)].reshape(-1, likelihood.shape[2])
+            scores[number, split] = log_mean_exp(kept).mean()
+            r_hat[number, split] = judged.largest_r_hat
+            n_poorer[number, split] = len(judged.poorer)
+            done += setting.n_sweeps
+    return StateComparison(
+        table=table, settings=tuple(fitted), holdout=holdout, scores=scores, r_hat=r_hat, n_poorer=n_poorer
+    )
+
+
+def _held_out(table: CountsOverTime, share: float, rng: np.random.Generator) -> Mask:
+    """Choose the cells of one split: so many of the observed ones, at least one, and never all."""
+    observed = np.flatnonzero(table.is_observed)
+    if positive("holdout", share) >= 1.0:
+        message = f"holdout is the share of cells that are held out, between 0 and 1, not {share!r}"
+        raise UsageError(message)
+    size = min(max(1, round(share * observed.size)), observed.size - 1)
+    mask = np.zeros(table.is_observed.size, dtype=np.bool_)
+    mask[rng.choice(observed, size, replace=False)] = True
+    return mask.reshape(table.is_observed.shape)
 
 
 class Choices(TypedDict, total=False):

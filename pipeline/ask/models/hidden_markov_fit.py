@@ -1,4 +1,23 @@
-"""A fitted hidden Markov model: states of cells, and what states are."""
+r"""A fitted hidden Markov model: states of cells, and what states are, from draws of its posterior.
+
+The posterior is the same under every numbering of states, and samplers exchange the numbers from draw to draw
+and between restarts. Draws are numbered alike first: of draw s the permutation :math:`\pi_s` that minimises
+
+.. math::
+    \sum_k \frac{1}{D} \sum_d \tfrac12 \sum_j
+    \left| \theta^{(s)}_{\pi_s(k) d j} - \bar\theta_{k d j} \right|
+
+the total variation from a reference, which is the draw of the highest log joint and then the mean of what was
+matched with it. The minimum is exact: it is an assignment problem.
+
+A cell's most probable state may differ from that on the most probable path of its chain. Given its
+parameters, the states of a chain are a Markov chain whatever was observed. So are the draws, nearly, over all
+parameters; the path maximises
+
+.. math:: p(z_1) \prod_t p(z_{t+1} \mid z_t)
+
+with shares of draws as probabilities of states and of pairs of neighbours (the Viterbi algorithm).
+"""
 
 from __future__ import annotations
 
@@ -14,86 +33,84 @@ from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.models.chain_tables import ChainTable
-    from suffice.pipeline.ask.models.fit_settings import FitSettings
-    from suffice.pipeline.ask.models.restart_diagnostics import RestartDiagnostics
     from suffice.pipeline.ask.models.state_draws import StateDraws
+    from suffice.pipeline.ask.models.state_sampling import FitSettings, RestartDiagnostics
     from suffice.typing import Floats
 
+_ROUNDS = 3
+"""How often the reference is made anew of what was aligned with it."""
+
+
+def align_states(draws: StateDraws) -> StateDraws:
+    """Return draws whose states are numbered alike, the one with most cells first.
+
+    The module says which numbering that is.
+    """
+    n_restarts, n_draws, n_states = draws.emissions[0].shape[:3]
+    flat = [each.reshape(n_restarts * n_draws, n_states, -1) for each in draws.emissions]
+    best = int(np.argmax(draws.log_joint))
+    reference = [each[best] for each in flat]
+    order = np.empty((n_restarts * n_draws, n_states), dtype=np.int64)
+    for _ in range(_ROUNDS):
+        earlier = order.copy()
+        order = _matched(flat, reference)
+        if np.array_equal(order, earlier):
+            break
+        reference = [np.take_along_axis(each, order[:, :, None], axis=1).mean(axis=0) for each in flat]
+    renumbered = _renumbered(draws, order.reshape(n_restarts, n_draws, n_states))
+    size = np.bincount(renumbered.states.ravel(), minlength=n_states)
+    by_size = np.argsort(-size, kind="stable")
+    return _renumbered(renumbered, np.broadcast_to(by_size, (n_restarts, n_draws, n_states)))
+
+
+def total_variation(emissions: Sequence[Floats], reference: Sequence[Floats]) -> Floats:
+    """Return the mean over features of total variation, (n_draws, n_reference_states, n_states).
+
+    Emissions of each feature are (n_draws, n_states, n_categories), those of the reference without draws.
+    """
+    distance = np.zeros((len(emissions[0]), len(reference[0]), emissions[0].shape[1]))
+    for each, other in zip(emissions, reference, strict=True):
+        for state, probability in enumerate(other):
+            distance[:, state] += 0.5 * np.abs(each - probability).sum(axis=-1)
+    return distance / len(emissions)
+
+
+def _matched(emissions: Sequence[Floats], reference: Sequence[Floats]) -> NDArray[np.int64]:
+    """Return for each draw which of its states each state of the reference is, (n_draws, n_states)."""
+    from scipy.optimize import linear_sum_assignment
+
+    distance = total_variation(emissions, reference)
+    return np.array([linear_sum_assignment(each)[1] for each in distance], dtype=np.int64)
+
+
+def _renumbered(draws: StateDraws, order: NDArray[Any]) -> StateDraws:
+    """Let state k be what was state order[..., k]."""
+    number = np.argsort(order, axis=-1).astype(draws.states.dtype)
+    shape = draws.states.shape
+    states = np.take_along_axis(number, draws.states.reshape(*shape[:2], -1).astype(np.int64), axis=-1)
+    leaving = np.concatenate([np.zeros_like(order[..., :1]), order + 1], axis=-1)
+    transitions = np.take_along_axis(draws.transitions, leaving[..., None], axis=2)
+    return dataclasses.replace(
+        draws,
+        states=states.reshape(shape),
+        transitions=np.take_along_axis(transitions, order[..., None, :], axis=3),
+        emissions=tuple(np.take_along_axis(each, order[..., None], axis=2) for each in draws.emissions),
+    )
+
+
 _TAKEN = {"chain", "draw", "cell", "state", "to_state"}
-
-
-def to_arviz(fit: HiddenMarkovFit) -> Any:
-    """Return draws as ``HiddenMarkovFit.to_arviz`` says.
-
-    Raises
-    ------
-    MissingExtraError
-        Where ArviZ is not installed.
-    """
-    draws = fit.draws
-    lead = ["chain", "draw"]
-    n_restarts, n_draws = draws.log_joint.shape
-    numbers = np.arange(1, fit.n_states + 1)
-    data: dict[str, Any] = {
-        "start": ([*lead, "to_state"], draws.transitions[:, :, 0]),
-        "transition": ([*lead, "state", "to_state"], draws.transitions[:, :, 1:]),
-        "cell_state": ([*lead, "cell"], draws.states.reshape(n_restarts, n_draws, -1) + 1),
-    }
-    sampled = {"chain": np.array(fit.diagnostics.kept), "draw": np.arange(n_draws)}
-    coordinates: dict[str, Any] = {
-        **sampled,
-        "state": numbers,
-        "to_state": numbers,
-        "cell": np.arange(fit.table.n_chains * fit.table.n_times),
-    }
-    for feature, values in zip(fit.table.features, draws.emissions, strict=True):
-        dimension = f"{feature.name}_category"
-        data[f"emission_{feature.name}"] = ([*lead, "state", dimension], values)
-        coordinates[dimension] = list(feature.categories)
-    if draws.expected_rows is not None:
-        data["expected_rows"] = ([*lead, "cell"], draws.expected_rows.reshape(n_restarts, n_draws, -1))
-    for column, keys in fit.table.cell_keys.items():
-        coordinates[f"{column}_" if column in _TAKEN else column] = ("cell", keys)
-    attributes = {name: str(value) for name, value in fit.settings.to_dict().items()}
-    attributes["releases"] = ", ".join(fit.table.releases)
-    statistics = {"lp": (lead, draws.log_joint)}
-    return container({"posterior": (data, coordinates), "sample_stats": (statistics, sampled)}, attributes)
-
-
-def write_netcdf(fit: HiddenMarkovFit, path: str | os.PathLike[str]) -> None:
-    """Write draws as ``HiddenMarkovFit.to_netcdf`` says.
-
-    Raises
-    ------
-    MissingExtraError
-        Where ArviZ, or what it writes netCDF with, is not installed.
-    UsageError
-        Where the file cannot be written.
-    """
-    write_container(to_arviz(fit), path)
+"""Names of dimensions, which no group column gets."""
 
 
 def most_probable_path(states: NDArray[Any], n_states: int) -> NDArray[np.int64]:
-    r"""Return the most probable sequence of every chain, (n_chains, n_times).
+    """Return the most probable sequence of every chain, (n_chains, n_times).
 
-    Given its parameters, the states of a chain are a Markov chain whatever was observed. So are the draws,
-    nearly, over all parameters; the path maximises
-
-    .. math:: p(z_1) \prod_t p(z_{t+1} \mid z_t)
-
-    with shares of draws as probabilities of states and of pairs of neighbours (the Viterbi
-    algorithm).
-
-    Parameters
-    ----------
-    states : ndarray of shape (n_draws, n_chains, n_times)
-        In 0..n_states-1.
-    n_states : int
+    States are (n_draws, n_chains, n_times), in 0..n_states-1.
     """
     n_draws, n_chains, n_times = states.shape
     codes = states.astype(np.int64)
@@ -103,8 +120,10 @@ def most_probable_path(states: NDArray[Any], n_states: int) -> NDArray[np.int64]
         pairs = codes[:, :, step - 1] * n_states + codes[:, :, step]
         joint = _log_shares(pairs, n_states**2, n_draws).reshape(n_chains, n_states, n_states)
         earlier = _log_shares(codes[:, :, step - 1], n_states, n_draws)
+        # log p(z_{t+1} | z_t), of pairs over the state in front.
         seen = np.isfinite(earlier)[:, :, None]
         conditional = np.where(seen, joint - np.where(seen, earlier[:, :, None], 0.0), -np.inf)
+        # The best score that ends in each state, and where it comes from.
         candidates = score[:, :, None] + conditional
         origin[step] = candidates.argmax(axis=1)
         score = candidates.max(axis=1)
@@ -252,10 +271,7 @@ class HiddenMarkovFit:
         """Return everything but the draws, as JSON has it."""
         diagnostics = self.diagnostics
         return {
-            "releases": list(self.table.releases),
-            "statistics": [feature.name for feature in self.table.features],
-            "chain": list(self.table.chain_keys),
-            "time": list(self.table.time_keys),
+            **self.table.to_dict(),
             **self.settings.to_dict(),
             "mass": mass,
             "diagnostics": {
@@ -297,7 +313,36 @@ class HiddenMarkovFit:
         MissingExtraError
             Where ArviZ is not installed.
         """
-        return to_arviz(self)
+        draws = self.draws
+        lead = ["chain", "draw"]
+        n_restarts, n_draws = draws.log_joint.shape
+        numbers = np.arange(1, self.n_states + 1)
+        data: dict[str, Any] = {
+            "start": ([*lead, "to_state"], draws.transitions[:, :, 0]),
+            "transition": ([*lead, "state", "to_state"], draws.transitions[:, :, 1:]),
+            "cell_state": ([*lead, "cell"], draws.states.reshape(n_restarts, n_draws, -1) + 1),
+        }
+        sampled = {"chain": np.array(self.diagnostics.kept), "draw": np.arange(n_draws)}
+        coordinates: dict[str, Any] = {
+            **sampled,
+            "state": numbers,
+            "to_state": numbers,
+            "cell": np.arange(self.table.n_chains * self.table.n_times),
+        }
+        for feature, values in zip(self.table.features, draws.emissions, strict=True):
+            dimension = f"{feature.name}_category"
+            data[f"emission_{feature.name}"] = ([*lead, "state", dimension], values)
+            coordinates[dimension] = list(feature.categories)
+        if draws.expected_rows is not None:
+            data["expected_rows"] = ([*lead, "cell"], draws.expected_rows.reshape(n_restarts, n_draws, -1))
+        for column, keys in self.table.cell_keys.items():
+            coordinates[f"{column}_" if column in _TAKEN else column] = ("cell", keys)
+        attributes = {name: str(value) for name, value in self.settings.to_dict().items()}
+        attributes["releases"] = ", ".join(self.table.releases)
+        statistics = {"lp": (lead, draws.log_joint)}
+        return container(
+            {"posterior": (data, coordinates), "sample_stats": (statistics, sampled)}, attributes
+        )
 
     def to_netcdf(self, path: str | os.PathLike[str]) -> None:
         """Write what ``to_arviz`` returns to a netCDF file.
@@ -309,7 +354,7 @@ class HiddenMarkovFit:
         UsageError
             Where the file cannot be written.
         """
-        write_netcdf(self, path)
+        write_container(self.to_arviz(), path)
 
     def _labelled(self) -> Iterator[tuple[list[dict[str, Any]], Floats]]:
         """Give the labels and the draws (n_draws, n_entries) of each kind of parameter."""

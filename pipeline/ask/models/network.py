@@ -1,10 +1,17 @@
 r"""Conditional distributions of a joint model of categories: what is probable, given or set what.
 
+.. math::
+    p(v_1, \ldots, v_n \mid \theta) = \prod_v \theta_{v, \mathrm{pa}_v, v}, \qquad
+    \theta \sim p(\theta \mid y)
+
+The question is, of variables t, given others g and with others s set from outside,
+
 .. math:: p(t \mid g, \mathrm{do}(s), \theta) \propto \sum_u \prod_{v \notin s} \theta_{v, \mathrm{pa}_v, v}
 
-over the variables u that are neither asked for, given nor set, by variable elimination in each posterior draw
-of the probabilities. Variables that are no ancestors of others asked for or given sum to 1, and are left out.
-To set a variable cuts it from its parents: the tables of all other nodes stay as they are.
+over the variables u that are neither asked for, given nor set. It is worked out by variable elimination in
+each posterior draw of theta, without any error but that of the draws. Variables that are no ancestors of
+others asked for or given sum to 1, and are left out. To set a variable cuts it from its parents: the tables
+of all other nodes stay as they are (Pearl's truncated factorisation).
 
 A factor is a table over some variables, a number for each draw and cell besides. Variables are summed out one
 by one. Which is next is chosen by minimum fill: the one whose elimination joins the fewest pairs of variables
@@ -24,8 +31,13 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
-from suffice.pipeline.ask.models.drawn_quantity import DrawnQuantity, drawn_tables, tables_of
-from suffice.pipeline.ask.models.families import require_family
+from suffice.pipeline.ask.models.rows_and_draws import (
+    DrawnQuantity,
+    drawn_tables,
+    require_family,
+    tables_of,
+    tidy_draws,
+)
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.parameter_posterior import (
     DRAWS,
@@ -50,6 +62,11 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.count_table import Variable
     from suffice.typing import Floats
 
+GRAPHS = ("bayesian_network", "naive_bayes")
+"""Families whose tables are conditional, by a declared graph."""
+FAMILIES_OF_NETWORKS = (*GRAPHS, "contingency")
+_NAMED = 10
+"""How many categories the refusal of an unknown one names."""
 MOST_NUMBERS = 1 << 28
 """Of the largest table that elimination may make, of one draw and all cells."""
 _BLOCK = 1 << 22
@@ -75,25 +92,10 @@ class Factor:
 
 
 def marginal(factors: Sequence[Factor], keep: tuple[str, ...]) -> Floats:
-    """Return the distribution of some variables that the product of factors is proportional to.
+    """Return the distribution of the variables `keep` that the product of factors is proportional to.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-        At least one; each of `keep` stands in one.
-    keep : tuple of str
-        The variables that are not summed out.
-
-    Returns
-    -------
-    ndarray
-        Shape (n_draws, n_cells, *sizes of keep); sums to 1 in each draw and cell, and is not a number where
-        all products are 0.
-
-    Raises
-    ------
-    UsageError
-        Where a table on the way would be too large.
+    It is (n_draws, n_cells, *sizes of keep), sums to 1 in each draw and cell, and is not a number where all
+    products are 0. A table on the way that would be too large is refused.
     """
     sizes = {
         variable: size
@@ -153,6 +155,7 @@ def elimination_order(
 
 
 def _marginal(factors: list[Factor], order: Sequence[str], keep: tuple[str, ...]) -> Floats:
+    # Sum a variable out of the product of the factors that it stands in.
     for variable in order:
         joined = [factor for factor in factors if variable in factor.variables]
         factors = [factor for factor in factors if variable not in factor.variables]
@@ -198,13 +201,6 @@ def _scaled(values: Floats) -> Floats:
     return values / np.where(largest > 0, largest, 1.0)
 
 
-GRAPHS = ("bayesian_network", "naive_bayes")
-"""Families whose tables are conditional, by a declared graph."""
-FAMILIES_OF_NETWORKS = (*GRAPHS, "contingency")
-_NAMED = 10
-"""How many categories the refusal of an unknown one names."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditional:
     """A conditional distribution in every cell, and how sure it is; made by :meth:`Network.query`.
@@ -244,15 +240,7 @@ class Conditional:
 
     def draw_columns(self) -> dict[str, NDArray[Any]]:
         """Return draws as tidy columns: group columns, targets, draw, parameter, value."""
-        values = self.probability.draws
-        draw, cell, entry = np.indices(values.shape).reshape(3, -1)
-        return {
-            **{column: np.array(keys)[cell] for column, keys in self.groups.items()},
-            **{name: np.array(labels, dtype=object)[entry] for name, labels in self.label_columns.items()},
-            "draw": draw,
-            "parameter": np.full(draw.size, "probability"),
-            "value": values.ravel(),
-        }
+        return tidy_draws(self.groups, self.label_columns, "probability", self.probability.draws)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,14 @@
-"""A regression over a release: what to expect of new rows, with credible and predictive intervals."""
+r"""A regression over a release: what to expect of new rows, with credible and predictive intervals.
+
+.. math::
+    y = \beta_0 + x^\top \beta + \sigma \varepsilon, \qquad \varepsilon \sim N(0, 1), \qquad
+    (\beta, \sigma^2) \sim p(\beta, \sigma^2 \mid D)
+
+The questions are, of a row x, what its outcome is expected to be, :math:`\beta_0 + x^\top \beta`, and what it
+will be, y. Both are answered by posterior draws: the one by the draws of the expectation, the other by these
+and an epsilon for each. Those epsilons are the middles of as many equally likely parts of the normal
+distribution, in random order, so that their error is that of the draws of the parameters.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +22,7 @@ from scipy.special import ndtri
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
-from suffice.pipeline.ask.models.families import require_family
-from suffice.pipeline.ask.models.row_cells import NO_CELL, columns_of, row_cells
+from suffice.pipeline.ask.models.rows_and_draws import NO_CELL, columns_of, require_family, row_cells
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.math.parameters.parameter_posterior import (
     DRAWS,
@@ -29,21 +38,20 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
-    from suffice.pipeline.ask.models.row_cells import RowCells
+    from suffice.pipeline.ask.models.rows_and_draws import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds
     from suffice.typing import Cells, Floats, Mask
 
 
-def numbers_of(name: str, column: pa.Array) -> Floats:
-    """Return a numeric column, (n_rows,); not a number where a value is missing or infinite.
+FAMILY = "linear_regression"
+_NUMBERS = 4_000_000
+"""Draws of expectations that are held at once."""
 
-    Raises
-    ------
-    UsageError
-        Where the column holds no numbers.
-    """
+
+def numbers_of(name: str, column: pa.Array) -> Floats:
+    """Return a numeric column, (n_rows,); not a number where a value is missing or infinite."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
@@ -62,11 +70,6 @@ def numbers_of(name: str, column: pa.Array) -> Floats:
     numbers = pc.cast(column, pa.float64(), safe=False)
     values = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)
-
-
-FAMILY = "linear_regression"
-_NUMBERS = 4_000_000
-"""Draws of expectations that are held at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,18 +225,17 @@ class Regression:
 
         Rows so far out that no float holds their numbers have none.
         """
+        # beta_0 + x beta, (n_rows, n_draws).
         expected = values @ self.draws["coefficient"][:, cell].T
         if "intercept" in self.draws:
             expected += self.draws["intercept"][:, cell]
+        # sigma epsilon, a number a draw.
         departures = np.sqrt(self.draws["variance"][:, cell]) * self.noise
-        predictors = np.stack(
-            [
-                np.mean(expected, axis=1),
-                *np.quantile(expected, ends, axis=1),
-                *np.quantile(expected + departures, ends, axis=1),
-            ]
+        credible, predictive = (
+            np.quantile(draws, ends, axis=1) for draws in (expected, expected + departures)
         )
-        return np.where(np.isfinite(predictors).all(axis=0), predictors, np.nan)
+        numbers = np.stack([np.mean(expected, axis=1), *credible, *predictive])
+        return np.where(np.isfinite(numbers).all(axis=0), numbers, np.nan)
 
 
 @lists_terms

@@ -78,12 +78,7 @@ def log_likelihood(
 
 
 def require_statistic(statistic: object) -> None:
-    """Refuse what is no released statistic.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse what is no released statistic."""
     if isinstance(statistic, ReleasedSample):
         raise no_statistics(statistic.plan.name)
     if not isinstance(statistic, NoisyStatistic):
@@ -96,13 +91,7 @@ def require_statistic(statistic: object) -> None:
 
 
 def _array(statistic: NoisyStatistic, space: ParameterSpace, value: Any) -> Any:
-    """Return a parameter as an array that broadcasts to its shape.
-
-    Raises
-    ------
-    UsageError
-        Where it is none.
-    """
+    """Return a parameter as an array that broadcasts to its shape; refuse what is none."""
     wanted = (len(statistic.values), *space.shape)
     try:
         array = jnp.asarray(value)
@@ -122,12 +111,7 @@ def _array(statistic: NoisyStatistic, space: ParameterSpace, value: Any) -> Any:
 
 
 def _require_possible(statistic: str, space: ParameterSpace, values: NDArray[Any]) -> None:
-    """Refuse numbers that no parameter can be, where they are at hand: a sampler's are not.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse numbers that no parameter can be, where they are at hand: a sampler's are not."""
     if np.iscomplexobj(values) or not np.all(np.isfinite(values)):
         wanted = "finite"
     elif space.support is Support.PROBABILITY and not np.all((values >= 0.0) & (values <= 1.0)):

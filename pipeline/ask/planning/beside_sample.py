@@ -5,17 +5,16 @@ and the posterior is worked out from those; the other releases draws of
 
 .. math:: P(g) \propto \pi_g \exp(\log L(\theta_g) / T)
 
-over the points of a public grid, T the temperature that the sample's range and epsilon make.
-
-Samples are simulated from exact sums here: that protects nobody.
+over the points of a public grid, T the temperature that the sample's range and epsilon make. Samples are
+simulated from exact sums here: that protects nobody.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -25,24 +24,24 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     generative_model_of,
     require_drawable,
     require_positive,
+    unseen_cell,
 )
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
-from suffice.pipeline.ask.planning.compared_errors import ComparedErrors, ErrorComparison, MeanError
-from suffice.pipeline.ask.posterior.infer import inferred
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.plan import compile_plan, score_tables
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
-from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from suffice.pipeline.terms.statistics.statistic_plan import TABLE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -53,6 +52,149 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanError:
+    """A mean absolute error over simulated data sets.
+
+    Attributes
+    ----------
+    value : float
+        In the parameter's unit; not finite where a posterior has no mean.
+    standard_error : float
+        Its Monte Carlo error.
+    """
+
+    value: float
+    standard_error: float
+
+    @classmethod
+    def of(cls, errors: Floats) -> Self:
+        """Average the absolute errors of so many data sets, at least two."""
+        spread = float(errors.std(ddof=1)) / math.sqrt(len(errors))
+        return cls(value=float(errors.mean()), standard_error=spread)
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.standard_error:.2g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedErrors:
+    """Errors of both mechanisms with one number of records.
+
+    Attributes
+    ----------
+    n : int
+        Records in a cell.
+    laplace_mean, laplace_draw : MeanError
+        Of the Laplace posterior's mean, and of one draw of that posterior.
+    sample_draw, sample_mean : MeanError
+        Of one draw of the sample, and of the mean of its draws.
+    """
+
+    n: int
+    laplace_mean: MeanError
+    laplace_draw: MeanError
+    sample_draw: MeanError
+    sample_mean: MeanError
+
+
+_ERRORS = {
+    "laplace_mean": "Laplace, mean",
+    "laplace_draw": "Laplace, one draw",
+    "sample_draw": "sample, one draw",
+    "sample_mean": "sample, mean of draws",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorComparison:
+    """One statistic by either mechanism, at equal epsilon; made by ``beside_sample``.
+
+    Attributes
+    ----------
+    statistic, parameter : str
+    truth : float
+        The parameter that data were drawn with, in its unit.
+    epsilon : Fraction
+        The statistic's part, in nats, which either costs.
+    method : str
+        Of the Laplace posterior.
+    prior : str
+        Both start from it: the Laplace posterior as it is, the sample on its grid.
+    n_prior : str
+        Of a private N, as the Laplace posterior believes it; empty where it has no use for one.
+    draws : int
+        Of the sample.
+    temperature : float, >= 1
+        Of the sample.
+    within : tuple of Fraction
+        The ends of the sample's grid: a truth beyond them is never drawn.
+    simulations : int
+        Data sets of each size.
+    errors : tuple of ComparedErrors
+        One for each number of records, as asked for.
+    """
+
+    statistic: str
+    parameter: str
+    truth: float
+    epsilon: Fraction
+    method: str
+    prior: str
+    n_prior: str
+    draws: int
+    temperature: float
+    within: tuple[Fraction, Fraction]
+    simulations: int
+    errors: tuple[ComparedErrors, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --beside sample --json`` prints of each statistic."""
+        return {
+            "statistic": self.statistic,
+            "parameter": self.parameter,
+            "truth": self.truth,
+            "epsilon": format_epsilon(self.epsilon),
+            "method": self.method,
+            "prior": self.prior,
+            "n_prior": self.n_prior or None,
+            "draws": self.draws,
+            "temperature": self.temperature,
+            "within": [format_number(end) for end in self.within],
+            "simulations": self.simulations,
+            "errors": [
+                {"n": errors.n, **{name: _written(getattr(errors, name)) for name in _ERRORS}}
+                for errors in self.errors
+            ],
+        }
+
+    def __str__(self) -> str:
+        rows = [[str(errors.n), *(str(getattr(errors, name)) for name in _ERRORS)] for errors in self.errors]
+        lower, upper = self.within
+        beyond = (
+            ""
+            if float(lower) <= self.truth <= float(upper)
+            else f"this truth lies beyond the sample's {format_number(lower)}..{format_number(upper)}: it is "
+            "never drawn\n"
+        )
+        believed = f", N: {self.n_prior}" if self.n_prior else ""
+        return (
+            f"{self.statistic}: {self.parameter} {self.truth:g}, prior {self.prior}, epsilon "
+            f"{format_epsilon(self.epsilon)} either way\n"
+            f"Laplace posterior: {self.method}{believed}; sample: draws {self.draws}, temperature "
+            f"{self.temperature:.6g}\n{beyond}"
+            f"mean absolute error (its standard error), {self.simulations} simulations\n\n"
+            + text_table(["n", *_ERRORS.values()], rows)
+        )
+
+
+def _written(error: MeanError) -> dict[str, float | None]:
+    """Write an error; what is not finite as nothing."""
+    numbers = {field.name: getattr(error, field.name) for field in fields(error)}
+    return {name: number if math.isfinite(number) else None for name, number in numbers.items()}
+
 
 _ENTRIES = 1 << 22
 """Probabilities of grid points that are in memory together."""
@@ -162,7 +304,7 @@ def beside_sample(
 
     Returns
     -------
-    tuple of Comparison
+    tuple of ErrorComparison
         In declared order.
 
     Raises
@@ -191,18 +333,18 @@ def beside_sample(
     total = len(n) * len(sampled)
     for statistic, sample in sampled:
         entry = spec.statistics[statistic.name]
-        law, own_truth, errors = SampleLaw.of(statistic, entry), truths[statistic.name], []
+        law, true_parameter, errors = SampleLaw.of(statistic, entry), truths[statistic.name], []
         for size in n:
             model = _laplace_release(spec, statistic.name, law.prior, size, method, n_prior)
             repeats = simulations or (SLOW_SIMULATIONS if model.is_slow else SIMULATIONS)
-            errors.append(compared_errors(model, law, own_truth, size, repeats, source))
+            errors.append(compared_errors(model, law, true_parameter, size, repeats, source))
             if progress is not None:
                 progress(len(comparisons) * len(n) + len(errors), total)
         comparisons.append(
             ErrorComparison(
                 statistic=statistic.name,
                 parameter=_space(model).name,
-                truth=own_truth,
+                truth=true_parameter,
                 epsilon=model.plan.epsilon,
                 method=method,
                 prior=str(model.prior),
@@ -220,22 +362,13 @@ def beside_sample(
 def compared_errors(
     model: GenerativeModel, law: SampleLaw, truth: float, n: int, repeats: int, rng: np.random.Generator
 ) -> ComparedErrors:
-    """Simulate so many data sets of `n` records, and both releases of each.
+    """Simulate so many data sets of `n` records with this truth, and both releases of each.
 
-    Parameters
-    ----------
-    model : GenerativeModel
-        Of the statistic as it would be without its sample: sums with Laplace noise.
-    law : SampleLaw
-    truth : float
-        The parameter that records are drawn with.
-    n, repeats : int, > 0
-    rng : numpy.random.Generator
+    The model is that of the statistic as it would be without its sample: sums with Laplace noise.
     """
     require_drawable(model, n * repeats)
     sums = model.sums(np.full(repeats, truth), np.full(repeats, n, dtype=np.int64), rng).clipped
-    noise = discrete_laplace(model.scale, (repeats, len(model.plan.components)), rng)
-    posterior = inferred(model.noisy(sums, noise), model.terms)
+    posterior = model.posterior(sums, model.noise(repeats, rng))
     sample = law.sample(*_records_and_total(model, sums), rng)
 
     def error(estimates: Floats) -> MeanError:
@@ -258,15 +391,8 @@ def _laplace_release(
     entry = spec.statistics[name].model_copy(update={"sample": None}).under(spec.privacy.max_rows)
     alone = spec.model_copy(update={"statistics": {**spec.statistics, name: entry}})
     (plan,) = (each for each in compile_plan(alone).statistics if each.name == name)
-    private = plan.design is not Design.MINIMAL
-    cell = NoisyStatistic(
-        plan=plan,
-        values=np.zeros((1, len(plan.components)), dtype=np.int64).astype(object),
-        groups={},
-        public_n=None if private else n,
-        max_total_rows=spec.max_total_rows,
-    )
-    believed = n_prior_for(cell, n_prior) if private else n_prior
+    cell = unseen_cell(plan, n, spec.max_total_rows)
+    believed = n_prior if plan.design is Design.MINIMAL else n_prior_for(cell, n_prior)
     return generative_model_of(cell, cast("dict[str, Any]", canonical(entry)), method, prior, believed)
 
 
@@ -286,13 +412,7 @@ def _space(model: GenerativeModel) -> ParameterSpace:
 
 
 def _truths(sampled: Sequence[StatisticPlan], truth: float | Mapping[str, float]) -> dict[str, float]:
-    """Return the truth of each statistic that states a sample.
-
-    Raises
-    ------
-    UsageError
-        Where there is no such statistic, or a truth is missing, too much or impossible.
-    """
+    """Return the truth of each statistic that states a sample; refuse missing and impossible ones."""
     names = [statistic.name for statistic in sampled]
     if not names:
         message = (

@@ -1,12 +1,16 @@
-r"""The smallest epsilon at which a median width is within a target, from as few posteriors as tell it.
+r"""Epsilons that reach a width: the smallest one, and what it takes if clipped records are counted as well.
 
-Noise as large as :math:`1 / \varepsilon` on top of exact statistics, whose own median width is w_0, gives
+The smallest epsilon at which a median width is within a target is searched for with as few posteriors as tell
+it. Noise as large as :math:`1 / \varepsilon` on top of exact statistics, whose own median width is w_0, gives
 about
 
 .. math:: w(\varepsilon)^2 \approx w_0^2 + (c / \varepsilon)^2
 
 so that :math:`\tfrac12 \log(w^2 - w_0^2)` falls about as a straight line against :math:`\log \varepsilon`:
 the secant method finds where it crosses the target in a few steps, first over a few of the simulations.
+
+Noise is a sensitivity over epsilon. The same width with counts of clipped records takes epsilon times the
+ratio of two sensitivities.
 """
 
 from __future__ import annotations
@@ -14,16 +18,147 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.terms.declaration.exact_numbers import MICRO
+from suffice.errors import SpecError
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_epsilon
+from suffice.pipeline.terms.declaration.fields import DEFAULT_COUNT_WEIGHT, CountClipped, RowsOf
+from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.statistics.beside_sums import N_ABOVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats, Rows
+
+WEIGHTS = (DEFAULT_COUNT_WEIGHT, Fraction(1, 4), Fraction(1))
+"""The default, the largest, and one between: the wider the noise of counts, the cheaper they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedPrice:
+    """What a target takes where moved records are counted with a weight.
+
+    Attributes
+    ----------
+    weight : Fraction
+        As in ``count_clipped: {weight: 0.25}``.
+    epsilon : Fraction
+        Of the whole release, in nats, rounded up to a multiple of 10^-6.
+    noise_sd : float
+        Of ``n_below`` and of ``n_above`` at that epsilon, in records.
+    """
+
+    weight: Fraction
+    epsilon: Fraction
+    noise_sd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsBeside:
+    """The epsilons at which a target is reached without counts of moved records, and with them.
+
+    Noise is a sensitivity over epsilon, so that one is the other times the ratio of two sensitivities.
+
+    Attributes
+    ----------
+    stated : Fraction or None
+        The weight in the spec; None where it does not count them.
+    epsilon_without : Fraction
+        Of the whole release, in nats, rounded up to a multiple of 10^-6.
+    prices : tuple of CountedPrice
+        By ascending weight, that of the spec among them.
+    """
+
+    stated: Fraction | None
+    epsilon_without: Fraction
+    prices: tuple[CountedPrice, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --target --json`` prints as ``count_clipped``."""
+        return {
+            "stated": None if self.stated is None else format_epsilon(self.stated),
+            "epsilon_without": format_epsilon(self.epsilon_without),
+            "weights": [
+                {
+                    "weight": format_epsilon(price.weight),
+                    "epsilon": format_epsilon(price.epsilon),
+                    "noise_sd": price.noise_sd,
+                }
+                for price in self.prices
+            ],
+        }
+
+    def __str__(self) -> str:
+        stated = "none" if self.stated is None else format_epsilon(self.stated)
+        rows = [["none", format_epsilon(self.epsilon_without), ""]]
+        rows += [
+            [format_epsilon(price.weight), format_epsilon(price.epsilon), f"{price.noise_sd:.4g}"]
+            for price in self.prices
+        ]
+        return (
+            "the same width, with counts of the records that clipping moves (count_clipped, by weight; the "
+            f"spec has {stated}):\n\n"
+            + text_table(["weight", "epsilon", "noise sd of n_below, n_above"], rows)
+        )
+
+
+def counts_beside(spec: Spec, statistic: str, epsilon: Fraction) -> CountsBeside | None:
+    """Return all prices of what `epsilon` reaches under the spec; None where nothing can be counted."""
+    entry = spec.statistics[statistic]
+    can_be = FAMILIES[entry.family].clipping_bounds is not None and entry.within_unit is None
+    if not can_be or entry.rows_of is RowsOf.UNITS:
+        return None
+    stated = None if entry.count_clipped is None else entry.count_clipped.weight
+    weights = sorted({*WEIGHTS, *(() if stated is None else (stated,))})
+    try:
+        as_stated = _plan(spec, statistic, stated, epsilon)
+        without = _plan(spec, statistic, None, epsilon)
+        with_counts = [_plan(spec, statistic, weight, epsilon) for weight in weights]
+    except SpecError:  # with counts the noise would be beyond what is drawn
+        return None
+
+    def same_width(plan: StatisticPlan) -> Fraction:
+        return epsilon * plan.l1_sensitivity / as_stated.l1_sensitivity
+
+    prices = []
+    for weight, plan in zip(weights, with_counts, strict=True):
+        above = next(quantity for quantity in plan.quantities if quantity.name == N_ABOVE)
+        at_same_width = float(epsilon / same_width(plan))
+        prices.append(
+            CountedPrice(
+                weight=weight,
+                epsilon=_to_a_millionth(same_width(plan)),
+                noise_sd=plan.quantity_noise_sd(above) * at_same_width,
+            )
+        )
+    return CountsBeside(
+        stated=stated, epsilon_without=_to_a_millionth(same_width(without)), prices=tuple(prices)
+    )
+
+
+def _plan(spec: Spec, name: str, weight: Fraction | None, epsilon: Fraction) -> StatisticPlan:
+    """Return the plan of a statistic with or without counts, in a release of this epsilon."""
+    counted = None if weight is None else CountClipped.model_construct(weight=weight)
+    entry = spec.statistics[name]
+    changed = entry.model_copy(update={"count_clipped": counted}).under(spec.privacy.max_rows)
+    other = spec.model_copy(
+        update={
+            "statistics": {**spec.statistics, name: changed},
+            "privacy": spec.privacy.model_copy(update={"epsilon": epsilon}),
+        }
+    )
+    return next(plan for plan in compile_plan(other).statistics if plan.name == name)
+
+
+def _to_a_millionth(epsilon: Fraction) -> Fraction:
+    return Fraction(-(-epsilon * MICRO // 1), MICRO)
 
 
 LARGEST_EPSILON = 100
@@ -181,20 +316,9 @@ def smallest(
 ) -> Crossing | None:
     """Find the smallest epsilon, up to ``PRECISION`` and rounding, whose median width is within a target.
 
-    Parameters
-    ----------
-    widths : callable
-        An epsilon and which simulations -> the widths of their intervals, by the same random numbers.
-    without : ndarray of shape (n_simulations,), float64
-        Their widths without noise; the median is below the target.
-    target : float, > 0
-    least : int, > 0
-        The smallest epsilon that there is, in millionths.
-
-    Returns
-    -------
-    Crossing or None
-        None where ``LARGEST_EPSILON`` does not reach the target.
+    Widths are a function of an epsilon and of which simulations, by the same random numbers; those without
+    noise are of all simulations, and their median is below the target. Epsilons begin at `least` millionths.
+    None where ``LARGEST_EPSILON`` does not reach the target.
     """
     size = len(without)
     few = min(_FEW, -(-size // _SHARE))

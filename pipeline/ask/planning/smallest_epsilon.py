@@ -1,8 +1,13 @@
-"""Planning backwards: the smallest epsilon at which a posterior is as narrow as asked for, without data."""
+"""Planning backwards: the smallest epsilon at which a posterior is as narrow as asked for, without data.
+
+A plan is to reach a width, as people write it: ``arr_delay mean width 2``. Data sets are simulated once, and
+their posteriors worked out at one epsilon after another, by the same random numbers.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
@@ -14,24 +19,27 @@ from suffice.pipeline.ask.calibration.simulated_release import (
     generative_model_of,
     require_drawable,
     require_positive,
+    unseen_cell,
 )
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, NOISE_AWARE, PLUG_IN
-from suffice.pipeline.ask.planning.epsilon_search import LARGEST_EPSILON, smallest
-from suffice.pipeline.ask.planning.wanted_width import (
-    MASS,
-    NeededEpsilon,
-    Target,
+from suffice.pipeline.ask.planning.epsilon_search import (
+    LARGEST_EPSILON,
+    CountsBeside,
     counts_beside,
-    parse_target,
+    smallest,
 )
-from suffice.pipeline.ask.posterior.infer import inferred, posterior_of
+from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, MICRO, scale_rounded_up
+from suffice.pipeline.terms.declaration.exact_numbers import (
+    LARGEST_SCALE,
+    MICRO,
+    format_epsilon,
+    scale_rounded_up,
+)
 from suffice.pipeline.terms.declaration.fields import canonical
-from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
@@ -59,11 +67,135 @@ _POSTERIORS = 2
 """Posteriors that a search takes, about, by the number of simulations."""
 _NO_NOISE = Fraction(300)
 """An epsilon whose noise is next to none: at 10,000 median widths are the same to .1 % (tests)."""
+MASS = 0.95
+"""Of the intervals."""
+_FORM = re.compile(
+    r"(?P<statistic>\S+)\s+(?P<parameter>\w+)(?:\[(?P<category>.+)\])?\s+width\s+(?P<width>\S+)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedWidth:
+    """How narrow which posterior is to be.
+
+    Attributes
+    ----------
+    statistic, parameter : str
+    category : str or None
+        The category that a ``probability`` is of.
+    width : float, > 0
+        Of the 95 % credible interval, in the parameter's unit.
+    """
+
+    statistic: str
+    parameter: str
+    category: str | None
+    width: float
+
+    def __str__(self) -> str:
+        category = "" if self.category is None else f"[{self.category}]"
+        return f"{self.statistic} {self.parameter}{category} width {self.width:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededEpsilon:
+    """The smallest epsilon that reaches a target; made by ``smallest_epsilon``.
+
+    Attributes
+    ----------
+    target : WantedWidth
+    epsilon : Fraction
+        Of the whole release, in nats, at the spec's shares; a multiple of 10^-6.
+    epsilon_standard_error : float
+        Its Monte Carlo error, from that of the width: other simulations give another median.
+    statistic_epsilon : Fraction
+        The statistic's part of it.
+    n : int
+        Records in a cell.
+    prior, n_prior : str
+        Of the parameters, and of a private N; a number where N is public.
+    width, width_standard_error : float
+        The median width over the simulations at this epsilon, and its Monte Carlo error.
+    width_without_noise : float
+        The median width that the exact statistics would give: no epsilon reaches less.
+    simulations : int
+    counts : CountsBeside or None
+        What counting the records that clipping moved adds to epsilon; None where the family counts none.
+    """
+
+    target: WantedWidth
+    epsilon: Fraction
+    epsilon_standard_error: float
+    statistic_epsilon: Fraction
+    n: int
+    prior: str
+    n_prior: str
+    width: float
+    width_standard_error: float
+    width_without_noise: float
+    simulations: int
+    counts: CountsBeside | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``suffice plan --target --json`` prints as ``target``."""
+        return {
+            "statistic": self.target.statistic,
+            "parameter": self.target.parameter,
+            **({} if self.target.category is None else {"category": self.target.category}),
+            "width": self.target.width,
+            "mass": MASS,
+            "n": self.n,
+            "prior": self.prior,
+            "n_prior": self.n_prior,
+            "simulations": self.simulations,
+            "epsilon": format_epsilon(self.epsilon),
+            "epsilon_standard_error": self.epsilon_standard_error,
+            "statistic_epsilon": format_epsilon(self.statistic_epsilon),
+            "median_width": self.width,
+            "median_width_standard_error": self.width_standard_error,
+            "median_width_without_noise": self.width_without_noise,
+            **({} if self.counts is None else {"count_clipped": self.counts.to_dict()}),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"target {self.target}: epsilon {format_epsilon(self.epsilon)} "
+            f"({self.target.statistic}'s part is {format_epsilon(self.statistic_epsilon)}; standard error "
+            f"{self.epsilon_standard_error:.2g})\n"
+            f"with {self.n} records a cell, prior {self.prior}, N: {self.n_prior}\n"
+            f"median width of the 95 % interval: {self.width:.4g} (standard error "
+            f"{self.width_standard_error:.2g}, {self.simulations} simulations); without noise "
+            f"{self.width_without_noise:.4g}" + ("" if self.counts is None else f"\n{self.counts}")
+        )
+
+
+def parse_target(text: str) -> WantedWidth:
+    """Read ``STATISTIC PARAMETER width NUMBER``; for categories ``carrier probability[UA] width 0.01``.
+
+    Raises
+    ------
+    UsageError
+        Where the text is no such target.
+    """
+    match = _FORM.fullmatch(text.strip())
+    try:
+        width = float(match["width"]) if match else math.nan
+    except ValueError:
+        width = math.nan
+    if match is None or not 0.0 < width < math.inf:
+        message = (
+            f"target {text!r}: write STATISTIC PARAMETER width NUMBER, as 'arr_delay mean width 2' or "
+            "'carrier probability[UA] width 0.01'"
+        )
+        raise UsageError(message)
+    return WantedWidth(
+        statistic=match["statistic"], parameter=match["parameter"], category=match["category"], width=width
+    )
 
 
 def smallest_epsilon(
     spec: Spec,
-    target: Target | str,
+    target: WantedWidth | str,
     *,
     n: int,
     prior: AnyPrior = None,
@@ -85,7 +217,7 @@ def smallest_epsilon(
     ----------
     spec : Spec
         Its own epsilon plays no part; the shares of its statistics do.
-    target : Target or str
+    target : WantedWidth or str
         As ``arr_delay mean width 2``.
     n : int, > 0
         Records in a cell.
@@ -128,35 +260,35 @@ def smallest_epsilon(
 
     def widths(epsilon: Fraction, rows: Rows) -> Floats:
         nonlocal done
-        smallest_of_trials = trials.widths(epsilon, rows)
+        of_rows = trials.widths(epsilon, rows)
         done += len(rows)
         if progress is not None:
             progress(done, max(done + 1, _POSTERIORS * size))
-        return smallest_of_trials
+        return of_rows
 
     least = math.ceil(MICRO * generative_model.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
-    smallest_of_trials = smallest(widths, without, asked.width, least)
+    crossing = smallest(widths, without, asked.width, least)
     if progress is not None:
         progress(done, done)
-    if smallest_of_trials is None:
+    if crossing is None:
         message = f"target {asked}: not reached at epsilon {LARGEST_EPSILON}: ask for a wider interval"
         raise UsageError(message)
     return NeededEpsilon(
         target=asked,
-        epsilon=smallest_of_trials.epsilon,
-        epsilon_standard_error=float(smallest_of_trials.epsilon)
-        * smallest_of_trials.width_error
-        / smallest_of_trials.width
-        / -smallest_of_trials.slope,
-        statistic_epsilon=share * smallest_of_trials.epsilon,
+        epsilon=crossing.epsilon,
+        epsilon_standard_error=float(crossing.epsilon)
+        * crossing.width_error
+        / crossing.width
+        / -crossing.slope,
+        statistic_epsilon=share * crossing.epsilon,
         n=n,
         prior=str(generative_model.prior),
         n_prior=str(generative_model.n_prior),
-        width=smallest_of_trials.width,
-        width_standard_error=smallest_of_trials.width_error,
+        width=crossing.width,
+        width_standard_error=crossing.width_error,
         width_without_noise=least_width,
         simulations=size,
-        counts=counts_beside(spec, asked.statistic, smallest_of_trials.epsilon),
+        counts=counts_beside(spec, asked.statistic, crossing.epsilon),
     )
 
 
@@ -166,7 +298,7 @@ class Trials:
 
     Attributes
     ----------
-    target : Target
+    target : WantedWidth
     generative model : GenerativeModel
         Of the target's statistic.
     share : Fraction
@@ -177,7 +309,7 @@ class Trials:
         Of the noise.
     """
 
-    target: Target
+    target: WantedWidth
     generative_model: GenerativeModel
     share: Fraction
     sums: NDArray[np.object_]
@@ -187,7 +319,7 @@ class Trials:
     def of(
         cls,
         spec: Spec,
-        target: Target,
+        target: WantedWidth,
         *,
         n: int,
         prior: AnyPrior = None,
@@ -239,7 +371,7 @@ class Trials:
         silence = np.zeros((1, len(generative_model.plan.components)), dtype=np.int64)
         cell = generative_model.noisy(self.sums[:1], silence)
         draws = generative_model.truth(_PRIOR_DRAWS, rng).reshape(_PRIOR_DRAWS, -1)
-        of_target = draws[:, _position(_nothing_observed(cell), self.target)]
+        of_target = draws[:, _position(posterior_of(cell, method=PLUG_IN), self.target)]
         lower, upper = np.quantile(of_target, [(1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0])
         return float(upper - lower)
 
@@ -250,7 +382,7 @@ class Trials:
         noise: Counts,
         rng: np.random.Generator,
     ) -> Floats:
-        posterior = inferred(generative_model.noisy(sums, noise), generative_model.terms)
+        posterior = generative_model.posterior(sums, noise)
         ends = posterior.credible_interval(self.target.parameter, MASS, draws=_DRAWS, rng=rng)
         if self.target.category is not None:
             ends = ends[:, posterior.categories.index(self.target.category)]
@@ -259,7 +391,7 @@ class Trials:
 
 
 def _generative_model(
-    spec: Spec, target: Target, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
+    spec: Spec, target: WantedWidth, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
 ) -> tuple[GenerativeModel, Fraction]:
     """Return the generative model of the target's statistic, and its share of the release's epsilon."""
     plan = compile_plan(spec)
@@ -277,14 +409,8 @@ def _generative_model(
         raise UsageError(message)
     private = statistic.design is not Design.MINIMAL
     entry = canonical(spec.statistics[statistic.name])
-    cell = NoisyStatistic(
-        plan=statistic,
-        values=np.zeros((1, len(statistic.components)), dtype=np.int64).astype(object),
-        groups={},
-        public_n=None if private else n,
-        max_total_rows=spec.max_total_rows,
-        cells_summed=plan.n_cells if FAMILIES[statistic.family].of_release else 1,
-    )
+    summed = plan.n_cells if FAMILIES[statistic.family].of_release else 1
+    cell = unseen_cell(statistic, n, spec.max_total_rows, summed)
     if statistic.within_unit is not None:
         message = (
             f"target {target}: {statistic.name} has within_unit: true, and how wide its intervals are "
@@ -299,30 +425,20 @@ def _generative_model(
         raise UsageError(message)
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
     generative_model = generative_model_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
-    _position(_nothing_observed(cell), target)
+    # What parameters are called does not depend on the prior.
+    _position(posterior_of(cell, method=PLUG_IN), target)
     if generative_model.family.mean_and_variance is not None:
         # Hundreds of times half a second at every epsilon that is tried.
         generative_model = replace(generative_model, clipping=IGNORED)
     return generative_model, statistic.epsilon / plan.epsilon
 
 
-def _nothing_observed(cell: NoisyStatistic) -> Posterior:
-    """A posterior of the statistic: what its parameters are called does not depend on the prior."""
-    return posterior_of(cell, method=PLUG_IN)
-
-
 def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:
     return replace(plan, epsilon=epsilon, scale=scale_rounded_up(plan.l1_sensitivity, epsilon))
 
 
-def _position(posterior: Posterior, target: Target) -> int:
-    """Where the target's parameter stands among a prior's draws.
-
-    Raises
-    ------
-    UsageError
-        Where the statistic has no such parameter or category.
-    """
+def _position(posterior: Posterior, target: WantedWidth) -> int:
+    """Return where the target's parameter stands among a prior's draws; refuse one that does not exist."""
     if target.parameter not in posterior.parameters:
         known = ", ".join(posterior.parameters)
         message = f"target {target}: {target.statistic} has no parameter {target.parameter!r}: it has {known}"

@@ -1,4 +1,26 @@
-"""How a statistic changed between two releases, and what noise alone would do."""
+r"""How a statistic changed between two releases, and which of several priors a release speaks for.
+
+**Two releases** of disjoint data, whose parameters are independent a priori:
+
+.. math:: p(\theta_1, \theta_2 \mid y_1, y_2) = p(\theta_1 \mid y_1)\, p(\theta_2 \mid y_2)
+
+The change is :math:`\theta_2 - \theta_1`, or :math:`\theta_2 / \theta_1`, by draws of both. What one sees who
+takes noisy numbers for exact is the change of plug-in estimates, :math:`\hat\theta(y_2) - \hat\theta(y_1)`.
+What noise alone does to it is told by adding the noise Z of either release once more, R times:
+
+.. math::
+    \delta_r = \hat\theta(y_2 + Z_{2r}) - \hat\theta(y_1 + Z_{1r}) - \hat\theta(y_2) + \hat\theta(y_1), \qquad
+    p = \frac{1 + \#\{r : |\delta_r| \ge |\hat\theta(y_2) - \hat\theta(y_1)|\}}{1 + R}
+
+**Several priors** of one release are compared by the probability of what was released,
+
+.. math:: B_{AB} = \frac{p(y \mid A)}{p(y \mid B)}
+
+by cell, and of all cells together, whose parameters are independent, their product. Odds between the priors
+after the release are those before it times this. It says nothing of whether any of them is right
+(``Posterior.conflict`` does), and a prior chosen by it has used the release once already. Its error is that
+of the posterior's evidence.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +45,11 @@ from suffice.pipeline.math.parameters.contrasts import (
     tidy_rows,
 )
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator
+from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
@@ -38,12 +61,126 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorComparison:
+    """Log evidence of a release's statistic under several priors.
+
+    Attributes
+    ----------
+    statistic : str
+    priors : tuple of str
+        In the order given; Bayes factors are against the first.
+    n_prior : str
+        The prior of N, the same with all of them.
+    groups : dict of str to list
+        The key of every cell, by group column.
+    log_evidence : ndarray of shape (n_cells, n_priors), float64
+        Log probability of the released values.
+    """
+
+    statistic: str
+    priors: tuple[str, ...]
+    n_prior: str
+    groups: Mapping[str, list[str | int]] = field(repr=False)
+    log_evidence: Floats = field(repr=False)
+
+    @property
+    def log_bayes_factors(self) -> Floats:
+        """Log of each prior's evidence over the first's, (n_cells, n_priors)."""
+        return self.log_evidence - self.log_evidence[:, :1]
+
+    @property
+    def total_log_bayes_factors(self) -> Floats:
+        """The same of all cells together, (n_priors,)."""
+        return np.asarray(np.sum(self.log_bayes_factors, axis=0))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a cell and prior: keys, prior, log_evidence, log_bayes_factor against the first."""
+        factors = self.log_bayes_factors
+        return [
+            {
+                **{column: keys[cell] for column, keys in self.groups.items()},
+                "prior": prior,
+                "log_evidence": float(self.log_evidence[cell, position]),
+                "log_bayes_factor": float(factors[cell, position]),
+            }
+            for cell in range(len(factors))
+            for position, prior in enumerate(self.priors)
+        ]
+
+    def totals(self) -> list[dict[str, Any]]:
+        """One row a prior, of all cells together: prior, log_evidence, log_bayes_factor."""
+        sums = np.sum(self.log_evidence, axis=0)
+        return [
+            {"prior": prior, "log_evidence": float(total), "log_bayes_factor": float(total - sums[0])}
+            for prior, total in zip(self.priors, sums, strict=True)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON states it."""
+        return {
+            "statistic": self.statistic,
+            "priors": list(self.priors),
+            "n_prior": self.n_prior,
+            "totals": self.totals(),
+            "rows": self.rows(),
+        }
+
+    def __str__(self) -> str:
+        """Return the totals as a text table."""
+        totals = self.totals()
+        cells = [
+            [row["prior"], f"{row['log_evidence']:.6g}", f"{row['log_bayes_factor']:.4g}"] for row in totals
+        ]
+        return text_table(list(totals[0]), cells)
+
+
+@lists_terms
+def compare_priors(
+    release: Release,
+    statistic: str,
+    priors: Sequence[AnyPrior],
+    **terms: Unpack[SharedTerms],
+) -> PriorComparison:
+    """Compare priors by the probability of what was released under each. Costs no privacy.
+
+    Parameters
+    ----------
+    release : Release
+    statistic : str
+        Its name in the release.
+    priors : sequence of priors
+        Two or more, each as ``Release.posterior`` takes it; None stands for the family's default.
+    **terms
+        As in ``Release.posterior``, the same with all priors.
+
+    Raises
+    ------
+    UsageError
+        Where fewer than two priors are given, or the statistic's posterior has no evidence.
+    PriorError
+        Where the family does not take one of the priors.
+    """
+    if isinstance(priors, str) or len(priors) < 2:
+        message = "compare_priors takes a list of two priors or more, as ['Beta(1, 1)', 'Beta(1, 9)']"
+        raise UsageError(message)
+    posteriors = [release.posterior(statistic, prior, **terms) for prior in priors]
+    first = posteriors[0]
+    return PriorComparison(
+        statistic=statistic,
+        priors=tuple(str(posterior.prior) for posterior in posteriors),
+        n_prior=str(first.n_prior),
+        groups=first.groups,
+        log_evidence=np.stack([posterior.log_evidence for posterior in posteriors], axis=1),
+    )
+
+
 REPLICATES = 1000
 _NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ReleaseComparison:
     """How a statistic's parameters changed from one release to another, and what noise alone would do.
 
     Attributes
@@ -111,7 +248,7 @@ def compare(
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
     **terms: Unpack[SharedTerms],
-) -> Comparison:
+) -> ReleaseComparison:
     """Compare a statistic of two releases of disjoint data, cell by cell. Costs no privacy.
 
     Parameters
@@ -172,7 +309,7 @@ def compare(
     plan = parts[0].plan
     like = conjugate_like(before.prior, FAMILIES[plan.family], plan.parameters)
     apparent, noise_sd, noise_probability = _noise_alone(parts[0], parts[1], like, source)
-    return Comparison(
+    return ReleaseComparison(
         statistic=statistic,
         first=first.label,
         second=second.label,
@@ -198,10 +335,10 @@ def _noise_alone(
     for parameter in estimates[0].parameters:
         change = estimates[1].mean(parameter) - estimates[0].mean(parameter)
         moved = further[1].mean(parameter) - further[0].mean(parameter)
-        noise = moved.reshape(replicates, *change.shape) - change
+        delta = moved.reshape(replicates, *change.shape) - change
         apparent[parameter] = change
-        noise_sd[parameter] = np.std(noise, axis=0)
-        reached = np.sum(np.abs(noise) >= np.abs(change), axis=0)
+        noise_sd[parameter] = np.std(delta, axis=0)
+        reached = np.sum(np.abs(delta) >= np.abs(change), axis=0)
         probability[parameter] = (reached + 1.0) / (replicates + 1.0)
     return apparent, noise_sd, probability
 

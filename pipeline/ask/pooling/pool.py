@@ -1,6 +1,25 @@
-"""One posterior from several releases: of separate data, or of the same data through several noises.
+r"""One posterior from several releases: of separate data, or of the same data through several noises.
 
-Which of these two releases are is told from their manifests alone.
+Release r has values :math:`y_r = S_r + Z_r` with exact sums S of N records and discrete Laplace noise Z. The
+question is what all of them say of one theta. Of separate data, with parameters in common and an N of each
+release's own,
+
+.. math::
+    p(\theta \mid y_1, \ldots) \propto p(\theta) \prod_r p(y_r \mid \theta), \qquad
+    p(y_r \mid \theta) = \sum_N \pi_r(N) \sum_S p(S \mid N, \theta)\, \mathrm{DLap}_{b_r}(y_r - S)
+
+and of the same data, where S and N are the same numbers,
+
+.. math::
+    p(\theta \mid y_1, \ldots) \propto p(\theta) \sum_N \pi(N) \sum_S p(S \mid N, \theta)
+    \prod_r \mathrm{DLap}_{b_r}(y_r - S)
+
+The latter is as exact as the posterior of one release. The product of likelihoods is integrated by quadrature
+where a family has one parameter, or a mean and a variance, of few cells; by importance sampling of mixtures
+of conjugate distributions elsewhere, where ``Posterior.diagnostics`` says how many draws count; by MCMC of
+several columns.
+
+Which of the two releases are is told from their manifests alone.
 """
 
 from __future__ import annotations
@@ -79,12 +98,6 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
     Two releases of one dataset are disjoint where their windows of one date column are, and of the same data
     where window, unit, groups and the statistic's entry in the spec are the same. A manifest does not state
     the source: that equal datasets mean equal rows is what a dataset's name promises.
-
-    Parameters
-    ----------
-    first, second : Release
-    statistic : str
-        Its name in both.
     """
     if first.dataset != second.dataset:
         return Relation.UNKNOWN, f"they are of different datasets, {first.dataset} and {second.dataset}"
@@ -158,11 +171,6 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     Their shares of epsilon, the weights of their moments and whether moved records are counted beside them
     may differ: these scale the noise alone. On another lattice values are rounded otherwise, so that the
     exact sums are others. Components and parameters follow the declared order of columns.
-
-    Raises
-    ------
-    UsageError
-        Naming the keys that differ.
     """
     first_entry, other = entry(first, statistic), entry(second, statistic)
     differing = sorted(key for key in {*first_entry, *other} if first_entry.get(key) != other.get(key))
@@ -310,7 +318,7 @@ def _listed(given: object) -> list[Release]:
 
 
 def observed_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
-    """Return aligned noisy values of the same exact statistics as one, the least noisy first."""
+    """Return aligned y_1, y_2, ... of the same S as one statistic, the least noisy first."""
     first, *others = sorted(parts, key=lambda part: (part.plan.scale, part.values.tolist()))
     return dataclasses.replace(first, further=tuple(others))
 
@@ -365,7 +373,7 @@ def pooled(
 
 
 def _of_one_parameter(parts: Sequence[NoisyStatistic], terms: PosteriorTerms) -> Posterior:
-    """Multiply the likelihoods of one parameter by quadrature."""
+    """Multiply p(y_r | theta) of one parameter on a grid of theta, by quadrature."""
     where = cells_to_model(parts, terms.clipping)
     parts = [rows_alone(part) for part in parts]
     first = noise_aware(parts[0].take(np.arange(1)), _of_bounded(terms))
@@ -400,7 +408,7 @@ def _of_bounded(terms: PosteriorTerms) -> PosteriorTerms:
 def _by_particles(
     parts: Sequence[NoisyStatistic], terms: PosteriorTerms, rng: np.random.Generator
 ) -> Posterior:
-    """Multiply mixtures of conjugate distributions by importance sampling, factor by factor."""
+    """Multiply p(y_r | theta) by importance sampling of mixtures of conjugate distributions, by factor."""
 
     def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
         return noise_aware(part.take(rows), _of_bounded(terms))
@@ -431,13 +439,7 @@ def _by_particles(
 
 
 def aligned(statistics: Sequence[NoisyStatistic]) -> list[NoisyStatistic]:
-    """Bring the cells of every statistic into the order of the first's.
-
-    Raises
-    ------
-    UsageError
-        Where they do not have the same group columns and keys.
-    """
+    """Bring the cells of every statistic into the order of the first's; refuse other columns and keys."""
     first = statistics[0]
     result = []
     for statistic in statistics:

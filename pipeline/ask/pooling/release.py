@@ -152,7 +152,6 @@ class Release:
 
         Parameters
         ----------
-        name : str
         where : mapping, optional
             Keep the cells with these group keys.
 

@@ -1,10 +1,17 @@
-"""Cells of one release merged over some of its group columns, with noise counted right.
+r"""Cells of one release merged over some of its group columns, with noise counted right.
 
-The answer is what the records of merged cells add up to: totals, shares and means of these records
-themselves. Sums of released values are sums of exact totals and of as many noises as cells are merged.
-Posteriors of the totals follow from that alone: cells may differ as they like, and no family's model of
-rows is used. So an answer is about the records that were released, as bounds and lattice leave them, and
-has no part for how another sample of records would differ.
+Of m merged cells with exact totals S_i, released values add up to
+
+.. math:: y = \sum_{i=1}^m y_i = S + \sum_{i=1}^m Z_i, \qquad S = \sum_i S_i, \qquad Z_i \sim \mathrm{DLap}_b
+
+The question is S itself: totals, shares and means of the records that were released, as bounds and lattice
+leave them. Their posterior,
+
+.. math:: p(S \mid y) \propto \pi(S)\, P\left(\textstyle\sum_i Z_i = y - S\right)
+
+follows from that alone: cells may differ as they like, and no family's model of rows is used. So it has no
+part for how another sample of records would differ. The priors of S, and how the posterior is worked out, are
+those of ``engines.union``; it is held as points, whose number is its error.
 """
 
 from __future__ import annotations
@@ -96,12 +103,7 @@ class UnionPosterior(Posterior):
 
     @property
     def log_evidence(self) -> Floats:
-        """Refused: priors of totals are not compared.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refused: priors of totals are not compared."""
         self._refuse("evidence")
 
     def check(
@@ -110,12 +112,7 @@ class UnionPosterior(Posterior):
         draws: int = 0,  # noqa: ARG002 - as any posterior's
         rng: np.random.Generator | int | None = None,  # noqa: ARG002 - as any posterior's
     ) -> Check:
-        """Refused: there is no model of rows to be checked.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refused: there is no model of rows to be checked."""
         self._refuse("check")
 
     def _refuse(self, what: str) -> Never:
@@ -127,17 +124,9 @@ class UnionPosterior(Posterior):
 
 
 def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
-    """Return the posterior of quantities of merged cells.
+    """Return the posterior of quantities of merged cells, from sums of released values with ``cells_summed``.
 
-    Parameters
-    ----------
-    statistic : NoisyStatistic
-        Sums of released values, with ``cells_summed``.
-
-    Raises
-    ------
-    UsageError
-        Where such quantities are not worked out for the family.
+    Families of which such quantities are not worked out are refused.
     """
     refuse_shared(statistic)
     rows = rows_alone(statistic)
@@ -172,12 +161,7 @@ def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
 
 
 def require_totals(plan: StatisticPlan) -> None:
-    """Refuse families of which no quantities of merged cells are worked out.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse families of which no quantities of merged cells are worked out."""
     family = FAMILIES[plan.family]
     if family.latent is None and family.mean_and_variance is None and plan.family not in _COUNTS:
         message = (
@@ -189,13 +173,7 @@ def require_totals(plan: StatisticPlan) -> None:
 
 
 def quantities_of(plan: StatisticPlan) -> int:
-    """Return how many intervals a merged cell has.
-
-    Raises
-    ------
-    UsageError
-        Where none are worked out for the family.
-    """
+    """Return how many intervals a merged cell has; refuse families of which none are worked out."""
     require_totals(plan)
     if plan.family in _COUNTS:
         return 2 * len(plan.components)
@@ -203,7 +181,7 @@ def quantities_of(plan: StatisticPlan) -> int:
 
 
 def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
-    """Points of totals, and of quantities that are linear in them."""
+    """Points of S where it counts, and of quantities that are linear in it."""
     plan = statistic.plan
     values = statistic.values.astype(np.float64)
     noise = SummedNoise.of(
@@ -360,12 +338,7 @@ class RolledUp:
 
 
 def require_assumption(assume: str | None, *priors: object) -> None:
-    """Refuse assumptions that there are not, and priors of parameters that nobody assumes.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse assumptions that there are not, and priors of parameters that nobody assumes."""
     if assume not in {None, ONE_PARAMETER}:
         message = f"assume: a roll-up assumes nothing of its cells, or {ONE_PARAMETER!r}: not {assume!r}"
         raise UsageError(message)

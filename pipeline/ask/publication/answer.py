@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.pooling.comparison import Comparison
+    from suffice.pipeline.ask.pooling.comparison import ReleaseComparison
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.typing import Floats
 
@@ -76,7 +76,6 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator | in
 
     Parameters
     ----------
-    posterior : Posterior
     draws : int, > 0
     rng : numpy.random.Generator or int, optional
         A generator or the seed of one; a fresh one otherwise.
@@ -90,7 +89,7 @@ def draw_columns(posterior: Posterior, draws: int, rng: np.random.Generator | in
     return joined([_columns(posterior, parameter, values) for parameter, values in sample.items()])
 
 
-def comparison_columns(comparison: Comparison) -> dict[str, Any]:
+def comparison_columns(comparison: ReleaseComparison) -> dict[str, Any]:
     """Return draws of every difference and ratio of a comparison; ``contrast`` says which."""
     parts = []
     for kind, contrasts in (("difference", comparison.differences), ("ratio", comparison.ratios)):
@@ -161,14 +160,7 @@ class Answer:
 
 
 def notes_of(posterior: Posterior, of_cells: int | None = None) -> tuple[str, ...]:
-    """Return all that there is to say of a posterior beside its numbers.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    of_cells : int, optional
-        How many cells are asked for in all, where these are a part of them.
-    """
+    """Return all that there is to say of a posterior beside its numbers; it may be of a part of the cells."""
     said = [
         *plug_in_lines(posterior),
         posterior.rows_of and f"parameters: {posterior.rows_of}",

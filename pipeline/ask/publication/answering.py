@@ -1,9 +1,9 @@
-"""What answers a request: rows of summaries, draws and diagnostics, one answer a statistic.
+"""What answers a request: rows of summaries, draws and diagnostics, one answer a statistic or a model.
 
 Every number is a function of the request and of the releases that it names: each statistic draws from a
-generator of its own, one for summaries and one for draws, whose seeds follow from the request's.
-
-A sensitivity table has one statistic's posterior under several named priors, side by side.
+generator of its own, one for summaries and one for draws, whose seeds follow from the request's. A model is
+answered by the same rows and draws as its command prints and writes; a sensitivity table has one statistic's
+posterior under several named priors, side by side.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.models.chain import chain
+from suffice.pipeline.ask.models.hidden_markov import hidden_markov
+from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.pipeline.ask.models.network import network
 from suffice.pipeline.ask.pooling.comparison import compare
 from suffice.pipeline.ask.pooling.pool import pool
 from suffice.pipeline.ask.pooling.roll_up import ONE_PARAMETER, roll_up
@@ -30,6 +34,7 @@ from suffice.pipeline.ask.publication.answer import (
     quantile_draws,
 )
 from suffice.pipeline.ask.publication.question import further_terms, shared_terms
+from suffice.pipeline.ask.publication.request import HiddenMarkov, Query, Transitions
 from suffice.pipeline.math.parameters.contrasts import finite
 
 if TYPE_CHECKING:
@@ -37,12 +42,135 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
+    from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.ask.publication.request import StatisticRequest
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.typing import Floats
+
+
+def model_answer(question: Question, streams: Streams) -> Answer:
+    """Compute what is asked of a model. Costs no privacy.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where the statistic is of another family, or a choice does not fit.
+    """
+    terms = question.request.model
+    if isinstance(terms, Transitions):
+        return _transitions(question, terms, streams)
+    if isinstance(terms, Query):
+        return _query(question, terms, streams)
+    if isinstance(terms, HiddenMarkov):
+        return _hidden_markov(question, terms, streams)
+    message = "a request of kind model names one"
+    raise TypeError(message)
+
+
+def _modelled(question: Question, streams: Streams) -> tuple[Release, str, dict[str, Any]]:
+    """Return the release and the statistic that a model is made of, and how its posterior is drawn from."""
+    request, asked = question.request, question.request.statistics[0]
+    (release,) = question.releases
+    stated = shared_terms(request, asked, release.statistic(asked.statistic))
+    terms = {
+        "prior": asked.priors[0].prior,
+        **further_terms(request, stated),
+        "draws": quantile_draws(request.draws),
+        "rng": streams.draws(),
+    }
+    return release, asked.statistic, terms
+
+
+def _transitions(question: Question, terms: Transitions, streams: Streams) -> Answer:
+    release, statistic, drawn_as = _modelled(question, streams)
+    chain_answer = chain(release, statistic, **drawn_as)
+    wanted = {"steps": terms.steps, "to": terms.to, "start": terms.start}
+    undefined = float(chain_answer.undefined_share.max())
+    notes = ["expected_steps have medians and intervals: their means need not exist"]
+    if undefined > 0.0:
+        notes.append(f"the stationary distribution is not defined in up to {100 * undefined:.3g} % of draws")
+    return Answer(
+        name=f"{statistic}-transitions",
+        statistics=(statistic,),
+        rows=chain_answer.rows(float(question.request.mass), **wanted),  # type: ignore[arg-type]
+        draws=lambda: chain_answer.draw_columns(**wanted),  # type: ignore[arg-type]
+        rng=streams.summaries,
+        diagnostics=diagnostics_text(chain_answer.posterior),
+        notes=(*notes, *notes_of(chain_answer.posterior)),
+    )
+
+
+def _query(question: Question, terms: Query, streams: Streams) -> Answer:
+    release, statistic, drawn_as = _modelled(question, streams)
+    network_answer = network(release, statistic, **drawn_as)
+    answer = network_answer.query(terms.target, terms.given, terms.do, float(question.request.mass))
+    undefined = float(answer.probability.undefined_share.max())
+    notes = ["do: holds in the world only where the declared graph does"] if terms.do else []
+    if undefined > 0.0:
+        notes.append(f"what is given has no chance in up to {100 * undefined:.3g} % of draws")
+    return Answer(
+        name=f"{statistic}-query",
+        statistics=(statistic,),
+        rows=answer.rows(),
+        draws=answer.draw_columns,
+        rng=streams.summaries,
+        diagnostics=diagnostics_text(network_answer.posterior),
+        notes=(*notes, *notes_of(network_answer.posterior)),
+    )
+
+
+def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) -> Answer:
+    request = question.request
+    names = tuple(asked.statistic for asked in request.statistics)
+    fit: HiddenMarkovFit | StateComparison = hidden_markov(
+        question.releases if len(question.releases) > 1 else question.releases[0],
+        names,
+        chain=terms.chain,
+        time=terms.time,
+        states=terms.states if len(terms.states) > 1 else terms.states[0],
+        method=request.method,
+        project=terms.project,
+        sampler=terms.sampler,
+        restarts=terms.restarts,
+        sweeps=terms.sweeps,
+        draws=request.draws,
+        holdout=None if terms.holdout is None else float(terms.holdout),
+        splits=terms.splits,
+        alpha=float(terms.alpha),
+        beta=float(terms.beta),
+        rate=float(terms.rate),
+        where=request.where,
+        rng=streams.computation(),
+    )
+    if not isinstance(fit, HiddenMarkovFit):
+        return Answer(
+            name="hidden_markov",
+            statistics=names,
+            rows=fit.rows(),
+            rng=streams.summaries,
+            diagnostics={f"R-hat, {row['states']} states": f"{row['r_hat']:.4g}" for row in fit.rows()},
+            notes=(f"highest score: {fit.best} states", *fit.settings[0].lines),
+        )
+    judged = fit.diagnostics
+    return Answer(
+        name="hidden_markov",
+        statistics=names,
+        rows=fit.rows(float(request.mass)),
+        draws=fit.draw_columns,
+        further={"cells": fit.cells()},
+        to_arviz=fit.to_arviz,
+        rng=streams.summaries,
+        diagnostics={
+            **{f"R-hat of {name}": f"{value:.4g}" for name, value in judged.r_hat.items()},
+            **{
+                f"effective draws of {name}": f"{value:.0f}" for name, value in judged.effective_draws.items()
+            },
+        },
+        notes=(*judged.lines, *fit.settings.lines),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +259,6 @@ def answers(question: Question, progress: CellProgress | None = None) -> Iterato
     UsageError, PriorError
         Where releases are not related as the request says, or a family cannot do what is asked.
     """
-    from suffice.pipeline.ask.publication.model_answer import model_answer  # few ask a model
-
     request = question.request
     for position, asked in enumerate(request.statistics):
         streams = Streams(seed=request.seed, place=(position,))

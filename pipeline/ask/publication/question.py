@@ -15,23 +15,20 @@ from suffice.pipeline.ask.inference.chosen_priors import (
     prior_for,
     read_prior,
 )
-from suffice.pipeline.ask.inference.posterior_terms import (
-    MODELLED,
-    NOISE_AWARE,
-    PLUG_IN,
-    PosteriorTerms,
-)
-from suffice.pipeline.ask.models.fit_settings import HOLDOUT, SPLITS, read_settings
+from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE, PLUG_IN, PosteriorTerms
+from suffice.pipeline.ask.models.state_sampling import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import plug_in
-from suffice.pipeline.ask.publication.model_terms import HiddenMarkov, ModelTerms, RequestPart
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
     LARGEST_SEED,
     MOST_DRAWS,
+    HiddenMarkov,
+    ModelTerms,
     NamedPrior,
     Request,
+    RequestPart,
     StatisticRequest,
     derived_seed,
     reference_to,
@@ -141,7 +138,9 @@ def ask(
         chosen = _interval_of(parts[0], kind, interval)
         given = given if has_priors else {}
         asked.append(_statistic_request(parts, given, terms, chosen))
-    unseeded = _request(
+    unseeded = _read(
+        Request,
+        "",
         kind=kind,
         releases=tuple(map(reference_to, releases)),
         statistics=tuple(asked),
@@ -165,13 +164,7 @@ def ask(
 
 
 def _is_union(kind: Kind, assume: str | None, *priors: object) -> bool:
-    """Tell whether cells are rolled up without an assumption.
-
-    Raises
-    ------
-    UsageError
-        Where the assumption does not exist or has no use, or a prior has none.
-    """
+    """Tell whether cells are rolled up without an assumption; refuse an assumption or a prior without use."""
     if kind == "roll_up":
         require_assumption(assume, *priors)
         return assume is None
@@ -328,24 +321,16 @@ def _statistic_request(
         _read(NamedPrior, "priors", name=name, prior=prior_text(rows[0], prior))
         for name, prior in priors.items()
     )
-    if not priors or terms.method == PLUG_IN:
-        return _read(
-            StatisticRequest,
-            "statistics",
-            statistic=rows[0].plan.name,
-            priors=written,
-            n_prior=None,
-            predictor_prior=None,
-            interval=interval,
-        )
-    predictors = predictor_prior_for(rows[0], terms.predictor_prior)
-    counts = dict.fromkeys(str(n_prior_for(part, terms.n_prior)) for part in rows)
+    counts = predictors = None
+    if priors and terms.method != PLUG_IN:
+        predictors = predictor_prior_for(rows[0], terms.predictor_prior)
+        counts = "; ".join(dict.fromkeys(str(n_prior_for(part, terms.n_prior)) for part in rows))
     return _read(
         StatisticRequest,
         "statistics",
         statistic=rows[0].plan.name,
         priors=written,
-        n_prior="; ".join(counts),
+        n_prior=counts,
         predictor_prior=None if predictors is None else str(predictors),
         interval=interval,
     )
@@ -417,10 +402,6 @@ def _in_order(release: Release, statistic: str, over: Sequence[str]) -> tuple[st
     """Return columns that are rolled up in the release's order, which changes nothing; others stay behind."""
     columns = list(release.cells(statistic).slice(0, 1).groups) if over else []
     return tuple(sorted(over, key=lambda name: columns.index(name) if name in columns else len(columns)))
-
-
-def _request(**fields: Any) -> Request:
-    return _read(Request, "", **fields)
 
 
 def _read(part: type[_Part], place: str, /, **fields: Any) -> _Part:

@@ -11,8 +11,7 @@ from suffice.errors import SufficeError
 from suffice.pages.drawing import fitted
 from suffice.pages.publication_page import is_inert, publication_page, published_tables
 from suffice.pages.release_page import Link
-from suffice.pipeline.ask.publication.model_terms import model_text
-from suffice.pipeline.ask.publication.request import Request
+from suffice.pipeline.ask.publication.request import Request, model_text
 from suffice.pipeline.terms.released.withdrawal import Withdrawal
 from suffice.storage.publications.publication import MANIFEST
 from suffice.storage.publications.publication_store import PublicationStore

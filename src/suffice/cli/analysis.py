@@ -294,7 +294,7 @@ def compare_priors(
         raise UsageError(message)
     output.check_picture(plot, overwrite=overwrite)
     opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    from suffice.pipeline.ask.pooling.prior_comparison import compare_priors as compared
+    from suffice.pipeline.ask.pooling.comparison import compare_priors as compared
 
     comparison = compared(
         opened,

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.data_files.source import Provenance
+    from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
-    from suffice.pipeline.ask.models.state_comparison import StateComparison
     from suffice.pipeline.ask.pooling.release import Release
 
 
@@ -267,7 +267,7 @@ def _show_comparison(
         source = fit_source("held-out scores of numbers of states", opened, comparison, seed=seed)
         output.print_json({"source": source.document(), **comparison.to_dict(), "seed": seed})
         return
-    from suffice.pipeline.ask.models.restart_diagnostics import LARGEST_R_HAT
+    from suffice.pipeline.ask.models.state_sampling import LARGEST_R_HAT
 
     output.print_rows(comparison.rows(), digits=output.DIGITS)
     say("\nscore: mean log likelihood of a held-out cell's noisy counts")

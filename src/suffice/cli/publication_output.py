@@ -135,8 +135,10 @@ def print_publication(document: dict[str, Any]) -> None:
 
 def _told_besides(request: dict[str, Any]) -> dict[str, str]:
     """Return what of a request is not always there: its model, its cells, what was combined."""
-    from suffice.pipeline.ask.publication.model_terms import model_text  # pydantic is slow to import
-    from suffice.pipeline.ask.publication.request import Request
+    from suffice.pipeline.ask.publication.request import (
+        Request,
+        model_text,  # pydantic is slow to import
+    )
 
     model = Request.read(request).model
     pooled = {None: "", "disjoint": "as of separate data", "same_data": "as of the same data"}

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.ranks import BINS
+from suffice.pipeline.ask.calibration.verdict import BINS
 from suffice.plots.style import COLOURS, GRID, QUIET, TEXT, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suffice.pipeline.ask.calibration.result import Calibration
+    from suffice.pipeline.ask.calibration.calibrate import Calibration
 
 _MOST_HISTOGRAMS = 8
 _ACROSS = 4

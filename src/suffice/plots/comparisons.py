@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from suffice.pipeline.ask.pooling.comparison import Comparison
-    from suffice.pipeline.ask.pooling.prior_comparison import PriorComparison
+    from suffice.pipeline.ask.pooling.comparison import PriorComparison, ReleaseComparison
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.parameters.contrasts import Contrast
     from suffice.typing import Floats
@@ -104,7 +103,7 @@ _RATIOS, _FEWER_RATIOS, _WIDE = (1.0, 1.5, 2.0, 3.0, 5.0), (1.0, 3.0), 40.0
 
 
 def plot_comparison(
-    comparison: Comparison,
+    comparison: ReleaseComparison,
     path: Path,
     *,
     title: str,
@@ -228,7 +227,7 @@ def _contrast(contrast: Contrast, mass: float, interval: str | None) -> Interval
     )
 
 
-def _apparent(comparison: Comparison, parameter: str) -> Intervals:
+def _apparent(comparison: ReleaseComparison, parameter: str) -> Intervals:
     change = comparison.apparent[parameter].ravel()
     reach = 2.0 * comparison.noise_sd[parameter].ravel()
     return Intervals(

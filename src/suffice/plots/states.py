@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from suffice.pipeline.ask.models.chain import Chain
+    from suffice.pipeline.ask.models.chain import MarkovChains
     from suffice.pipeline.ask.models.chain_tables import Keys
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.typing import Floats, Rows
@@ -41,7 +41,7 @@ _MOST_CELLS = 8
 _MOST_NUMBERS = 12
 
 
-def plot_chain(chain: Chain, path: Path, *, title: str, footer: str, mass: float) -> None:
+def plot_chain(chain: MarkovChains, path: Path, *, title: str, footer: str, mass: float) -> None:
     """Draw each cell's mean transition matrix and its stationary distribution into a PNG or SVG file.
 
     Raises
@@ -70,7 +70,7 @@ def plot_chain(chain: Chain, path: Path, *, title: str, footer: str, mass: float
         save(figure, path)
 
 
-def _draw_matrix(figure: Figure, axis: Axes, chain: Chain, cell: int) -> None:
+def _draw_matrix(figure: Figure, axis: Axes, chain: MarkovChains, cell: int) -> None:
     """Draw the mean probabilities of the next state."""
     states, mean = list(chain.states), chain.transitions.mean[cell]
     positions = np.arange(len(states))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
-from suffice.pipeline.ask.publication.model_terms import model_text
 from suffice.pipeline.ask.publication.question import ask, intervals_of
+from suffice.pipeline.ask.publication.request import model_text
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
 from suffice.publishing.parts import FORMATS as PART_FORMATS
 from suffice.publishing.parts import cells_of_parts

@@ -17,7 +17,7 @@ from suffice.data_files.tables import (
     table_of,
 )
 from suffice.pipeline.ask.posterior.arviz import method_text
-from suffice.pipeline.ask.publication.model_terms import model_text
+from suffice.pipeline.ask.publication.request import model_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

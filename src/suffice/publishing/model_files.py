@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.data_files.source import Provenance
-    from suffice.pipeline.ask.models.state_comparison import StateComparison
+    from suffice.pipeline.ask.models.hidden_markov import StateComparison
 
 SUMMARY = "summary.json"
 

@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.source import DRAWS, SUMMARIES, Provenance, ReleaseSource
 from suffice.data_files.tables import SOURCE, parquet_bytes, parquet_metadata, table_of
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part
-from suffice.pipeline.ask.batches.parts import cells_per_part, parts_of, return_freed_memory
+from suffice.pipeline.ask.batches.part_answer import (
+    PartTerms,
+    answer_part,
+    cells_per_part,
+    parts_of,
+    return_freed_memory,
+)
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.posterior.notes import described
@@ -31,7 +36,7 @@ from suffice.storage.publications.publication_store import put_receipt, with_rec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from suffice.pipeline.ask.batches.parts import AnswerPart
+    from suffice.pipeline.ask.batches.part_answer import AnswerPart
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.composite import CellProgress

@@ -132,7 +132,7 @@ def publish(
         Of a hidden Markov model: further windows, which are time.
     model : mapping, optional
         A model and its choices, as ``{"name": "transitions", "steps": [3]}``; see
-        ``suffice.pipeline.ask.publication.model_terms``.
+        ``suffice.pipeline.ask.publication.request``.
     vouched : bool
         The caller knows that releases are related as said, although their manifests do not show it.
     mass : float

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.ask.batches.parts import parts_of
+from suffice.pipeline.ask.batches.part_answer import parts_of
 from suffice.pipeline.cluster.connection import Cluster, open_cluster
 from suffice.pipeline.cluster.stream import AHEAD, stream
 

@@ -114,7 +114,7 @@ def _is_within(name: str, rooms: tuple[str, ...]) -> bool:
 def test_importing_every_study_of_a_mechanism_loads_no_ledger_and_no_noise() -> None:
     loaded = json.loads(_fresh(IMPORTING, json.dumps(MODULES)))
     assert set(MODULES) < set(loaded)
-    assert "suffice.pipeline.ask.models.state_filter" in loaded
+    assert "suffice.pipeline.ask.models.state_draws" in loaded
     closed = (*FORBIDDEN, *CLOSED)
     assert [
         name for name in loaded if any(name == each or name.startswith(f"{each}.") for each in closed)

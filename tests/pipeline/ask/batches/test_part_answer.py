@@ -1,4 +1,7 @@
-"""A part's answer: the rows that the whole posterior has, and draws that are every cell's own."""
+"""A part's answer: the rows that the whole posterior has, and draws that are every cell's own.
+
+Which cells a part has: all of them once, in order, and nothing of the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from suffice.data_files.tables import table_of
-from suffice.pipeline.ask.batches.part_answer import PartTerms, answer_part, posterior_of_alike
+from suffice.errors import UsageError
+from suffice.pipeline.ask.batches.part_answer import (
+    DRAWN_VALUES,
+    PartTerms,
+    answer_part,
+    cells_per_part,
+    parts_of,
+    posterior_of_alike,
+)
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
@@ -17,6 +30,7 @@ from support.noisy import noisy_statistic
 
 if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+
 
 DRAWS = 50
 
@@ -146,3 +160,36 @@ def test_conflicts_are_judged_with_all_cells_in_mind() -> None:
     cells_enough = int(1.0 / least) + 10
     many = answer_part(asked(terms=PosteriorTerms(**terms), n_cells=cells_enough), 0, statistic)
     assert not any(line.startswith("conflict") for line in many.notes)
+
+
+@given(n_keys=st.integers(1, 40), of_key=st.integers(1, 40), most=st.integers(1, 200))
+def test_every_cell_is_in_one_part_and_keys_are_whole_where_they_fit(
+    n_keys: int, of_key: int, most: int
+) -> None:
+    n_cells = n_keys * of_key
+    found = parts_of(n_cells, n_keys, most)
+    assert [cell for part in found for cell in range(part.start, part.stop)] == list(range(n_cells))
+    assert [part.number for part in found] == list(range(len(found)))
+    assert all(0 < part.stop - part.start <= most for part in found)
+    for part in found:
+        first, last = part.start // of_key, (part.stop - 1) // of_key
+        assert of_key <= most or first == last, "a key that has more than a part shares none with others"
+        assert of_key > most or (part.start % of_key == 0 and part.stop % of_key == 0), "keys are whole"
+
+
+def test_a_part_has_fewer_cells_the_more_is_drawn_of_each() -> None:
+    bernoulli, normal, categories = (
+        many_cells_plan(family, 2, 2).statistics[0] for family in ("bernoulli", "normal", "categorical")
+    )
+    sizes = [cells_per_part(bernoulli, draws) for draws in (0, 1, 100, 4000, 10_000_000)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 1
+    assert cells_per_part(bernoulli, 0) > cells_per_part(normal, 0), "cells of a normal take longer"
+    assert cells_per_part(categories, 1000) < cells_per_part(bernoulli, 1000), "each category has draws"
+    assert cells_per_part(bernoulli, 4000) * 4000 <= DRAWN_VALUES
+
+
+def test_too_many_parts_are_refused_with_a_way_out() -> None:
+    with pytest.raises(UsageError, match="at most 4000: ask for fewer draws, or for fewer cells"):
+        parts_of(10_000_000, 10_000_000, 131)
+    assert len(parts_of(10_000_000, 10_000_000, 32_768)) == 306

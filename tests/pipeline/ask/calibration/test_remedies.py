@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.calibration.ranks import DRAWS, ranks_of
+from suffice.pipeline.ask.calibration.calibrate import advice
 from suffice.pipeline.ask.calibration.remedies import (
     SIMULATIONS,
     SLOW_SIMULATIONS,
@@ -16,7 +16,7 @@ from suffice.pipeline.ask.calibration.remedies import (
     data_sets,
     tried_remedies,
 )
-from suffice.pipeline.ask.calibration.result import advice
+from suffice.pipeline.ask.calibration.verdict import DRAWS, ranks_of
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, MODELLED, PLUG_IN
 from support.generative_models import generative_model_for
 

@@ -10,16 +10,18 @@ import pytest
 from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom, binomtest
 
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
-from suffice.pipeline.ask.calibration.result import Calibration, NoiseSeen
+from suffice.pipeline.ask.calibration.calibrate import Calibration, NoiseSeen
 from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
     CANNOT_TELL,
+    DRAWS,
     FALSE_ALARM,
+    LEFT_OUT,
     MISS,
     NOT_CALIBRATED,
     PASSING,
     TOLERANCE,
+    Ranks,
     judge,
     level_of,
     passing_chance,

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.calibrate import simulate
+from suffice.pipeline.ask.calibration.coverage import simulate
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
 from suffice.pipeline.ask.inference import clipped_cells
 from suffice.pipeline.ask.inference.clipped import clipped_distribution

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.emission_table import log_emission
-from suffice.pipeline.ask.models.state_comparison import (
+from suffice.pipeline.ask.models.hidden_markov import (
     exact_log_likelihood,
     held_out_log_likelihood,
     log_mean_exp,
 )
+from suffice.pipeline.ask.models.noisy_counts import log_emission
 from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 

@@ -11,10 +11,9 @@ import suffice
 from suffice import models
 from suffice.errors import UsageError
 from suffice.models import HiddenMarkovFit, StateComparison
-from suffice.pipeline.ask.models import state_comparison
+from suffice.pipeline.ask.models import hidden_markov as hidden_markov_module
 from suffice.pipeline.ask.models.chain_tables import chain_table
-from suffice.pipeline.ask.models.fit_settings import read_settings
-from suffice.pipeline.ask.models.state_sampling import sampled_states
+from suffice.pipeline.ask.models.state_sampling import read_settings, sampled_states
 from support.hidden_states import DRUNK, MANNER, STATES, TRANSITIONS, publish_crashes, publish_series
 
 if TYPE_CHECKING:
@@ -119,9 +118,8 @@ def test_sweeps_are_doubled_until_restarts_agree(
     crashes: tuple[Release, NDArray[np.int64]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {"chain": "STATE", "time": TIME, "states": 2, "rng": 5, "restarts": 2, "draws": 4}
-    for module in ("fit_settings", "state_sampling"):
-        monkeypatch.setattr(f"suffice.pipeline.ask.models.{module}.MOST_SWEEPS", 80)
-    monkeypatch.setattr("suffice.pipeline.ask.models.fit_settings.SWEEPS", 20)
+    monkeypatch.setattr("suffice.pipeline.ask.models.state_sampling.MOST_SWEEPS", 80)
+    monkeypatch.setattr("suffice.pipeline.ask.models.state_sampling.SWEEPS", 20)
     told: list[tuple[int, int]] = []
     found = models.hidden_markov(crashes[0], **asked, progress=lambda done, total: told.append((done, total)))
     assert found.settings.n_sweeps == 80  # four draws are never worth a hundred
@@ -218,7 +216,7 @@ def test_held_out_cells_take_no_part_in_the_fit(
         seen.append(table.is_observed)
         return sampled_states(table, *words, **terms)
 
-    monkeypatch.setattr(state_comparison, "sampled_states", watched)
+    monkeypatch.setattr(hidden_markov_module, "sampled_states", watched)
     quick: dict[str, Any] = {"restarts": 1, "sweeps": 8, "draws": 4}
     models.hidden_markov(crashes[0], chain="STATE", time=TIME, states=[2], splits=2, rng=1, **quick)
     assert [each.sum() for each in seen] == [seen[0].size - round(0.1 * seen[0].size)] * 4

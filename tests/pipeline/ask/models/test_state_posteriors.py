@@ -15,18 +15,21 @@ import pytest
 from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, kstest
 
-from suffice.pipeline.ask.models.cell_totals import cell_totals
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.emission_table import log_emission
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
-from suffice.pipeline.ask.models.plug_in_states import plug_in_draws, projected_counts
-from suffice.pipeline.ask.models.state_draws import StatePriors
-from suffice.pipeline.ask.models.state_filter import kept_sweeps
+from suffice.pipeline.ask.models.noisy_counts import log_emission
+from suffice.pipeline.ask.models.state_draws import (
+    StatePriors,
+    cell_totals,
+    kept_sweeps,
+    plug_in_draws,
+    projected_counts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.ask.models.plug_in_states import StateSampler
+    from suffice.pipeline.ask.models.state_draws import StateSampler
     from suffice.typing import Floats
 
 PRIORS = StatePriors(transitions=0.7, emissions=1.5, rate=0.1)
@@ -100,9 +103,8 @@ def shares(states: np.ndarray) -> Floats:
 
 def noise_aware(scale: float, released: np.ndarray = RELEASED, sweeps: int = 40) -> Floats:
     draws = noise_aware_draws(
-        table(scale, released),
+        [table(scale, released)] * RESTARTS,
         n_states=2,
-        n_restarts=RESTARTS,
         n_sweeps=sweeps,
         n_draws=1,
         priors=PRIORS,
@@ -212,9 +214,8 @@ def test_what_is_kept() -> None:
     assert kept_sweeps(1, 5) == [0]
     told: list[int] = []
     draws = noise_aware_draws(
-        table(2.0),
+        [table(2.0)] * 2,
         n_states=3,
-        n_restarts=2,
         n_sweeps=6,
         n_draws=2,
         priors=PRIORS,

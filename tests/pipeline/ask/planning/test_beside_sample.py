@@ -21,7 +21,7 @@ from suffice.pipeline.spec.spec import load_spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.ask.planning.compared_errors import MeanError
+    from suffice.pipeline.ask.planning.beside_sample import MeanError
     from suffice.pipeline.spec.spec import Spec
 
 SIZES = (1, 5, 10, 100, 1000, 10_000)

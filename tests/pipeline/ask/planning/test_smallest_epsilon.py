@@ -11,8 +11,13 @@ import pytest
 import suffice
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.planning import smallest_epsilon as planning
-from suffice.pipeline.ask.planning.smallest_epsilon import Trials, smallest_epsilon
-from suffice.pipeline.ask.planning.wanted_width import NeededEpsilon, Target, parse_target
+from suffice.pipeline.ask.planning.smallest_epsilon import (
+    NeededEpsilon,
+    Trials,
+    WantedWidth,
+    parse_target,
+    smallest_epsilon,
+)
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.spec.spec import load_spec
 from support.entries import entry_of
@@ -59,7 +64,7 @@ def test_without_noise_there_is_none_that_matters(
         "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
         "statistics": {"measured": entry_of(family, dict(populations(family, MODEL).entry))},
     }
-    target = Target(statistic="measured", parameter=parameter, category=None, width=1.0)
+    target = WantedWidth(statistic="measured", parameter=parameter, category=None, width=1.0)
     trials = Trials.of(load_spec(document), target, n=30, simulations=21, rng=1)
     silent = np.median(trials.widths_without_noise())
     for epsilon, is_same in (("10000", True), ("0.1", False)):
@@ -236,7 +241,7 @@ def test_what_cannot_be_answered_is_refused(
 def test_a_target_reads_back_as_written() -> None:
     for text in ("arr_delay mean width 2", "kind probability[[B]] width 0.01"):
         assert str(parse_target(text)) == text
-    assert parse_target(" a  b[c d]  width 1e-3 ") == Target(
+    assert parse_target(" a  b[c d]  width 1e-3 ") == WantedWidth(
         statistic="a", parameter="b", category="c d", width=1e-3
     )
 

@@ -7,10 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.models.hidden_markov import align_states, total_variation
-from suffice.pipeline.ask.models.hidden_markov_fit import most_probable_path
-from suffice.pipeline.ask.models.restart_diagnostics import diagnose, state_entropy
+from suffice.pipeline.ask.models.hidden_markov_fit import align_states, most_probable_path, total_variation
 from suffice.pipeline.ask.models.state_draws import StateDraws
+from suffice.pipeline.ask.models.state_sampling import diagnose, state_entropy
 
 
 def some_draws(seed: int = 1, *, n_restarts: int = 3, n_draws: int = 20, n_states: int = 4) -> StateDraws:

@@ -1,8 +1,9 @@
-"""Coverage under worlds that are not the model: which question still gets an honest answer.
+"""Simulations of a release: ranks of truths under its model, and coverage in worlds that are not it.
 
-The truth is what the family's parameter is of a whole population, as the public bounds leave its records:
-the mean of a column, its variance, a share, or the rate that belongs to a mean. Nothing is drawn from a
-prior; N alone is.
+Under the model, truths are drawn from the prior. In a world, the truth is what the family's parameter is of a
+whole population, as the public bounds leave its records: the mean of a column, its variance, a share, or the
+rate that belongs to a mean. Nothing is drawn from a prior there; N alone is. Which question still gets an
+honest answer?
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks, batch_of, ranks_of
 from suffice.pipeline.ask.calibration.record_worlds import (
     CORRELATED,
     UNIT,
@@ -24,23 +24,140 @@ from suffice.pipeline.ask.calibration.record_worlds import (
     sums_of_each,
     worlds_of,
 )
-from suffice.pipeline.ask.calibration.verdict import TOLERANCE, level_of
-from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
+from suffice.pipeline.ask.calibration.simulated_release import require_drawable
+from suffice.pipeline.ask.calibration.verdict import (
+    LEFT_OUT,
+    TOLERANCE,
+    Ranks,
+    batch_of,
+    coverage_column,
+    level_of,
+    ranks_of,
+    simulations_needed,
+)
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED, PLUG_IN
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.ask.calibration.ranks import Progress
+    from numpy.typing import NDArray
+
     from suffice.pipeline.ask.calibration.record_worlds import World
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.ask.calibration.verdict import Progress
     from suffice.typing import Counts, Floats
 
+SIMULATIONS = 5000
+"""Or more where several parameters need more, to be called calibrated with chance .99."""
+SLOW_SIMULATIONS = 200
+"""Where posteriors are slow, by MCMC or quadrature: 20 milliseconds to several seconds, twice if clipped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """Ranks of the truth over many simulations.
+
+    Attributes
+    ----------
+    clipped, unclipped : tuple of Ranks
+        With clipping as in the release, and of the very same records without.
+    ignored : tuple of Ranks
+        Of the same noisy sums without clipping, under the plug-in posterior; empty unless asked for.
+    widening : tuple of float
+        Of each parameter, the median over all data sets of the width of the central 80 % interval over that
+        of the plug-in posterior of the sums without noise; empty unless asked for.
+    clipped_share : float
+        The share of all simulated records that were clipped.
+    """
+
+    clipped: tuple[Ranks, ...]
+    unclipped: tuple[Ranks, ...]
+    ignored: tuple[Ranks, ...]
+    widening: tuple[float, ...]
+    clipped_share: float
+
+
+def default_simulations(generative_model: GenerativeModel) -> int:
+    """Return how many simulations a verdict takes, or how many slow posteriors are worth by default."""
+    if generative_model.is_slow:
+        return SLOW_SIMULATIONS
+    n_parameters = generative_model.truth(1, np.random.default_rng(0)).size
+    return max(SIMULATIONS, simulations_needed(n_parameters))
+
+
+def simulate(
+    generative_model: GenerativeModel,
+    simulations: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+    *,
+    sees_noise: bool = False,
+) -> Simulated:
+    """Draw data sets and their noisy sums, and rank each truth among draws of its posterior.
+
+    With `sees_noise` the posteriors that ignore the noise, and those without noise, are worked out as well.
+    `progress` is told how many of all simulations are done. More than ``MOST_RECORDS`` records are refused.
+    """
+    sizes = generative_model.sizes(simulations, rng)
+    batch = batch_of(generative_model)
+    n_records = sum(sizes.tolist())
+    require_drawable(generative_model, n_records)
+    conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None, clipping=IGNORED)
+    names: tuple[tuple[str, str | None], ...] = ()
+    parts: list[tuple[NDArray[Any], ...]] = []
+    n_clipped = 0
+    for start in range(0, simulations, batch):
+        size = sizes[start : start + batch]
+        truth = generative_model.truth(len(size), rng)
+        sums = generative_model.sums(truth, size, rng)
+        noise = generative_model.noise(len(size), rng)
+        seed = int(rng.integers(2**63))  # one for all, so that what is compared is all that differs
+        judged = generative_model.judged(truth)
+        names, clipped, widths = ranks_of(generative_model, judged, sums.clipped, noise, seed)
+        unclipped = clipped.copy()
+        differs = np.any(sums.clipped != sums.unclipped, axis=1)
+        if generative_model.family.models_clipping:
+            # Their posteriors differ also where nothing was clipped: that might have been.
+            differs |= np.any(differs)
+        if np.any(differs):
+            free = dataclasses.replace(generative_model, clipping=IGNORED)
+            _, unclipped[differs], widths[differs] = ranks_of(
+                free,
+                truth[differs],
+                sums.unclipped[differs],
+                noise[differs],
+                seed,
+                whole_prior=not generative_model.is_of_bounded_records,
+            )
+        ranks: list[NDArray[Any]] = [clipped, unclipped]
+        if sees_noise:
+            _, ignored, _ = ranks_of(conjugate, truth, sums.unclipped, noise, seed)
+            _, _, without_noise = ranks_of(conjugate, truth, sums.unclipped, 0 * noise, seed)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ranks += [ignored, widths / without_noise]
+        n_clipped += sums.n_clipped
+        parts.append(tuple(ranks))
+        if progress is not None:
+            progress(start + len(size), simulations)
+    runs = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    widening = runs.pop() if sees_noise else None
+    clipped_run, unclipped_run, *ignored_run = (
+        tuple(Ranks.of(name, column) for name, column in zip(names, run.T, strict=True)) for run in runs
+    )
+    return Simulated(
+        clipped=clipped_run,
+        unclipped=unclipped_run,
+        ignored=ignored_run[0] if ignored_run else (),
+        widening=() if widening is None else tuple(np.nanmedian(widening, axis=0).tolist()),
+        clipped_share=n_clipped / max(n_records, 1),
+    )
+
+
 HONEST, NOT_HONEST, CANNOT_TELL = "honest", "too narrow", "cannot tell"
-SIMULATIONS = 2000
+WORLD_SIMULATIONS = 2000
 """Of a world, by default: 95 % intervals that cover 95 are then called honest in nine of ten runs."""
 _MANY = 10**9
 """Records beside which a prior of a few says nothing: an estimate from so many is the truth."""
@@ -92,10 +209,12 @@ class WorldCoverage:
             "parameter": ranks.parameter,
             **({} if ranks.category is None else {"category": ranks.category}),
             "simulations": ranks.simulations,
-            **_coverages(ranks),
-            "intervals": {_column(mass): ranks.coverage_interval(mass, self.level) for mass in LEFT_OUT},
+            **ranks.coverages,
+            "intervals": {
+                coverage_column(mass): ranks.coverage_interval(mass, self.level) for mass in LEFT_OUT
+            },
             "answer": self.answer,
-            "without_noise": _coverages(self.without_noise),
+            "without_noise": self.without_noise.coverages,
         }
 
 
@@ -108,48 +227,22 @@ def world_coverages(
 ) -> tuple[WorldCoverage, ...]:
     """Measure how often intervals hold the truth of populations that are not the model.
 
-    Parameters
-    ----------
-    generative_model : GenerativeModel
-        Its prior is what posteriors believe; its prior of N is what N is drawn from.
-    chosen : sequence of str, or True
-        Names of worlds; all that apply otherwise.
-    simulations : int, > 0
-        Of each world.
-    rng : numpy.random.Generator
-    progress : callable, optional
-        Told how many of all simulations are done.
-
-    Returns
-    -------
-    tuple of WorldCoverage
-        For every world and parameter, with its categories or components.
-
-    Raises
-    ------
-    UsageError
-        Where there is no such world.
+    The generative model's prior is what posteriors believe; its prior of N is what N is drawn from. So many
+    simulations are done of each chosen world, or of all that apply, and `progress` is told how many of all
+    are done. There is a coverage for every world and parameter, with its categories or components.
     """
     measure = generative_model.family.measure(generative_model.entry)
     worlds = worlds_of(measure, chosen)
     coverages: list[WorldCoverage] = []
     for position, world in enumerate(worlds):
-        done = position * simulations
-        say = None if progress is None else _Shifted(progress, done, len(worlds) * simulations)
+        before, total = position * simulations, len(worlds) * simulations
+
+        def say(done: int, _total: int, before: int = before, total: int = total) -> None:
+            if progress is not None:
+                progress(before + done, total)
+
         coverages += _coverage(generative_model, world, simulations, rng, say)
     return tuple(coverages)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shifted:
-    """Progress of one world among those of all."""
-
-    progress: Progress
-    done: int
-    total: int
-
-    def __call__(self, done: int, _total: int) -> None:
-        self.progress(self.done + done, self.total)
 
 
 def _coverage(
@@ -157,7 +250,7 @@ def _coverage(
     world: World,
     simulations: int,
     rng: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[WorldCoverage]:
     sums, truth = simulated_sums(generative_model, world, simulations, rng)
     conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None)
@@ -167,36 +260,24 @@ def _coverage(
     for start in range(0, simulations, batch):
         part = slice(start, min(start + batch, simulations))
         exact = python_integers(sums[part])
-        noise = discrete_laplace(
-            generative_model.scale,
-            (len(exact), len(generative_model.plan.components)),
-            rng,
-            generative_model.cells_summed,
-        )
+        noise = generative_model.noise(len(exact), rng)
         seed = int(rng.integers(2**63))
         names, noisy, _ = ranks_of(generative_model, truth[part], exact, noise, seed)
         _, without, _ = ranks_of(conjugate, truth[part], exact, 0 * noise, seed)
         runs.append((noisy, without))
-        if progress is not None:
-            progress(part.stop, simulations)
+        progress(part.stop, simulations)
     noisy, without = (np.concatenate(each) for each in zip(*runs, strict=True))
     level = level_of(len(names))
     return [
         WorldCoverage(
             world=world.name,
             says=world.says,
-            ranks=_ranks(name, noisy[:, column]),
-            without_noise=_ranks(name, without[:, column]),
+            ranks=Ranks.of(name, noisy[:, column]),
+            without_noise=Ranks.of(name, without[:, column]),
             level=level,
         )
         for column, name in enumerate(names)
     ]
-
-
-def _ranks(name: tuple[str, str | None], ranks: Counts) -> Ranks:
-    parameter, category = name
-    counts = tuple(np.bincount(ranks, minlength=DRAWS + 1).tolist())
-    return Ranks(parameter=parameter, category=category, counts=counts)
 
 
 def simulated_sums(
@@ -204,10 +285,7 @@ def simulated_sums(
 ) -> tuple[Floats, Floats]:
     """Draw data sets from a world's populations in turn: their exact sums, and the truth of each.
 
-    Returns
-    -------
-    tuple of ndarray of float64
-        (simulations, n_sums) and (simulations, n_parameters).
+    They are (simulations, n_sums) and (simulations, n_parameters).
     """
     entry = generative_model.entry
     measure = generative_model.family.measure(entry)
@@ -290,11 +368,3 @@ def worlds_table(coverages: Sequence[WorldCoverage]) -> str:
 
 def _percent(ranks: Ranks) -> str:
     return "/".join(f"{100 * ranks.coverage(mass):.1f}" for mass in LEFT_OUT)
-
-
-def _coverages(ranks: Ranks) -> dict[str, float]:
-    return {_column(mass): ranks.coverage(mass) for mass in LEFT_OUT}
-
-
-def _column(mass: float) -> str:
-    return f"coverage_{100 * mass:.0f}"

@@ -1,4 +1,11 @@
-"""In which cell of a release each row of a caller lies, by its keys."""
+r"""What models over a release share: quantities that follow from draws, and the cells that rows lie in.
+
+A quantity :math:`q(\theta)` has a distribution as :math:`\theta \sim p(\theta \mid y)`: its moments,
+quantiles and probabilities are those of :math:`q(\theta^{(s)})` over posterior draws s, and their error is
+that of the number of draws. A quantity may be undefined in a draw: then it is of the other draws.
+
+A row of a caller lies in the cell of its keys, compared as a release compares them; there is no error.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import UsageError
+from suffice.pipeline.families.naive_bayes import estimated_tables
+from suffice.pipeline.math.parameters.contrasts import require_share, share_between
+from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domain_lookup import (
     UNSIGNED_SHIFT,
@@ -24,11 +34,12 @@ from suffice.pipeline.terms.declaration.domain_lookup import (
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.typing import Cells, Codes, Mask
+    from suffice.pipeline.terms.statistics.count_table import CountTable
+    from suffice.typing import Cells, Codes, Floats, Mask
 
 UNLISTED = -1
 """The code of null, and of a value that is no declared category."""
@@ -37,19 +48,10 @@ _HOW = "rows are a mapping of columns, each an array of one type, or a table of 
 
 
 def columns_of(rows: object, names: Iterable[str]) -> dict[str, pa.Array]:
-    """Return those of some columns that rows have, all of one length.
+    """Return those columns of `names` that rows have, all of one length.
 
-    Parameters
-    ----------
-    rows : mapping of str to array, or table
-        A mapping of arrays of one dimension, or what Arrow takes for a table: its own, a data frame.
-    names : iterable of str
-        The columns that are asked for; others are not looked at.
-
-    Raises
-    ------
-    UsageError
-        Where a column is no array of one dimension and one type, or columns differ in length.
+    Rows are a mapping of arrays of one dimension, or what Arrow takes for a table: its own, a data frame. A
+    column that is no array of one dimension and one type is refused.
     """
     if isinstance(rows, Mapping):
         arrays = {name: array_of(name, rows[name]) for name in names if name in rows}
@@ -70,13 +72,7 @@ def columns_of(rows: object, names: Iterable[str]) -> dict[str, pa.Array]:
 
 
 def array_of(name: str, values: Any) -> pa.Array:
-    """Return the values of one column as an Arrow array, NaN among objects as null.
-
-    Raises
-    ------
-    UsageError
-        Where they have no one type, or more than one dimension.
-    """
+    """Return the values of one column as an Arrow array, NaN among objects as null; refuse what is none."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if isinstance(values, pa.Array):
@@ -227,3 +223,140 @@ def row_cells(release: Release, posterior: Posterior) -> RowCells:
     numbers[np.ravel_multi_index(tuple(places.values()), sizes)] = np.arange(posterior.n_groups)
     shared = {name: int(codes[0]) for name, codes in places.items() if np.ptp(codes) == 0}
     return RowCells(keys=keys, shared=shared, numbers=numbers)
+
+
+def require_family(release: Release, statistic: str, families: Sequence[str], model: str) -> None:
+    """Refuse a statistic that a model, as ``a chain``, is not made of, and name those that fit."""
+    family = release.statistic(statistic).plan.family
+    if family in families:
+        return
+    fitting = [name for name, fitted in release.statistics.items() if fitted.plan.family in families]
+    *others, last = families
+    wanted = f"{', '.join(others)} or {last}" if others else last
+    message = f"{statistic} is {family}, and {model} is made of {wanted}: " + (
+        f"in this release that is {', '.join(fitting)}" if fitting else "this release has none"
+    )
+    raise UsageError(message)
+
+
+def tables_of(posterior: Posterior) -> tuple[CountTable, ...]:
+    """Return the tables whose probabilities a posterior is of, in the order of its entries."""
+    if posterior.constants is None:
+        message = f"{posterior.statistic} has no count tables"
+        raise UsageError(message)
+    if posterior.family == "naive_bayes":
+        return estimated_tables(posterior.constants)
+    return posterior.constants.tables
+
+
+def tidy_draws(
+    groups: Mapping[str, Sequence[str | int]],
+    labels: Mapping[str, Sequence[str | None]],
+    parameter: str,
+    draws: Floats,
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return draws (n_draws, n_cells, n_entries) as tidy columns: keys, labels, draw, parameter, value."""
+    draw, cell, entry = np.indices(draws.shape).reshape(3, -1)
+    return {
+        **{column: np.array(keys)[cell] for column, keys in groups.items()},
+        **{name: np.array(values, dtype=object)[entry] for name, values in labels.items()},
+        "draw": draw,
+        "parameter": np.full(draw.size, parameter),
+        "value": draws.ravel(),
+    }
+
+
+def drawn_tables(posterior: Posterior, draws: int, rng: np.random.Generator) -> list[Floats]:
+    """Draw all tables jointly, each of shape (draws, n_cells, *table.shape).
+
+    A table is of its last variable given the others; the only one of a contingency table is of all.
+    """
+    tables = tables_of(posterior)
+    drawn = posterior.sample(draws, rng)["probability"]
+    parts = np.split(drawn, np.cumsum([table.size for table in tables])[:-1], axis=2)
+    return [part.reshape(*part.shape[:2], *table.shape) for part, table in zip(parts, tables, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnQuantity:
+    """Draws of a quantity, one for each draw of the parameters that it follows from.
+
+    Attributes
+    ----------
+    draws : ndarray of shape (n_draws, ...), float64
+        Not a number where a draw of the parameters defines no such quantity; may be infinite.
+    has_moments : bool
+        Whether a mean and a standard deviation are known to exist; where not, both are not a number.
+    """
+
+    draws: Floats = field(repr=False)
+    has_moments: bool = True
+
+    @property
+    def undefined_share(self) -> Floats:
+        """The share of draws that define no such quantity; everything else is of the others."""
+        return np.asarray(np.mean(np.isnan(self.draws), axis=0), dtype=np.float64)
+
+    @property
+    def mean(self) -> Floats:
+        """Means, shaped as a draw."""
+        return self._moments()[0]
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviations, shaped as a draw."""
+        return self._moments()[1]
+
+    def quantile(self, q: float) -> Floats:
+        """Quantiles, shaped as a draw.
+
+        Raises
+        ------
+        UsageError
+            Where q is not between 0 and 1.
+        """
+        return self._quantiles([require_share("q", q)])[..., 0]
+
+    def credible_interval(self, mass: float = MASS) -> Floats:
+        """Central credible intervals, shaped as a draw with 2 as a last axis.
+
+        Raises
+        ------
+        UsageError
+            Where the mass is not between 0 and 1.
+        """
+        return self._quantiles(ends_of(mass))
+
+    def probability(self, *, above: float | None = None, below: float | None = None) -> Floats:
+        """Probabilities that it is defined and lies in a range, shaped as a draw.
+
+        Raises
+        ------
+        UsageError
+            Where no bound is given, or nothing lies between them.
+        """
+        return share_between(self.draws, above, below)
+
+    def summary(self, mass: float = MASS) -> dict[str, Floats]:
+        """Mean, sd, median, lower and upper, each shaped as a draw."""
+        ends = ends_of(mass)
+        lower, median, upper = np.moveaxis(self._quantiles((ends[0], 0.5, ends[1])), -1, 0)
+        mean, sd = self._moments()
+        return {"mean": mean, "sd": sd, "median": median, "lower": lower, "upper": upper}
+
+    def _moments(self) -> tuple[Floats, Floats]:
+        if not self.has_moments:
+            return np.full(self.draws.shape[1:], np.nan), np.full(self.draws.shape[1:], np.nan)
+        is_defined = ~np.isnan(self.draws)
+        count = np.where(is_defined.any(axis=0), np.sum(is_defined, axis=0), np.nan)
+        mean = np.sum(self.draws, axis=0, where=is_defined) / count
+        squares = np.sum(np.square(self.draws - mean), axis=0, where=is_defined)
+        return mean, np.sqrt(squares / count)
+
+    def _quantiles(self, levels: Sequence[float]) -> Floats:
+        """Return quantiles of the draws that are defined, never between a number and infinity."""
+        ordered = np.sort(self.draws, axis=0)  # what is not a number comes last
+        count = np.sum(~np.isnan(ordered), axis=0)
+        places = [np.maximum(np.ceil(level * count).astype(np.int64) - 1, 0) for level in levels]
+        order_statistics = [np.take_along_axis(ordered, place[None], axis=0)[0] for place in places]
+        return np.stack(order_statistics, axis=-1)

@@ -3,6 +3,8 @@
 Parameters are drawn from the prior, and released counts given them: then parameters come from their posterior
 given these counts, and any number of right sweeps keeps them there. Over many restarts, each with data of its
 own, they are the prior's. A wrong term in any step leads away from it.
+
+Sums over categories, cells and states are those of single log emissions.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from scipy.special import gammaln
 from scipy.stats import beta, expon, kstest
 
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime
-from suffice.pipeline.ask.models.emission_table import log_emission
-from suffice.pipeline.ask.models.noise_aware_states import draws_of_tables
+from suffice.pipeline.ask.models.noise_aware_states import CellEmissions, noise_aware_draws
+from suffice.pipeline.ask.models.noisy_counts import log_emission
 from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
+
 
 RESTARTS, SWEEPS, SCALE = 6000, 12, 3.0
 PRIORS = StatePriors(transitions=0.7, emissions=0.6, rate=0.1)
@@ -68,7 +71,7 @@ def p_values(priors: StatePriors) -> tuple[Floats, Floats, Floats]:
     """Of lambda, transitions and theta after sweeps of some priors, by Kolmogorov and Smirnov."""
     rng = np.random.default_rng()
     start, tables = from_the_prior(rng)
-    drawn = draws_of_tables(
+    drawn = noise_aware_draws(
         tables, n_states=STATES, n_sweeps=SWEEPS, n_draws=1, priors=priors, rng=rng, start=start
     )
     assert drawn.expected_rows is not None
@@ -100,7 +103,7 @@ def test_log_joint_is_the_density_of_what_was_drawn() -> None:
     """Emissions, expected rows of observed cells, states, and the priors as densities of log odds."""
     rng = np.random.default_rng(3)
     _, tables = from_the_prior(rng)
-    drawn = draws_of_tables(tables[:5], n_states=STATES, n_sweeps=8, n_draws=2, priors=PRIORS, rng=rng)
+    drawn = noise_aware_draws(tables[:5], n_states=STATES, n_sweeps=8, n_draws=2, priors=PRIORS, rng=rng)
     assert drawn.expected_rows is not None
     for restart, table in enumerate(tables[:5]):
         for draw in range(2):
@@ -124,3 +127,65 @@ def _log_odds_density(rows: Floats, parameter: float) -> float:
     size = rows.shape[-1]
     constant = gammaln(size * parameter) - size * gammaln(parameter)
     return float(len(rows) * constant + parameter * np.log(rows).sum())
+
+
+@pytest.mark.parametrize("scales", [(5.0, 5.0), (2.0, 0.4), (3.0, 0.0), (0.0, 0.0)])
+def test_sums_in_all_three_ways(scales: tuple[float, float]) -> None:
+    """Two restarts with tables of their own; one cell each is not observed, and one has nothing above 0."""
+    rng = np.random.default_rng()
+    n_states, shape, sizes = 3, (2, 4), (3, 2)
+    tables = []
+    for _ in range(2):
+        counts = [
+            rng.integers(-6 if scale else 0, 30, (*shape, size))
+            for scale, size in zip(scales, sizes, strict=True)
+        ]
+        for each, scale in zip(counts, scales, strict=True):
+            each[0, 1] = -2 if scale else 0
+        observed = np.ones(shape, dtype=bool)
+        observed[1, rng.integers(4)] = False
+        tables.append(CountsOverTime(counts=tuple(counts), is_observed=observed, scales=scales))
+    theta = np.concatenate([rng.dirichlet(np.ones(size), (2, n_states)) for size in sizes], axis=-1)
+    rows = rng.gamma(5.0, 4.0, (2, 8))
+    states = rng.integers(n_states, size=(2, 8))
+    terms = np.zeros((2, 8, n_states, 5))
+    for restart, table in enumerate(tables):
+        released = np.concatenate([counts.reshape(8, -1) for counts in table.counts], axis=1)
+        for column, scale in enumerate(np.repeat(scales, sizes)):
+            expected = rows[restart][:, None] * theta[restart, :, column]
+            terms[restart, :, :, column] = log_emission(released[:, column, None], expected, float(scale))
+        terms[restart, ~table.is_observed.ravel()] = 0.0
+    emissions = CellEmissions.of(tables, n_states)
+    assert np.allclose(emissions.by_state(theta, rows), terms.sum(axis=-1), atol=1e-3)
+    own = np.take_along_axis(terms, states[..., None, None], axis=2)[:, :, 0]
+    assert np.allclose(emissions.by_cell(theta, states, rows), own.sum(axis=-1), atol=1e-3)
+    # By category only what depends on theta is right: differences between two of them.
+    other = np.concatenate([rng.dirichlet(np.ones(size), (2, n_states)) for size in sizes], axis=-1)
+    found = emissions.by_category(other, states, rows) - emissions.by_category(theta, states, rows)
+    wanted = np.zeros_like(found)
+    for restart, cell in np.ndindex(2, 8):
+        if not tables[restart].is_observed.ravel()[cell]:
+            continue
+        state = states[restart, cell]
+        for column, scale in enumerate(np.repeat(scales, sizes)):
+            y = emissions.released[restart, cell, column]
+            now, then = (rows[restart, cell] * each[restart, state, column] for each in (theta, other))
+            wanted[restart, state, column] += log_emission(y, then, scale) - log_emission(y, now, scale)
+    assert np.allclose(found, wanted, atol=1e-3)
+
+
+def test_exact_counts_are_drawn_where_something_was_released() -> None:
+    rng = np.random.default_rng()
+    table = CountsOverTime(
+        counts=(np.array([[[40, -9], [7, 3]]]), np.array([[[30, 5], [1, 2]]])),
+        is_observed=np.array([[True, False]]),
+        scales=(2.0, 0.0),
+    )
+    emissions = CellEmissions.of([table] * 500, 1)
+    theta = np.tile([0.6, 0.4, 0.5, 0.5], (500, 1, 1))
+    drawn = emissions.draw_latent_counts(theta, np.zeros((500, 2), dtype=int), np.full((500, 2), 50.0), rng)
+    assert np.all(drawn[:, 1] == 0)
+    assert np.all(drawn[:, 0, 2:] == [30, 5])
+    # Of -9 the exact count is Poisson(20 q), q = exp(-1/2): within 6 errors.
+    assert abs(drawn[:, 0, 1].mean() - 20.0 * np.exp(-0.5)) < 6.0 * np.sqrt(12.2 / 500)
+    assert 25 < drawn[:, 0, 0].mean() < 45

@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.ranks import DRAWS, LEFT_OUT, Ranks
-from suffice.pipeline.ask.calibration.record_worlds import (
-    CLIPPED,
-    CORRELATED,
-    WORLDS,
-    populations,
-    sums_of_each,
-    worlds_of,
-)
-from suffice.pipeline.ask.calibration.world_coverage import (
+from suffice.pipeline.ask.calibration.coverage import (
     CANNOT_TELL,
     HONEST,
     NOT_HONEST,
@@ -24,6 +15,15 @@ from suffice.pipeline.ask.calibration.world_coverage import (
     world_coverages,
     worlds_table,
 )
+from suffice.pipeline.ask.calibration.record_worlds import (
+    CLIPPED,
+    CORRELATED,
+    WORLDS,
+    populations,
+    sums_of_each,
+    worlds_of,
+)
+from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, Ranks
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.families import FAMILIES
 from support.generative_models import generative_model_for
