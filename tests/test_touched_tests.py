@@ -44,7 +44,7 @@ def selected(*changed: str) -> list[str]:
         ("pipeline/spec/plan.py", ["pipeline/spec/test_plan.py", "pipeline/spec/test_spec.py"]),
         ("pipeline/math/engines/normal/weights.py", ["pipeline/math/engines/normal/test_boxes.py"]),
         (
-            "pipeline/math/engines/clipped/saddle_point.py",
+            "pipeline/math/engines/clipped/likelihood.py",
             ["pipeline/math/engines/normal/test_boxes.py", "pipeline/math/engines/test_mixture.py"],
         ),
         ("pipeline/__init__.py", []),

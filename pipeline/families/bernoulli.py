@@ -172,7 +172,7 @@ def jax_likelihood(
     """Return the log likelihood of every cell: all counts are summed."""
     import jax.numpy as jnp  # an extra
 
-    from suffice.pipeline.math.engines.jax.count_vectors import vector  # an extra
+    from suffice.pipeline.math.engines.jax.one_sum import vector  # an extra
 
     plan = statistic.plan
     values, rates = statistic.values.astype(np.float64), np.full(2, 1.0 / plan.scale)

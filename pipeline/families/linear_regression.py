@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.moment_projection import Moments
     from suffice.pipeline.math.distributions.regions import Region
     from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-    from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
+    from suffice.pipeline.math.engines.multivariate.exact_moments import (
         AnyNormalPrior,
         AnyRegressionPrior,
     )

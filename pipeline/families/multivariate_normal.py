@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.moment_projection import Moments
     from suffice.pipeline.math.distributions.regions import Region
-    from suffice.pipeline.math.engines.multivariate.priors_of_columns import AnyNormalPrior
+    from suffice.pipeline.math.engines.multivariate.exact_moments import AnyNormalPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.block import Block, ColumnBounds, Parameters

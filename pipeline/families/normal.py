@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.engines.normal.weights import NoisyMoments
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -209,7 +209,7 @@ def noisy_moments(
     matters for few ``lattice_bits`` and is taken into account. Columns that vary by less than a step do not
     follow the model.
     """
-    from suffice.pipeline.math.engines.normal.noisy_moments import (  # consumers only
+    from suffice.pipeline.math.engines.normal.weights import (  # consumers only
         BERNSTEIN,
         MOMENTS,
         MomentsPrior,

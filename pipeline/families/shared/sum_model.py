@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.sampled_parameter import Natural
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.engines.jax.totals import Total
+    from suffice.pipeline.math.engines.jax.one_sum import Total
     from suffice.pipeline.math.engines.one_sum.marginals import Marginal
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.block import Parameters

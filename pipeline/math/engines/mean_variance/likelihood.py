@@ -44,7 +44,7 @@ from suffice.pipeline.math.engines.mean_variance.panels import PANELS
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.engines.mean_variance.grids import Slice
-    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.engines.normal.weights import NoisyMoments
     from suffice.typing import Cells, Floats, Mask
 
 _LEAST_SHAPE, _RATIO = 0.05, 1.5

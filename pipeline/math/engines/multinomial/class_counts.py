@@ -30,7 +30,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.dirichlet import project_simplex, sample_blocks
 from suffice.pipeline.math.engines.multinomial.class_tables import StarTables
 from suffice.pipeline.math.engines.multinomial.convolution import MAX_GRID, UNRESOLVED
-from suffice.pipeline.math.engines.multinomial.noise_weights import NATS
+from suffice.pipeline.math.engines.multinomial.noisy_counts import NATS
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:

@@ -22,8 +22,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.engines.multinomial.noise_weights import NATS, CountWeights, block_step, log_rising
-from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts, masses, rows_of
+from suffice.pipeline.math.engines.multinomial.noisy_counts import (
+    NATS,
+    CountWeights,
+    NoisyCounts,
+    block_step,
+    log_rising,
+    masses,
+    rows_of,
+)
 from suffice.pipeline.math.priors.record_count import Reciprocal
 
 if TYPE_CHECKING:

@@ -7,6 +7,19 @@ The density of a single probability follows from the joint posterior of a count 
 
 with :math:`P(c_k = m, N) \propto t_k(m) \, r_k(N - m) \, l(N)`: the tilted row of the count, the sum of the
 other rows by FFT, and the link of N. Pairs whose Betas all but coincide are merged, as in ``merged``.
+
+Exact posteriors of category probabilities when the counts are latent behind discrete Laplace noise.
+
+With noisy counts :math:`y_k = c_k + \mathrm{DLap}(b)`, a Dirichlet prior and a public prior of N,
+
+.. math::
+    P(c \mid y) \propto \pi(N) \frac{N!}{\Gamma(A + N)}
+        \prod_k \frac{\Gamma(\alpha_k + c_k)}{\Gamma(\alpha_k)\, c_k!} e^{-|y_k - c_k| / b},
+    \qquad N = \sum_k c_k, \quad A = \sum_k \alpha_k, \quad p \mid c \sim \mathrm{Dirichlet}(\alpha + c).
+
+Two counts with a known sum are one table; under a flat prior with N private counts are ``tilts``; everything
+else is ``sums``. Why this is exact, where it is only nearly so and by how much:
+docs/decisions/0006-latent-counts-exactly.md.
 """
 
 from __future__ import annotations
@@ -18,20 +31,314 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.beta import BetaDistribution
-from suffice.pipeline.math.distributions.dirichlet import DirichletDistribution
+from suffice.pipeline.math.distributions.dirichlet import DirichletDistribution, sample_dirichlet
 from suffice.pipeline.math.distributions.merged import FINE, Components
 from suffice.pipeline.math.distributions.piecewise import Probabilities
-from suffice.pipeline.math.engines.multinomial.convolution import CountSums, products_of_others
-from suffice.pipeline.math.engines.multinomial.noisy_counts import masses, pair_rows
-from suffice.pipeline.math.engines.multinomial.posterior import pair_blocks, piece_posterior
+from suffice.pipeline.math.engines.multinomial import sampling
+from suffice.pipeline.math.engines.multinomial.convolution import MAX_GRID, CountSums, products_of_others
+from suffice.pipeline.math.engines.multinomial.flat_prior import TiltMixture, has_tilts, resolve
+from suffice.pipeline.math.engines.multinomial.noisy_counts import (
+    CountWeights,
+    NoisyCounts,
+    balanced_tilt,
+    block_step,
+    log_factor_of_n,
+    masses,
+    pair_rows,
+    rows_of,
+)
+from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
 from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
-    from suffice.pipeline.math.engines.multinomial.posterior import CountPosterior
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
+
+_BATCH_NUMBERS = 2**20
+PAIR_BLOCKS = 2**13
+_NEGLIGIBLE = np.log(1e-9)
+_MOST_ROUNDS = 60
+_COSTLY = 12.0
+_RARE_POSTERIOR = np.log(1e-3)
+_FINE = 128.0
+"""Steps of the grid below which N is resolved anew, on a finer grid."""
+_TOLERABLE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PiecePosterior:
+    """The posterior of every cell, as a mixture over pieces of the range of N.
+
+    Attributes
+    ----------
+    pieces : NoisyCounts
+        The cells, once for every piece, each with the range of N of its piece.
+    cell : ndarray of shape (n_pieces,), int64
+        The cell that a piece is of; ascending.
+    tilt, share : ndarray of shape (n_pieces,), float64
+        The piece's tilt and its posterior probability in its cell.
+    mean, sd : ndarray of shape (n_cells, n_categories), float64
+        Posterior mean and standard deviation of every probability.
+    log_evidence : ndarray of shape (n_cells,), float64
+        Log probability of the noisy counts under the priors, but for a constant of the noise alone.
+    """
+
+    pieces: NoisyCounts
+    cell: Cells
+    tilt: Floats
+    share: Floats
+    mean: Floats
+    sd: Floats
+    log_evidence: Floats
+
+    def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
+
+        Exact where the grid of N is the integers; see ``sampling``.
+        """
+        cells = len(self.mean)
+        result = np.empty((self.mean.shape[1], cells * draws))
+        piece_of = self._pieces_of_draws(draws, rng)
+        order = np.argsort(piece_of, kind="stable")
+        starts = np.searchsorted(piece_of[order], np.arange(len(self.cell) + 1))
+        for batch in _batches(self.pieces, self.tilt):
+            slots = order[starts[batch[0]] : starts[batch[-1] + 1]]
+            local = piece_of[slots] - batch[0]
+            part = self.pieces.take(batch)
+            if part.is_pair:
+                weights = pair_rows(part)
+                first = count_sampler(weights, pair_blocks(weights)).sample(local, rng)
+                result[0, slots], result[1, slots] = first, part.support[0, 0] - first
+            else:
+                result[:, slots] = sampling.sample(CountSums.of(part, self.tilt[batch]), local, rng)
+        return result.reshape(-1, cells, draws).transpose(2, 1, 0)
+
+    def _pieces_of_draws(self, draws: int, rng: np.random.Generator) -> Cells:
+        """A piece for every draw of every cell, cell by cell."""
+        cells = np.repeat(np.arange(len(self.mean)), draws)
+        if len(self.cell) == len(self.mean):
+            return cells
+        before = np.cumsum(self.share) - self.share
+        offset = before[np.searchsorted(self.cell, cells)]
+        ends = before + self.share
+        chosen = np.searchsorted(ends, offset + rng.random(len(cells)), side="right")
+        first, after = np.searchsorted(self.cell, cells), np.searchsorted(self.cell, cells, side="right")
+        pieces: Cells = np.clip(chosen, first, after - 1)
+        return pieces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPosterior:
+    """The posterior of every cell; made by ``count_posterior``.
+
+    Attributes
+    ----------
+    counts : NoisyCounts
+        What was given.
+    parts : tuple of (ndarray of shape (n_cells of the part,), PiecePosterior or TiltMixture)
+        Cells, and the distribution of their counts: every cell is in one part.
+    """
+
+    counts: NoisyCounts
+    parts: tuple[tuple[Cells, PiecePosterior | TiltMixture], ...]
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior means of the probabilities, (n_cells, n_categories)."""
+        return self._joined([distribution.mean for _, distribution in self.parts])
+
+    @property
+    def sd(self) -> Floats:
+        """Posterior standard deviations, shaped as the means."""
+        return self._joined([distribution.sd for _, distribution in self.parts])
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probability of the noisy counts, (n_cells,), but for a constant of the noise alone."""
+        return self._joined([distribution.log_evidence for _, distribution in self.parts])
+
+    def sample_counts(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of the latent counts, (draws, n_cells, n_categories), float64 integers.
+
+        Exact, but where a grid of N is not the integers; see ``sampling``.
+        """
+        drawn = [distribution.sample_counts(draws, rng) for _, distribution in self.parts]
+        if len(drawn) == 1:
+            return drawn[0]
+        # As every part: cells and draws of one category lie together in memory.
+        joined = np.empty((drawn[0].shape[2], self.counts.totals.n_cells, draws)).transpose(2, 1, 0)
+        for (cells, _), each in zip(self.parts, drawn, strict=True):
+            joined[:, cells] = each
+        return joined
+
+    @property
+    def prior_concentration(self) -> Floats:
+        """Of the prior, (n_categories,)."""
+        return self.counts.concentration
+
+    @property
+    def block(self) -> Cells:
+        """Which distribution a category is of, (n_categories,): there is one."""
+        return np.zeros(len(self.counts.concentration), dtype=np.int64)
+
+    def sample_given(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Concentrations given independent draws of the counts, (draws, n_cells, n_categories)."""
+        given: Floats = self.counts.concentration + self.sample_counts(draws, rng)
+        return given
+
+    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Independent draws of the probabilities, (draws, n_cells, n_categories)."""
+        return sample_dirichlet(self.sample_given(draws, rng), rng)
+
+    def _joined(self, parts: list[Floats]) -> Floats:
+        """What the parts say, cell by cell."""
+        if len(parts) == 1:
+            return parts[0]
+        joined = np.empty((self.counts.totals.n_cells, *parts[0].shape[1:]))
+        for (cells, _), part in zip(self.parts, parts, strict=True):
+            joined[cells] = part
+        return joined
+
+
+def count_posterior(counts: NoisyCounts) -> CountPosterior:
+    """Sum up the moments of every cell: over tilts where the prior allows it, else over pieces of N.
+
+    Raises
+    ------
+    PriorError
+        Where the posterior of N needs more pieces than is sensible: a prior that is far stronger than the
+        noise is small.
+    """
+    parts: list[tuple[Cells, PiecePosterior | TiltMixture]] = []
+    left = np.arange(counts.totals.n_cells)
+    if has_tilts(counts):
+        mixture, inside = resolve(counts)
+        resolved, left = np.flatnonzero(inside), np.flatnonzero(~inside)
+        if resolved.size:
+            parts.append((resolved, mixture if not left.size else mixture.take(resolved)))
+    if left.size or not parts:
+        part = counts if not parts else counts.take(left)
+        parts.append((left, _pair_posterior(part) if part.is_pair else piece_posterior(part)))
+    return CountPosterior(counts=counts, parts=tuple(parts))
+
+
+def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
+    """Resolve the posterior of N in every cell, in as many pieces as that takes; see ``count_posterior``."""
+    best = np.full(counts.totals.n_cells, -np.inf)
+    todo, support = np.arange(counts.totals.n_cells), counts.support
+    pieces: list[tuple[Cells | Floats, ...]] = []
+    for _round in range(_MOST_ROUNDS):
+        part = counts.take(todo, support)
+        tilt = balanced_tilt(part)
+        further: list[tuple[Cells, Floats, Floats]] = []
+        for batch in _batches(part, tilt):
+            sums = CountSums.of(part.take(batch), tilt[batch])
+            of_n = sums.posterior_of_n()
+            cell, (low, high) = todo[batch], support[batch].T
+            np.maximum.at(best, cell, of_n.log_peak)
+            below = of_n.log_first > best[cell] + _NEGLIGIBLE
+            above = of_n.log_last > best[cell] + _NEGLIGIBLE
+            first = np.where(below, of_n.first, low)
+            last = np.where(above, of_n.last, high)
+            further.append((cell[below], low[below], first[below] - 1.0))
+            further.append((cell[above], last[above] + 1.0, high[above]))
+            # Where N spans several scales, no single tilt and no single step of the grid fits it all.
+            costly = sampling.proposal_of(sums).cost > _COSTLY
+            coarse = of_n.mass_below(_FINE * sums.step) * (sums.step > 1.0) > _TOLERABLE
+            relevant = of_n.log_evidence > best[cell] + _RARE_POSTERIOR
+            split = (coarse | (costly & relevant)) & (first < last)
+            cut = np.where(coarse, _FINE * sums.step, of_n.median())
+            cut = np.clip(cut, first, last - 1.0)
+            further.append((cell[split], first[split], cut[split]))
+            further.append((cell[split], cut[split] + 1.0, last[split]))
+            ranges = np.stack([first, last], axis=1)
+            columns = (cell, ranges, tilt[batch], of_n.log_evidence, *sums.moments(of_n))
+            pieces.append(tuple(column[~split] for column in columns))
+        todo = np.concatenate([cells for cells, _, _ in further])
+        support = np.concatenate([np.stack([low, high], axis=1) for _, low, high in further])
+        if not todo.size:
+            return _mixture(counts, pieces)
+    message = (
+        "under this prior N is too uncertain to be resolved: give a narrower --n-prior or a weaker prior"
+    )
+    raise PriorError(message)
+
+
+def _mixture(counts: NoisyCounts, pieces: list[tuple[Cells | Floats, ...]]) -> PiecePosterior:
+    """Weigh the pieces of every cell by their evidence."""
+    columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    support, tilt, log_evidence, mean, sd = (column[order] for column in columns[1:])
+    cell = columns[0][order].astype(np.int64)
+    cells = counts.totals.n_cells
+    top = np.full(cells, -np.inf)
+    np.maximum.at(top, cell, log_evidence)
+    share = np.exp(log_evidence - top[cell])
+    evidence = np.bincount(cell, share, cells)
+    share /= evidence[cell]
+    overall = np.zeros(counts.shape)
+    np.add.at(overall, cell, share[:, None] * mean)
+    variance = np.zeros(counts.shape)
+    np.add.at(variance, cell, share[:, None] * (sd**2 + (mean - overall[cell]) ** 2))
+    return PiecePosterior(
+        pieces=counts.take(cell, support),
+        cell=cell,
+        tilt=tilt,
+        share=share,
+        mean=overall,
+        sd=np.sqrt(variance),
+        log_evidence=top + np.log(evidence),
+    )
+
+
+def _batches(counts: NoisyCounts, tilt: Floats) -> Iterator[Cells]:
+    """Consecutive cells that fit into memory together."""
+    cells, categories = counts.shape
+    weights = pair_rows(counts) if counts.is_pair else rows_of(counts, tilt)
+    low, high = weights.window()
+    points = np.minimum(np.sum((high - low + 1.0).reshape(cells, -1), axis=1), MAX_GRID)
+    start = 0
+    while start < cells:
+        ahead = points[start : start + _BATCH_NUMBERS // 256]
+        needed = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1) * categories
+        stop = start + max(1, int(np.searchsorted(needed, _BATCH_NUMBERS, side="right")))
+        yield np.arange(start, min(stop, cells))
+        start = stop
+
+
+def pair_blocks(weights: CountWeights) -> Floats:
+    """Blocks of the first of two counts that sum to a known N."""
+    low, high = weights.window()
+    return weights.blocks(low, high, block_step(high - low + 1.0, PAIR_BLOCKS))
+
+
+def _pair_posterior(counts: NoisyCounts) -> PiecePosterior:
+    """Two counts with a known sum: one table a cell."""
+    cells = counts.totals.n_cells
+    mean, sd, log_evidence = np.empty(counts.shape), np.empty(counts.shape), np.empty(cells)
+    for batch in _batches(counts, np.zeros(cells)):
+        weights = pair_rows(counts.take(batch))
+        nodes, mass, log_sum = masses(weights, pair_blocks(weights))
+        log_evidence[batch] = log_sum + log_factor_of_n(counts, weights.n)
+        centre = np.sum(nodes * mass, axis=1)
+        variance = np.sum((nodes - centre[:, None]) ** 2 * mass, axis=1)
+        total = counts.total_concentration + weights.n
+        mean[batch, 0] = (counts.concentration[0] + centre) / total
+        mean[batch, 1] = (counts.concentration[1] + weights.n - centre) / total
+        between = variance / total**2
+        within = (mean[batch, 0] * mean[batch, 1] - between) / (total + 1.0)
+        sd[batch] = np.sqrt(between + within)[:, None]
+    return PiecePosterior(
+        pieces=counts,
+        cell=np.arange(cells),
+        tilt=np.zeros(cells),
+        share=np.ones(cells),
+        mean=mean,
+        sd=sd,
+        log_evidence=log_evidence,
+    )
+
 
 _RARE = 1e-9
 """Probability, relative to the likeliest, below which a number of rows is left out."""

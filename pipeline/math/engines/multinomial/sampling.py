@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.engines.multinomial.convolution import RELIABLE, CountSums
-from suffice.pipeline.math.engines.multinomial.noise_weights import take_rows
-from suffice.pipeline.math.engines.multinomial.noisy_counts import log_factor_of_n
+from suffice.pipeline.math.engines.multinomial.noisy_counts import log_factor_of_n, take_rows
 from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.engines.multinomial.noise_weights import CountWeights
+    from suffice.pipeline.math.engines.multinomial.noisy_counts import CountWeights
     from suffice.typing import Floats, Rows
 
 

@@ -1,23 +1,27 @@
-"""Noise-aware posteriors of several columns: latent moments by MCMC, parameters by the conjugate update."""
+r"""Noise-aware posteriors of several columns: latent moments by MCMC, parameters by the conjugate update.
+
+Latent moments of several data sets that share parameters: one density, and its gradient.
+
+Given their parameters data sets are independent, and the evidence of all rows depends on the sums of their
+moments alone. So the density is the product of every data set's own (noise, prior of N, moments given N, and
+the evidence of what is its own), times the shared evidence of the added moments.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.moment_projection import estimate
-from suffice.pipeline.math.engines.multivariate.evidence import State, outer
-from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
-from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target, along
-from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
-from suffice.pipeline.math.engines.multivariate.pooled import SharedTarget
-from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
+from suffice.pipeline.math.engines.multivariate.evidence import RegressionEvidence, State, no_gradient, outer
+from suffice.pipeline.math.engines.multivariate.exact_moments import (
+    SpreadRegressionEvidence,
     lengths,
     mixture_of_states,
     moments_of,
@@ -26,6 +30,15 @@ from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
     regression_evidence,
     regression_update,
 )
+from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
+from suffice.pipeline.math.engines.multivariate.log_posterior import (
+    LatentN,
+    Target,
+    along,
+    evidence_of,
+    pulled_along,
+)
+from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, least_rows, moment_map
@@ -39,7 +52,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.conjugate_mixture import ConjugateMixture
     from suffice.pipeline.math.distributions.moment_projection import Moments
     from suffice.pipeline.math.engines.multivariate.evidence import Evidence
-    from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
+    from suffice.pipeline.math.engines.multivariate.exact_moments import (
         AnyNormalPrior,
         AnyRegressionPrior,
         Update,
@@ -47,6 +60,87 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTarget:
+    """The log density of the latent moments of data sets, their coordinates one after the other.
+
+    The coordinates of shared latent scales stand last.
+
+    Attributes
+    ----------
+    targets : tuple of Target
+        Of every data set, with the evidence of what is its own.
+    shared : tuple of Evidence
+        Of the parameters that all have in common.
+    """
+
+    targets: tuple[Target, ...]
+    shared: tuple[Evidence, ...]
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the density of some cells."""
+        return replace(self, targets=tuple(target.take(cells) for target in self.targets))
+
+    def total(self, x: Floats) -> State:
+        """Return the added moments at coordinates (n_coordinates, b)."""
+        *parts, _ = self._parts(x)
+        squares = self.likely_squares(x.shape[1])
+        return _added([target.state(part, squares) for target, part in zip(self.targets, parts, strict=True)])
+
+    def likely_squares(self, n: int) -> Floats | None:
+        """Return the squares of likely coefficients (k, n) of a regression, or none."""
+        for evidence in self.shared:
+            if isinstance(evidence, RegressionEvidence | SpreadRegressionEvidence):
+                return np.repeat(evidence.squares()[:, None], n, axis=1)
+        return None
+
+    def latent(self, x: Floats) -> Floats:
+        """Return the coordinates of the shared evidence's latent scales, relative to nothing."""
+        first, *_, latent = self._parts(x)
+        return latent + along(self.shared, self.targets[0].unpack(first).logs)
+
+    def __call__(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
+        *parts, latent = self._parts(x)
+        squares = self.likely_squares(x.shape[1])
+        positions = [target.unpack(part, squares) for target, part in zip(self.targets, parts, strict=True)]
+        total = _added([position.state for position in positions])
+        shared = no_gradient(total)
+        # Shared scales go along with the first data set's moments.
+        latent = latent + along(self.shared, positions[0].logs)
+        value, by_latent = evidence_of(self.shared, total, latent, shared)
+        by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
+        slopes = []
+        for target, position in zip(self.targets, positions, strict=True):
+            log_density, gradient, by_moments = target.own(position)
+            gradient.add(shared)
+            log_density, slope = target.complete(position, log_density, gradient, by_moments, by_logs)
+            by_logs = 0.0
+            value = value + log_density
+            slopes.append(slope)
+        return value, np.concatenate([*slopes, by_latent])
+
+    def _parts(self, x: Floats) -> list[Floats]:
+        """Split coordinates into those of every data set, and of the shared scales."""
+        return np.split(x, np.cumsum([target.n_coordinates for target in self.targets]))
+
+
+def _added(states: Sequence[State]) -> State:
+    """Return the moments of the rows of all."""
+    if len(states) == 1:
+        return states[0]
+    n: Floats = np.sum([state.n for state in states], axis=0)
+    shares = [state.n / n for state in states]
+    mean = sum((share * state.mean for share, state in zip(shares, states, strict=True)), np.zeros(1))
+    second, spread = np.zeros_like(states[0].second), np.zeros_like(states[0].spread)
+    for share, state in zip(shares, states, strict=True):
+        apart = state.mean - mean
+        second += share * state.second
+        spread += share * (state.spread + outer(apart, apart))
+    return State(n=n, mean=mean, spread=spread, second=second)
+
 
 _LEAST_SPREAD = 1e-12
 """Added so that a start is positive definite where there is next to no noise."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
-from suffice.pipeline.math.engines.multinomial.noise_weights import log_rising
+from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising
 
 if TYPE_CHECKING:
     from suffice.typing import Floats

@@ -13,7 +13,7 @@ from suffice.pipeline.ask.posterior.infer import plug_in_posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
-from suffice.pipeline.math.engines.multivariate.pooled import SharedTarget
+from suffice.pipeline.math.engines.multivariate.posterior import SharedTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.joint import STEPS, plan_of, spec_of

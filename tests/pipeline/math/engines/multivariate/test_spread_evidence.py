@@ -12,13 +12,13 @@ from scipy import integrate, stats
 
 from suffice.pipeline.math.distributions import spread_density
 from suffice.pipeline.math.engines.multivariate.evidence import RegressionEvidence, State
-from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
-from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
-from suffice.pipeline.math.engines.multivariate.pooled import SharedTarget
-from suffice.pipeline.math.engines.multivariate.spread_evidence import (
+from suffice.pipeline.math.engines.multivariate.exact_moments import (
     SpreadNormalEvidence,
     SpreadRegressionEvidence,
 )
+from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
+from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
+from suffice.pipeline.math.engines.multivariate.posterior import SharedTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
