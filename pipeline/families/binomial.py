@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.jax.one_sum import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats
 
@@ -62,7 +62,7 @@ def update(prior: Beta, sums: OneSum, parameters: Parameters) -> Distribution:
 
 def marginal(prior: Beta, parameters: Parameters) -> Marginal:
     """Return the beta binomial distribution of the successes among all trials."""
-    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaBinomial  # consumers only
 
     return BetaBinomial(
         concentration1=prior.concentration1,
@@ -85,9 +85,9 @@ def natural(
 
 def in_jax(probability: Any, n: Any, parameters: Parameters) -> Total:
     """Return the binomial distribution of the successes among all trials."""
-    from suffice.pipeline.math.engines.jax import totals  # an extra
+    from suffice.pipeline.math.engines import jax_sums  # an extra
 
-    return totals.Binomial(n * bounds(parameters)[1], probability)
+    return jax_sums.BinomialTotal(n * bounds(parameters)[1], probability)
 
 
 def draw(spec: BinomialSpec, probability: Floats, rng: np.random.Generator) -> Floats:

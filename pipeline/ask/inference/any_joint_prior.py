@@ -19,12 +19,16 @@ from suffice.errors import PriorError, SufficeError, UsageError
 from suffice.pipeline.ask.inference.chosen_priors import refused_prior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.mean_variance.distribution import Exact, MeanVarianceDistribution, exists
-from suffice.pipeline.math.engines.mean_variance.grids import COARSE, FINE, TooManyError
-from suffice.pipeline.math.engines.mean_variance.likelihood import LatentRows
-from suffice.pipeline.math.engines.mean_variance.panels import NowhereError, Panels, around, node_weights
+from suffice.pipeline.math.engines.mean_variance.distribution import (
+    MeanVarianceDistribution,
+    NowhereError,
+    Panels,
+    around,
+    node_weights,
+)
+from suffice.pipeline.math.engines.mean_variance.likelihood import COARSE, FINE, LatentRows, TooManyError
 from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid
-from suffice.pipeline.math.engines.mean_variance.product import ContradictionError, Product
+from suffice.pipeline.math.engines.mean_variance.product import ContradictionError, Exact, Product, exists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,7 +19,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide
 from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.math.distributions.one_parameter import coordinate_of
-from suffice.pipeline.math.engines.clipped.likelihood import ClippedSums, log_product, saddle, tilted
+from suffice.pipeline.math.engines.clipped_counts import ClippedSums, log_product, saddle, tilted
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed

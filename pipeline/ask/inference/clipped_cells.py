@@ -34,7 +34,7 @@ from suffice.pipeline.ask.inference.clipped import clipped_distribution
 from suffice.pipeline.ask.inference.pooled_one_parameter import pooled_grid_distribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.partly_clipped import PartlyClipped
-from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
+from suffice.pipeline.math.engines.combined import mixture_distribution
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale
 

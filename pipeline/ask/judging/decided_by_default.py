@@ -31,7 +31,7 @@ from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.shortest_intervals import shortest_of_draws
-from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
+from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.parameters.draws import MASS
 from suffice.pipeline.math.parameters.parameter_posterior import points_for
 from suffice.pipeline.math.priors.density import Density

@@ -19,10 +19,10 @@ from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.cell_blocks import blocks_of
 from suffice.pipeline.math.distributions.on_grid import GriddedDistribution
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.multinomial.distribution import CountsDistribution
+from suffice.pipeline.math.engines.combined import PosteriorMixture
+from suffice.pipeline.math.engines.multinomial.posterior import CountsDistribution
 from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
-from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,7 @@ from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import NOISE_AWARE, Posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.engines.union.totals import (
+from suffice.pipeline.math.engines.unions import (
     MomentsOfCell,
     SummedNoise,
     TotalsOfCell,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.engines.union.totals import CellPoints
+    from suffice.pipeline.math.engines.unions import CellPoints
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
     from suffice.pipeline.math.distributions.regions import Region
-    from suffice.pipeline.math.engines.normal.weights import NoisyMoments
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.fields import StatisticSpec

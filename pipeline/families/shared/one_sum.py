@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.sum_model import SumModel
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal, NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -164,7 +163,7 @@ def one_sum_family(
     def jax_likelihood(
         statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
     ) -> Any:
-        from suffice.pipeline.math.engines.jax.one_sum import one_sum  # an extra
+        from suffice.pipeline.math.engines.jax_sums import one_sum  # an extra
 
         known = statistic.plan.parameters
         parameter = given[model.parameter.name]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.sampled_parameter import Natural
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.prior import Prior
-    from suffice.pipeline.math.engines.jax.one_sum import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.pipeline.terms.statistics.beyond_bounds import Outside
     from suffice.pipeline.terms.statistics.block import Parameters
     from suffice.typing import Floats

@@ -28,7 +28,7 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.one_parameter import Line
-from suffice.pipeline.math.engines.mean_variance.panels import (
+from suffice.pipeline.math.engines.mean_variance.distribution import (
     PANELS,
     Panels,
     around,

@@ -11,6 +11,8 @@ little. At the first points it does: of a flat distribution the point 0 only get
 what rises as :math:`N^{A - 1}` over one step is not its value at a point. So what counts without noise
 would add up to is put onto the same grid in the same way, and the distribution of a sum is taken relative
 to that.
+
+Moved.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from suffice.pipeline.math.engines.multinomial.noisy_counts import (
     CountWeights,
     NoisyCounts,
     block_step,
+    fall_of_factor,
     log_rising,
     masses,
     rows_of,
@@ -39,6 +42,63 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.typing import Floats
+
+
+def level_tilt(counts: NoisyCounts, m: Floats, log_weight: Floats) -> Floats:
+    """Tilts (n_cells,) at which the mean of N is one where the link is level, or at an end of its support.
+
+    Steps of a standard deviation at most, as weights are not normal, inside of a bracket.
+    """
+    low, high = counts.support.T
+    tilt, bottom, top = np.zeros(len(m)), np.full(len(m), -np.inf), np.full(len(m), np.inf)
+    for _step in range(200):
+        tables, _ = normalised(log_weight - tilt[:, None, None] * m)
+        means = np.sum(tables * m, axis=2)
+        variance = np.sum((m - means[:, :, None]) ** 2 * tables, axis=(1, 2))
+        mean = np.sum(means, axis=1)
+        bound = np.clip(mean, low, high)
+        inside = (bound == mean) & (low < high)
+        wanted = np.where(
+            inside, fall_of_factor(counts, mean), tilt + (mean - bound) / np.maximum(variance, 1e-12)
+        )
+        change = np.where(inside, 0.5, 1.0) * (wanted - tilt)
+        if np.all(np.abs(change) * np.sqrt(variance) < 0.1):
+            break
+        bottom, top = np.where(change > 0.0, tilt, bottom), np.where(change > 0.0, top, tilt)
+        reach = 1.0 / np.sqrt(np.maximum(variance, 1e-12))
+        moved = tilt + np.clip(change, -reach, reach)
+        outside = (moved <= bottom) | (moved >= top)
+        tilt = np.where(outside & np.isfinite(top - bottom), (bottom + top) / 2.0, moved)
+    return tilt
+
+
+def normalised(log_weight: Floats) -> tuple[Floats, Floats]:
+    """Weights along the last axis as probabilities, and the logs of their sums."""
+    top = np.max(log_weight, axis=2, keepdims=True)
+    weight = np.exp(log_weight - top)
+    total = np.sum(weight, axis=2, keepdims=True)
+    return weight / total, (top + np.log(total))[:, :, 0]
+
+
+def marginals_of_rows(top: CountSums, of_n: PosteriorOfN) -> Floats:
+    """The posterior of every class count, shaped as the tables."""
+    from scipy.fft import irfft, rfft
+
+    link = np.divide(
+        of_n.probability,
+        of_n.density,
+        out=np.zeros_like(of_n.probability),
+        where=of_n.probability > 1e-14 * np.max(of_n.probability, axis=1, keepdims=True),
+    )
+    before, after = products_of_others(top.transforms)
+    transform = rfft(link, axis=-1)
+    marginal = np.empty_like(top.tables)
+    for k in range(marginal.shape[1]):
+        reached = irfft(transform * np.conj(before[k] * after[k]), top.size, axis=-1)
+        marginal[:, k] = top.tables[:, k] * np.maximum(reached[:, : marginal.shape[2]], 0.0)
+    normalised: Floats = marginal / np.sum(marginal, axis=2, keepdims=True)
+    return normalised
+
 
 GRADED = 512
 """Points from 0 on of which the steps are accounted for."""

@@ -57,9 +57,9 @@ from suffice.pipeline.math.distributions.spread_regression import SpreadNormalIn
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Fit,
     Gradient,
+    MomentState,
     NormalEvidence,
     RegressionEvidence,
-    State,
     inverted,
     multivariate_gamma,
     no_gradient,
@@ -108,7 +108,7 @@ class SpreadNormalEvidence:
         """Each scale goes along with its column; w with none."""
         return (*range(len(self.loc)), *([None] if self.linear else []))
 
-    def start(self, state: State) -> tuple[Floats, Floats]:
+    def start(self, state: MomentState) -> tuple[Floats, Floats]:
         """Return each column's variance for its scale, and w / a of 1."""
         size = len(self.loc)
         seen = np.einsum("iib->ib", state.spread if self.linear else state.second)[:size]
@@ -129,7 +129,7 @@ class SpreadNormalEvidence:
         w: Floats = (freedom(len(self.loc)) + n) / 2.0 * np.exp(latent[-1])
         return w
 
-    def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
+    def __call__(self, state: MomentState, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
         size, n = len(self.loc), state.n
         df = freedom(size)
@@ -159,7 +159,7 @@ class SpreadNormalEvidence:
         by_latent[:size] = slope * (df / 2.0 + psi * by_scale[diagonal, diagonal]) + by_prior
         return value, gradient, by_latent
 
-    def _of_mean(self, state: State, scale: Floats, log_ratio: Floats) -> _OfMean:
+    def _of_mean(self, state: MomentState, scale: Floats, log_ratio: Floats) -> _OfMean:
         """Return the factor of w and the means, given A."""
         from scipy.special import digamma, gammaln
 
@@ -230,7 +230,7 @@ class SpreadRegressionEvidence:
         """It goes along with the outcome."""
         return (len(self.loc) - int(self.linear),)
 
-    def start(self, state: State) -> tuple[Floats, Floats]:
+    def start(self, state: MomentState) -> tuple[Floats, Floats]:
         """Return the outcome's variance for the residuals' scale."""
         seen = (state.spread if self.linear else state.second)[-1, -1] / self.outcome**2
         scale = spread_density.coordinate(np.log(seen))[None]
@@ -246,7 +246,7 @@ class SpreadRegressionEvidence:
         likely: Floats = (self.outcome / np.diag(self.root)) ** 2
         return likely
 
-    def __call__(self, state: State, latent: Floats) -> tuple[Floats, Gradient, Floats]:
+    def __call__(self, state: MomentState, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
         logs, slope, log_prior, by_prior = spread_density.log_scale(latent)
         k = len(self.loc)
@@ -285,7 +285,7 @@ def lengths(n_cells: int) -> tuple[int, int]:
     return _CHAINS_OF_MANY, min(_MOST, max(_FEWEST, _MOST_STATES // n_cells)) // _CHAINS_OF_MANY
 
 
-def moments_of(state: State, centre: Floats, half_range: Floats) -> Moments:
+def moments_of(state: MomentState, centre: Floats, half_range: Floats) -> Moments:
     """Return the moments of states, one a cell, in half ranges."""
     return Moments(
         n=np.broadcast_to(state.n, state.mean.shape[1:]),
@@ -436,13 +436,13 @@ class ScalesTarget:
     """
 
     evidence: Evidence
-    state: State
+    state: MomentState
 
     def take(self, cells: Cells) -> Self:
         """Return the density of some cells."""
         return replace(self, state=_indexed(self.state, cells))
 
-    def at(self, x: Floats) -> State:
+    def at(self, x: Floats) -> MomentState:
         """Return the moments of every chain of b; those of a cell follow one another."""
         n_cells = len(self.state.n)
         return _indexed(self.state, np.repeat(np.arange(n_cells), x.shape[1] // n_cells))
@@ -470,7 +470,7 @@ def posterior_of_moments(sums: Moments, evidence: Evidence, update: Update, prio
     mean = (sums.total / n[:, None]).T
     second = np.moveaxis(sums.products / n[:, None, None], 0, 2)
     spread = np.moveaxis(sums.scatter / n[:, None, None], 0, 2)
-    target = ScalesTarget(evidence=evidence, state=State(n=n, mean=mean, spread=spread, second=second))
+    target = ScalesTarget(evidence=evidence, state=MomentState(n=n, mean=mean, spread=spread, second=second))
     content = repr((prior, sums.n.tolist(), sums.total.tolist(), sums.products.tolist())).encode()
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(content).digest()[:16], "big"))
     n_chains, iterations = lengths(len(n))
@@ -487,8 +487,8 @@ def posterior_of_moments(sums: Moments, evidence: Evidence, update: Update, prio
     return mixture_of_states(update(moments, flat, rng), kept, rng)
 
 
-def _indexed(state: State, cells: Cells) -> State:
-    return State(
+def _indexed(state: MomentState, cells: Cells) -> MomentState:
+    return MomentState(
         n=state.n[cells],
         mean=state.mean[:, cells],
         spread=state.spread[:, :, cells],

@@ -23,15 +23,20 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.math.engines.multivariate.evidence import Gradient, State, multivariate_gamma, outer
+from suffice.pipeline.math.engines.multivariate.evidence import (
+    Gradient,
+    MomentState,
+    multivariate_gamma,
+    outer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.engines.multivariate.evidence import Evidence
-    from suffice.pipeline.math.engines.multivariate.outcome_coordinates import (
+    from suffice.pipeline.math.engines.multivariate.evidence import (
+        Evidence,
         OutcomeCoordinates,
         OutcomeNoise,
     )
@@ -91,7 +96,7 @@ class LatentN:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class ChainPosition:
     """Coordinates of b chains unpacked.
 
     Attributes
@@ -113,7 +118,7 @@ class Position:
         Those of the outcome's entries of L and of its average; see ``Target.outcome``.
     """
 
-    state: State
+    state: MomentState
     root: Floats
     logs: Floats
     slope: Floats
@@ -125,7 +130,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class LatentTarget:
     r"""The log density of latent moments in coordinates on the whole space, for many cells at once.
 
     Coordinates: x of N unless it is fixed; the means, where there are first moments; then by rows the lower
@@ -186,7 +191,7 @@ class Target:
         outcome = None if self.outcome is None else self.outcome.take(cells)
         return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units, outcome=outcome)
 
-    def state(self, x: Floats, squares: Floats | None = None) -> State:
+    def state(self, x: Floats, squares: Floats | None = None) -> MomentState:
         """Return the moments at coordinates (n_coordinates, b)."""
         return self.unpack(x, squares).state
 
@@ -221,7 +226,7 @@ class Target:
         position = self.unpack(x)
         return self.complete(position, *self.own(position))
 
-    def own(self, position: Position) -> tuple[Floats, Gradient, Floats]:
+    def own(self, position: ChainPosition) -> tuple[Floats, Gradient, Floats]:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
         value, gradient = self._noise(position.state)
         value += position.log_prior
@@ -231,7 +236,7 @@ class Target:
 
     def complete(
         self,
-        position: Position,
+        position: ChainPosition,
         value: Floats,
         gradient: Gradient,
         by_latent: Floats,
@@ -281,7 +286,7 @@ class Target:
             parts.insert(0, (by_n * position.slope + position.by_free)[None])
         return value, np.concatenate(parts)
 
-    def unpack(self, x: Floats, squares: Floats | None = None) -> Position:
+    def unpack(self, x: Floats, squares: Floats | None = None) -> ChainPosition:
         """Unpack coordinates (n_coordinates, b), given squares of likely coefficients (k, b) or none."""
         start, d = 0, self.size
         if self.latent_n.fixed:
@@ -311,8 +316,8 @@ class Target:
             mean, root[-1, :-1] = _outcome_replaced(mean, outcome.entries(both), d - 1)
         spread = np.einsum("ikb,jkb->ijb", root, root)
         second = spread + outer(mean, mean) if self.linear else spread
-        return Position(
-            state=State(n=n, mean=mean, spread=spread, second=second),
+        return ChainPosition(
+            state=MomentState(n=n, mean=mean, spread=spread, second=second),
             root=root,
             logs=logs,
             slope=slope,
@@ -336,7 +341,7 @@ class Target:
         square = of_column + of_row + repeated[2] ** 2
         return np.sqrt(square), of_column / square, of_row / square
 
-    def _noise(self, state: State) -> tuple[Floats, Gradient]:
+    def _noise(self, state: MomentState) -> tuple[Floats, Gradient]:
         """Return the log density of the noise, and the slopes that guide a chain."""
         above, (n_cells, n_components) = _above(self.size), self.scaled.values.shape
         components = self.scaled.coefficients
@@ -425,7 +430,7 @@ def pulled_along(evidences: Sequence[Evidence], by_latent: Floats, size: int) ->
 
 
 def evidence_of(
-    evidences: Sequence[Evidence], state: State, latent: Floats, gradient: Gradient
+    evidences: Sequence[Evidence], state: MomentState, latent: Floats, gradient: Gradient
 ) -> tuple[Floats, Floats]:
     """Return the log of several evidences (b,) and its derivatives by their scales; add those by moments.
 

@@ -19,7 +19,13 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.moment_projection import estimate
-from suffice.pipeline.math.engines.multivariate.evidence import RegressionEvidence, State, no_gradient, outer
+from suffice.pipeline.math.engines.multivariate.evidence import (
+    MomentState,
+    OutcomeNoise,
+    RegressionEvidence,
+    no_gradient,
+    outer,
+)
 from suffice.pipeline.math.engines.multivariate.exact_moments import (
     SpreadRegressionEvidence,
     lengths,
@@ -33,12 +39,11 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
 from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
 from suffice.pipeline.math.engines.multivariate.log_posterior import (
     LatentN,
-    Target,
+    LatentTarget,
     along,
     evidence_of,
     pulled_along,
 )
-from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, least_rows, moment_map
@@ -76,14 +81,14 @@ class SharedTarget:
         Of the parameters that all have in common.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[LatentTarget, ...]
     shared: tuple[Evidence, ...]
 
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
         return replace(self, targets=tuple(target.take(cells) for target in self.targets))
 
-    def total(self, x: Floats) -> State:
+    def total(self, x: Floats) -> MomentState:
         """Return the added moments at coordinates (n_coordinates, b)."""
         *parts, _ = self._parts(x)
         squares = self.likely_squares(x.shape[1])
@@ -127,7 +132,7 @@ class SharedTarget:
         return np.split(x, np.cumsum([target.n_coordinates for target in self.targets]))
 
 
-def _added(states: Sequence[State]) -> State:
+def _added(states: Sequence[MomentState]) -> MomentState:
     """Return the moments of the rows of all."""
     if len(states) == 1:
         return states[0]
@@ -139,7 +144,7 @@ def _added(states: Sequence[State]) -> State:
         apart = state.mean - mean
         second += share * state.second
         spread += share * (state.spread + outer(apart, apart))
-    return State(n=n, mean=mean, spread=spread, second=second)
+    return MomentState(n=n, mean=mean, spread=spread, second=second)
 
 
 _LEAST_SPREAD = 1e-12
@@ -156,7 +161,7 @@ _COEFFICIENT = 0.5
 """About how large a coefficient is, in half ranges, of a predictor whose scale noise hides."""
 
 
-def with_lengths(target: Target, sums: Moments, *, outcome: bool) -> Target:
+def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> LatentTarget:
     """Return the target in coordinates that suit its cells; see ``Target.relative``.
 
     Where noise hides a column's scale, products with it are in units of that scale; where it is seen they
@@ -189,7 +194,7 @@ def with_lengths(target: Target, sums: Moments, *, outcome: bool) -> Target:
 
 
 def starts(
-    target: Target,
+    target: LatentTarget,
     sums: Moments,
     statistic: NoisyStatistic,
     n_chains: int,
@@ -220,7 +225,7 @@ def starts(
     n, noise_of_products, average, spread = _near(target, sums)
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread, squares)
-    state = State(n=n, mean=average, spread=spread, second=spread + outer(average, average))
+    state = MomentState(n=n, mean=average, spread=spread, second=spread + outer(average, average))
     logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
     latent = [evidence.start(state) for evidence in target.evidence]
     relative_to = along(target.evidence, logs)
@@ -250,7 +255,7 @@ def starts(
     return base_point[:, :, None] + guess[:, :, None] * jitter, guess
 
 
-def _near(target: Target, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
+def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
     """Return n (c,), the noise of products (c,), means (d, c) and S / n (d, d, c) near the noisy moments."""
     size, latent_n = target.size, target.latent_n
     if latent_n.fixed:
@@ -386,8 +391,10 @@ def _posterior(
     return mixture_of_states(update(moments, target.latent(flat)[:, order], rng), kept, rng)
 
 
-def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int) -> Target:
-    return Target(
+def _target(
+    statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int
+) -> LatentTarget:
+    return LatentTarget(
         size=size,
         linear=is_linear(statistic.plan.parameters),
         evidence=evidence,

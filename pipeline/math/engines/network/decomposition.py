@@ -25,12 +25,12 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.dirichlet import project_simplex
 from suffice.pipeline.math.distributions.piecewise import PiecewiseTables, Probabilities
+from suffice.pipeline.math.engines.combined import products, table_factors
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
-from suffice.pipeline.math.engines.multinomial.distribution import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
-from suffice.pipeline.math.engines.network.log_posterior import parts
+from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
 from suffice.pipeline.math.engines.network.posterior import NoisyTables, generator_of, network_posterior
-from suffice.pipeline.math.engines.pooled.importance_sampling import products, table_factors
+from suffice.pipeline.math.engines.network.tables_and_moves import parts
 from suffice.pipeline.terms.statistics.count_table import released_tables
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
-    from suffice.pipeline.math.engines.normal.weights import Nodes
+    from suffice.pipeline.math.engines.normal.moment_weights import Nodes
     from suffice.typing import Cells, Floats
 
     Keys: TypeAlias = NDArray[np.int64]

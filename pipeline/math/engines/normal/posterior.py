@@ -27,7 +27,7 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
 from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
-from suffice.pipeline.math.engines.normal.weights import (
+from suffice.pipeline.math.engines.normal.moment_weights import (
     LOG_ZERO,
     Boxes,
     Given,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.engines.normal.weights import NoisyMoments
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.typing import Cells, Floats, Parts
 
     Sides: TypeAlias = NDArray[np.int64]

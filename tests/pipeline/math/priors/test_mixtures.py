@@ -20,7 +20,7 @@ from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
+from suffice.pipeline.math.engines.combined import mixture_distribution
 from suffice.pipeline.math.priors.mixtures import (
     Mixture,
     ScaleMixture,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.math.engines.clipped.likelihood import ClippedSums, _product, log_product
+from suffice.pipeline.math.engines.clipped_counts import ClippedSums, _product, log_product
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.statistics.beyond_bounds import clipped_failures, clipped_poisson
 

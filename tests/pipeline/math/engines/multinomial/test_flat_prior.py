@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
-from suffice.pipeline.math.engines.multinomial.distribution import count_posterior, piece_posterior
 from suffice.pipeline.math.engines.multinomial.flat_prior import (
     Rule,
     TiltMixture,
@@ -17,6 +16,7 @@ from suffice.pipeline.math.engines.multinomial.flat_prior import (
     truncated_geometric_moments,
 )
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts, log_factor_of_n
+from suffice.pipeline.math.engines.multinomial.posterior import count_posterior, piece_posterior
 from suffice.pipeline.math.engines.multinomial.sampling import guide_to, look_up
 from suffice.pipeline.math.priors.record_count import NPrior, Reciprocal, Uniform
 from support.latent_counts import (

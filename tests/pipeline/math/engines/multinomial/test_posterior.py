@@ -11,13 +11,13 @@ import pytest
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.math.engines.multinomial import convolution, posterior, sampling
-from suffice.pipeline.math.engines.multinomial.distribution import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import (
     CountWeights,
     block_step,
     log_rising,
     quadrature,
 )
+from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.latent_counts import (

@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.engines.normal.posterior import SHARE, MomentPosterior, cover
-from suffice.pipeline.math.engines.normal.weights import (
+from suffice.pipeline.math.engines.normal.moment_weights import (
     BERNSTEIN,
     LOG_ZERO,
     MOMENTS,
@@ -20,6 +19,7 @@ from suffice.pipeline.math.engines.normal.weights import (
     MomentWeights,
     NoisyMoments,
 )
+from suffice.pipeline.math.engines.normal.posterior import SHARE, MomentPosterior, cover
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 

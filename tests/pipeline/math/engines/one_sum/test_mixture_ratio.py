@@ -12,7 +12,7 @@ from suffice.pipeline.math.distributions.gamma import GammaDistribution
 from suffice.pipeline.math.distributions.inverse_gamma import InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.one_parameter import coordinate_of
-from suffice.pipeline.math.engines.one_sum.nodes import MixtureRatio
+from suffice.pipeline.math.engines.combined import MixtureRatio
 
 if TYPE_CHECKING:
     from collections.abc import Callable

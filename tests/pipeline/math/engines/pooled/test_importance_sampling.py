@@ -20,7 +20,7 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.math.engines.pooled.importance_sampling import FEWEST_EFFECTIVE, product
+from suffice.pipeline.math.engines.combined import FEWEST_EFFECTIVE, product
 from suffice.pipeline.math.priors.record_count import NPrior, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import noise_aware_posterior, pooled
@@ -152,7 +152,7 @@ def test_many_cells_are_pooled_in_batches(monkeypatch: pytest.MonkeyPatch) -> No
     values = np.array([[90, 10, 5], [50, 50, 9], [10, 90, 4], [70, 30, 0], [30, 70, 8]], dtype=object)
     parts = [noisy_statistic(plan, values), noisy_statistic(plan, values + 3)]
     whole = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
-    monkeypatch.setattr("suffice.pipeline.math.engines.pooled.importance_sampling.CELLS", 2)
+    monkeypatch.setattr("suffice.pipeline.math.engines.combined.CELLS", 2)
     batched = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
     assert batched.groups == whole.groups
     assert batched.mean("probability") == pytest.approx(whole.mean("probability"), abs=0.005)

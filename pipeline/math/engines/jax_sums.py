@@ -104,7 +104,7 @@ class ContinuousTotal(Total, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Binomial:
+class BinomialTotal:
     """Successes among `trials`."""
 
     trials: Any
@@ -119,7 +119,7 @@ class Binomial:
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
+class PoissonTotal:
     """Events of which there are `mean` on average."""
 
     mean: Any
@@ -130,7 +130,7 @@ class Poisson:
 
 
 @dataclass(frozen=True, slots=True)
-class NegativeBinomial:
+class NegativeBinomialTotal:
     """Failures before so many successes."""
 
     successes: Any
@@ -143,7 +143,7 @@ class NegativeBinomial:
 
 
 @dataclass(frozen=True, slots=True)
-class Gamma:
+class GammaTotal:
     """A gamma variable of this shape and rate."""
 
     shape: Any
@@ -164,7 +164,7 @@ class Gamma:
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
+class NormalTotal:
     """A normal variable."""
 
     mean: Any

@@ -60,7 +60,7 @@ PAIR_BLOCKS = 2**13
 _NEGLIGIBLE = np.log(1e-9)
 _MOST_ROUNDS = 60
 _COSTLY = 12.0
-_RARE_POSTERIOR = np.log(1e-3)
+_LOG_RARE = np.log(1e-3)
 _FINE = 128.0
 """Steps of the grid below which N is resolved anew, on a finer grid."""
 _TOLERABLE = 1e-9
@@ -246,7 +246,7 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
             # Where N spans several scales, no single tilt and no single step of the grid fits it all.
             costly = sampling.proposal_of(sums).cost > _COSTLY
             coarse = of_n.mass_below(_FINE * sums.step) * (sums.step > 1.0) > _TOLERABLE
-            relevant = of_n.log_evidence > best[cell] + _RARE_POSTERIOR
+            relevant = of_n.log_evidence > best[cell] + _LOG_RARE
             split = (coarse | (costly & relevant)) & (first < last)
             cut = np.where(coarse, _FINE * sums.step, of_n.median())
             cut = np.clip(cut, first, last - 1.0)

@@ -40,7 +40,7 @@ from scipy.special import gammaln, multigammaln
 from suffice.pipeline.math.distributions import spread_density
 from suffice.pipeline.math.distributions.moment_projection import Scaling
 from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import freedom
-from suffice.pipeline.math.engines.jax.one_sum import NATS, require_terms, window_of_n
+from suffice.pipeline.math.engines.jax_sums import NATS, require_terms, window_of_n
 from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments, require_rows
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.math.distributions.spread_normal_inverse_wishart import SpreadNormalInverseWishart
-    from suffice.pipeline.math.engines.normal.weights import NoisyMoments
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

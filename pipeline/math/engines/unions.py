@@ -54,7 +54,7 @@ _WIDER = 1.5
 _AWAY = 8.0
 """Standard deviations of the noise about the estimated variance that are integrated over."""
 _PANELS = np.linspace(0.0, 1.0, 4)
-POINTS_MOMENTS = 1 << 12
+KEPT_POINTS = 1 << 12
 """Points that count: the ends of intervals are right to about 0.04 standard deviations."""
 _KNOTS_PER_SCALE = 64.0
 """Steps of the table of the noise's log density, in which it is a polyline: right to about 1e-4 nats."""
@@ -86,7 +86,7 @@ class MomentsOfCell:
         Parameters
         ----------
         shares : ndarray of shape (4, n_points), float64
-            Evenly spread over 0..1 in each row; the first ``POINTS_MOMENTS`` count.
+            Evenly spread over 0..1 in each row; the first ``KEPT_POINTS`` count.
         """
         sd = np.sqrt(2.0 * self.terms) * self.scale
         n = float(np.sum(self.values))
@@ -100,7 +100,7 @@ class MomentsOfCell:
             away = latent - centre[:, None]
             covariance = _WIDER * (weight * away) @ away.T + 1e-6 * sd**2 * np.eye(2)
             start += size
-        return self._weighted(shares[:, :POINTS_MOMENTS], centre, covariance)
+        return self._weighted(shares[:, :KEPT_POINTS], centre, covariance)
 
     def _weighted(self, shares: Floats, centre: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         from scipy.special import gammaincinv, ndtri
