@@ -69,7 +69,7 @@ def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
             found = _below(["tests", folder], test_files)
         case ("src", "suffice", name):
             found = _named_after(Path(name).stem, test_files)
-        case ("pipeline", "math", "engines", "jax", *_):
+        case ("pipeline", "math", "engines", "jax_sums.py" | "jax_moments.py"):
             found = _below(["tests", "pipeline", "ask", "numpyro"], test_files)
         case ("docs", *_, name):
             found = [test for test, text in test_files.items() if name in text]
