@@ -1,34 +1,46 @@
-r"""Exact posteriors of one parameter when N and one sum S are latent behind discrete Laplace noise.
+r"""Nodes of a quadrature over the latent pairs (N, S) of a noisy sum, and moments of the parameter from them.
+
+Model and weight W(N, S) as in ``noisy_sum``. The question is the posterior of the parameter,
 
 .. math::
     p(\theta \mid y) = \sum_N \int p(\theta \mid N, S) \, W(N, S) \, dS \Big/ \sum_N \int W(N, S) \, dS
+    \qquad (1)
 
-with W as in ``noisy`` and :math:`p(\theta \mid N, S)` the conjugate posterior. No rows at all, N = 0, is a
-component of its own, with S = 0.
+with :math:`p(\theta \mid N, S)` the conjugate posterior; for S on a lattice the integral is a sum. No
+records, N = 0, are a component of their own, with S = 0.
 
-How much denser a mixture of these is than their prior: in its coordinate every conjugate distribution of
-one parameter has a density of the form
+Method: sums and integrals over S are quadrature rules on blocks that begin and end at the kinks of the
+noise; those over N, likewise. What lies ``NATS`` below the mode is left out (e^-25 of it; e^-22 where
+moments are all that is asked for, which costs means some 1e-8 and tails some 1e-6). The nodes become the
+components of a mixture.
 
-.. math:: \log p_j(x) = \log p_j(x_0) + \eta_j \cdot (T(x) - T(x_0))
-
-with two numbers :math:`\eta_j` of its own and two functions T that all share, the prior too. So the ratios of
-all distributions at all positions are one product of matrices. Where a distribution is the prior itself, its
-ratio is constant, however far out.
-
-Moved.
-
-Means and standard deviations under priors that are spread over scales, from pairs chosen for them.
-
-Pairs that are next to impossible may hold most of a moment: of a rate spread over five decades, one that is
-e^-22 times as probable as others may have a square that is 10^10 times theirs. Such pairs are resolved by
+Priors that are spread over scales: the prior is a mixture of :math:`\mathrm{Gamma}(a, b_j)` with weights
+:math:`w_j`. Pairs that are next to impossible may then hold most of a moment: one that is e^-22 times as
+probable as others may have a square that is 10^10 times theirs. Such pairs are resolved by
 
 .. math::
-    W(N, S) \, E[\theta^2 \mid N, S],
+    W(N, S) \, E[\theta^2 \mid N, S] \qquad (2)
 
-which is what W is under the prior times :math:`\theta^2`: one of the same kind, tilted. They then are weighed
-by what their second moment about c, the mean of near pairs, is of that about 0. They are resolved evenly:
-pairs that hold the mass, and with it the first moment about c, may be next to nothing beside squares. It
-takes longer than all else, and is done when a mean or a standard deviation is asked for.
+    w_j \, \theta^p \, \mathrm{Gamma}(\theta; a, b_j) \propto
+        w_j b_j^{-p} \, \mathrm{Gamma}(\theta; a + p, b_j) \qquad (3)
+
+    E[(\theta - c)^k] = \frac{\sum W E[\theta^2 \mid N, S] \;
+        \bigl(E[(\theta - c)^k \mid N, S] / E[\theta^2 \mid N, S]\bigr)}{\sum W} \qquad (4)
+
+By (3), (2) is W under the tilted prior, times the prior's second moment. They are resolved evenly, as pairs
+that hold the mass may be next to nothing beside squares, and only where ``_left_out`` cannot rule out that
+far pairs hold more than e^-16 of a variance.
+
+============ =================== =============================== =============== ============
+symbol       in the code         meaning                         shape           unit
+============ =================== =============================== =============== ============
+N            ``n``               number of records               (n_nodes,)      records
+S            ``total``           sum of T                        (n_nodes,)      that of T
+W            ``weight``          posterior weight of a pair      (n_nodes,)      none
+b_j          ``rates``           rates of the prior's components (n_components,) that of T
+w_j          ``weights``         their weights                   (n_components,) none
+c            ``centre``          mean of near pairs              (n_cells,)      parameter
+============ =================== =============================== =============== ============
 """
 
 from __future__ import annotations
@@ -52,6 +64,16 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
+
+
+def moments_of_all(sums: NoisySums, update: Update, near: NearMoments) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, (n_cells,), with what is far out in tails."""
+    if not isinstance(sums.marginal, SpreadGammaGamma):
+        return near.means, near.sds
+    means, sds = np.empty((2, sums.n_cells))
+    for batch in batches(sums):
+        means[batch], sds[batch] = whole_moments(sums.take(batch), update, sums.marginal, near.take(batch))
+    return means, sds
 
 
 _NEGLIGIBLE = -16.0
@@ -129,15 +151,18 @@ def whole_moments(
 def _far_moments(
     sums: NoisySums, update: Update, marginal: SpreadGammaGamma, near: NearMoments
 ) -> tuple[Floats, Floats]:
+    # Of an inverse gamma the parameter is one over the rate: its square is the rate to the power of -2.
     power = 2 if isinstance(update(np.zeros(1), np.zeros(1)), GammaDistribution) else -2
     pairs = resolve(
         replace(sums, marginal=marginal.tilted(power), from_nothing=True), evenly=True, nats=_DEEP
     )
     none = np.zeros(1)
+    # (2) = tilted W times E[theta^2] under the prior, which is that given no records.
     _, prior = _about(_Pairs(n=none, total=none), update, marginal, none)
     weight = pairs.weight * (prior * np.exp(pairs.log_evidence - near.log_evidence))[pairs.cell]
     _, square = _about(pairs, update, marginal, np.zeros(len(pairs.n)))
     first, second = _about(pairs, update, marginal, near.means[pairs.cell])
+    # (4), for k = 1 and 2.
     return _summed(pairs, near.means, weight * (first / square), weight * (second / square))
 
 
@@ -146,6 +171,7 @@ def _summed(pairs: LatentPairs, centre: Floats, first: Floats, second: Floats) -
     cells = len(centre)
     shift = np.bincount(pairs.cell, first, cells)
     spread = np.bincount(pairs.cell, second, cells)
+    # Var = E (theta - c)^2 - (E theta - c)^2: both small where c is near the mean, so nothing cancels.
     return centre + shift, np.sqrt(np.maximum(spread - shift**2, 0.0))
 
 
@@ -173,6 +199,7 @@ def _left_out(sums: NoisySums, update: Update, near: NearMoments) -> Floats:
     _, second = moments_about(update(near.most, none), none)
     # Of no N is the noise of a sum of 0 likelier than that of the sums alone.
     is_sum = sums.totals.coefficients[:, 0] == 0.0
+    # As A goes to 0 the noise leaves e^-|y_1| / b of W, and a parameter at most the prior given most rows.
     log_noise = -np.abs(sums.totals.values[:, is_sum]) @ sums.totals.rate[is_sum]
     bound: Floats = log_noise + np.log(second) - near.log_evidence - 2.0 * np.log(near.sds)
     return bound
@@ -207,6 +234,7 @@ class SpreadGammaGamma:
         shape, part = self.shape * n, self.share * total
         power = -(self.concentration + shape)
         # The rate under which the sum is likeliest, between the components', bounds all their terms.
+        # b^a (w S)^(kN - 1) / (b + w S)^(kN + a) is largest at b = a w S / (kN): no term is above this one.
         nearest = np.clip(part * self.concentration / shape, self.rates[0], self.rates[-1])
         top = self.concentration * np.log(nearest) + power * np.log1p(nearest / part)
         mixed = np.zeros(top.shape)
@@ -233,6 +261,7 @@ class SpreadGammaGamma:
             w_j \, r^p \, \mathrm{Gamma}(r; a, b_j) \propto w_j b_j^{-p} \, \mathrm{Gamma}(r; a + p, b_j)
         """
         smallest = self.rates[0]
+        # (3): the integral of r^p under Gamma(a, b) is proportional to b^-p.
         weights = [w * (rate / smallest) ** -power for w, rate in zip(self.weights, self.rates, strict=True)]
         whole = math.fsum(weights)
         return replace(
@@ -249,6 +278,7 @@ class SpreadGammaGamma:
     @property
     def shifts(self) -> Floats:
         """How much larger each component's posterior takes S for than the first one's."""
+        # b_j + w S = b_0 + w (S + (b_j - b_0) / w): component j of S is component 0 of a larger sum.
         return (np.array(self.rates) - self.rates[0]) / self.share
 
     def shares(self, total: Floats, n: Floats) -> Floats:
@@ -265,6 +295,8 @@ class SpreadGammaGamma:
     def shifted(self, total: Floats, n: Floats, rng: np.random.Generator) -> Floats:
         """Shift sums as a component of every pair that is drawn by its share does, (n_pairs,)."""
         ends = np.cumsum(self.shares(total, n), axis=0)
+        # Given (N, S) the component is one of j with probability `shares`; its posterior is that of a
+        # shifted sum.
         drawn = np.sum(rng.random(len(total)) > ends[:-1], axis=0)
         shifted: Floats = total + self.shifts[drawn]
         return shifted
@@ -325,6 +357,7 @@ def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None)
     cells = sums.n_cells
     if nats is None:
         nats = NATS if evenly else _NATS
+    # (1): first the rule over N, then for each of its nodes the rule over S.
     cell, n, weight = rows_of(sums, nats, evenly=evenly)
     blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly)
     log_share = np.log(weight) - blocks.top[cell]
@@ -340,6 +373,7 @@ def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None)
         repeated = (np.repeat(column, nodes.shape[1])[used] for column in (node_cell, count))
         columns.append((*repeated, nodes.ravel()[used], masses.ravel()[used]))
     node_cell, count, position, mass = (np.concatenate(column) for column in zip(*columns, strict=True))
+    # The denominator of (1), over the highest weight of the cell.
     evidence = np.bincount(node_cell, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(position))
     return LatentPairs(
@@ -407,6 +441,7 @@ def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     if reach:
         # Where all of N has to be in one sum for it to be what was released, a spike there crosses a kink.
         values = sums.totals.by_release
+        # y_1 + y_2 estimates R N with noise of scale b / R in N: about that estimate p(y | N) bends.
         wide = np.ceil(sums.totals.scale_by_release[:, :1] / reach)
         near = np.sum(values, axis=2, keepdims=True) / reach + wide * _SPREAD
         kinks = np.concatenate([near, values / reach], axis=2)
@@ -476,6 +511,7 @@ def cut(
 def batches(sums: NoisySums) -> Iterator[Cells]:
     """Consecutive cells to be resolved together; more of them where N is known."""
     low, high = sums.n_prior.support
+    # A public N has one row a cell: four times as many cells take the same memory.
     size = BATCH if low < high else 4 * BATCH
     for start in range(0, sums.n_cells, size):
         yield np.arange(start, min(start + size, sums.n_cells))

@@ -1,15 +1,36 @@
-r"""Noisy sums, and the weight of the latent (N, S) behind them.
+r"""Noisy sums of one statistic T, and the joint weight of the latent number of rows N and their sum S.
+
+Model: N rows have a prior :math:`\pi(N)`; T of each has a distribution with a parameter
+:math:`\theta` under its conjugate prior; a release adds independent discrete Laplace noise of scale b to
+:math:`A = (S - \text{lower} N) / \text{step}` and, where N is private, to :math:`R N - A`. The question is
+how probable each pair (N, S) is given the release. With :math:`\theta` integrated out,
 
 .. math::
-    W(N, S) = \pi(N) \, p(S \mid N) \, e^{-|y_1 - A| / b} \, e^{-|y_2 - (R N - A)| / b}
+    W(N, S) = \pi(N) \, p(S \mid N) \prod_l e^{-|y_{1l} - A| / b_l} \, e^{-|y_{2l} - (R N - A)| / b_l}
+    \qquad (1)
 
-with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
-range, and b the noise's scale. Where N is public the first component alone is released.
-Every further release of the same sums has factors of its own.
+    p(S \mid N) = \int p(S \mid N, \theta) \, p(\theta) \, d\theta \qquad (2)
 
-Distributions of a sum S of T over N rows when the parameter is integrated out under its conjugate prior.
+    (a)_c = \Gamma(a + c) / \Gamma(a) \qquad (3)
 
-Each is written such that no two large log gammas cancel: sums and numbers of rows go up to 1e15.
+The product in (1) is over releases l of the same sums. Where N is public only :math:`y_1` is released.
+
+Method: (2) has a closed form for every conjugate pair, stated in its class. Each is written in ratios (3),
+in which no two large log gammas cancel: N and S go up to 1e15. Nothing here is approximate but ``profile``,
+by which a range of N is divided before it is summed: it is the log of about :math:`\sum_S W(N, S)`.
+
+========= ===================== ================================ ================= ================
+symbol    in the code           meaning                          shape             unit
+========= ===================== ================================ ================= ================
+N         ``n``                 number of records                (n_rows,)         records
+S         ``total``             sum of T                         (n_rows, n)       that of T
+A         ``amount``            S above ``lower`` N              (n_rows, n)       lattice steps
+x         ``position``          A, or log A where S > 0          (n_rows, n)       steps, or none
+y         ``totals.values``     released sums                    (n_cells, n_sums) lattice steps
+b         ``totals.scale``      scale of the noise               (n_sums,)         lattice steps
+1 / b     ``totals.rate``       fall of the log density          (n_sums,)         nats a step
+R         ``coefficients``      range of T                       (n_sums, 2)       lattice steps
+========= ===================== ================================ ================= ================
 """
 
 from __future__ import annotations
@@ -83,6 +104,8 @@ class BetaBinomial:
         """Log probability."""
         trials = self.trials * n
         return (
+            # (2) is the ratio of Beta functions times the binomial coefficient; each factor is one (3) over
+            # c!.
             log_rising_ratio(self.concentration1, total)
             + log_rising_ratio(self.concentration0, trials - total)
             - log_rising_ratio(self.concentration1 + self.concentration0, trials)
@@ -112,6 +135,8 @@ class GammaPoisson:
     def log_prob(self, total: Floats, n: Floats) -> Floats:
         """Log probability."""
         return (
+            # (2): (a)_S / S! (b / (b + N))^a (N / (b + N))^S; log1p keeps what is left where b and N differ
+            # much.
             log_rising_ratio(self.concentration, total)
             - self.concentration * np.log1p(n / self.rate)
             - total * np.log1p(self.rate / n)
@@ -140,6 +165,8 @@ class BetaNegativeBinomial:
         """Log probability."""
         successes = self.successes * n
         return (
+            # (2) with (rN)_S / S! = Gamma(rN + S + 1) / (Gamma(rN + 1) S!) times rN / (rN + S), the last
+            # term.
             log_rising_ratio(self.concentration1, successes)
             + log_rising_ratio(self.concentration0, total)
             - log_rising_ratio(self.concentration1 + self.concentration0, successes + total)
@@ -172,6 +199,7 @@ class GammaGamma:
         """Log density."""
         shape, part = self.shape * n, self.share * total
         return (
+            # (2): 1 / B(kN, a) is (a)_kN kN / (kN)!, so that no log Beta of two large numbers is needed.
             log_rising_ratio(self.concentration, shape)
             + np.log(shape)
             - self.concentration * np.log1p(part / self.rate)
@@ -199,6 +227,8 @@ class NormalNormal:
 
     def log_prob(self, total: Floats, n: Floats) -> Floats:
         """Log density."""
+        # Var S = E Var(S | mu) + Var E(S | mu) = N v + N^2 s^2; the root is split, as N^2 would overflow
+        # early.
         deviation = np.sqrt(n) * np.sqrt(self.variance + n * self.scale**2)
         standard = (total - n * self.loc) / deviation
         log_prob: Floats = -0.5 * standard * standard - np.log(deviation) - 0.5 * np.log(2.0 * np.pi)
@@ -287,6 +317,7 @@ class NoisySums:
     def _kinks_of_rows(self, cell: Cells, n: Floats) -> list[Floats]:
         """Where the noise of every row of the totals has its kink; n is (n_rows,)."""
         return [
+            # |y - A| has its kink at A = y; |y - (R N - A)| at A = R N - y.
             reach * n - value[cell] if reach else value[cell]
             for value, (reach, _) in zip(self.totals.values.T, self.totals.coefficients.tolist(), strict=True)
         ]
@@ -301,6 +332,7 @@ class NoisySums:
             return np.broadcast_to(log_prob, np.broadcast_shapes(n.shape, position.shape))
         # Of A, not of S: no rows at all have a probability, and it has to be weighed against densities.
         log_prob = np.add(log_prob, np.log(self.step))
+        # The density of log A is that of A times dA / d log A = A.
         return log_prob + position if self.marginal.support is SumSupport.POSITIVE else log_prob
 
     def log_noise(self, cell: Cells, n: Floats, position: Floats) -> Floats:
@@ -310,6 +342,7 @@ class NoisySums:
 
     def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log of p(S | N) times noise, at (n_rows, n_positions); n is (n_rows, 1)."""
+        # (1) but for the prior of N.
         return self.log_density(n, position) + self.log_noise(cell, n, position)
 
     def log_joint(self, cell: Cells, n: Floats, position: Floats) -> Floats:
@@ -318,7 +351,10 @@ class NoisySums:
         value = self.log_weight(cell, rows, position)
         none = n < 1.0
         if np.any(none):
+            # No records have the sum 0 for certain: (1) is the noise at N = 0, A = 0, a probability, not a
+            # density.
             value[none] = self.log_weight_of_none(cell[none])[:, None]
+        # (1) in full.
         return value + self.n_prior.log_prob(n)[:, None]
 
     def amount(self, position: Floats) -> Floats:
@@ -358,6 +394,8 @@ class NoisySums:
         if self.is_sum:  # where a kink is between two integers, the next one is the first beyond it
             kinks = [np.ceil(kink) for kink in kinks]
         typical = (self.marginal.typical(n) - self.lower * n) / self.step
+        # Beyond the outermost kinks the noise falls by sum(1 / b) nats a step, and p(S | N) is unimodal: so
+        # what lies farther out than this has less than e^-NATS of the weight at the kink.
         margin = NATS / self.fall
         first, last = kinks[0] - margin, kinks[-1] + margin
         inner = _inserted([first, *kinks, last], typical)
@@ -409,6 +447,8 @@ class NoisySums:
         if self.marginal.support is SumSupport.POSITIVE:
             wide = wide - breaks
         # Of all of S, as much is about a break as there is room in what the noise leaves.
+        # About a kink the noise leaves a width `wide`; within it is p(S | N) times the width, or all if that
+        # is above 1: the mass is the harmonic mean of both, noise / (1 + 1 / (p wide)).
         scarce = -density - wide
         room = noise - np.maximum(scarce, 0.0) - np.log1p(np.exp(-np.abs(scarce)))
         room = np.ascontiguousarray(room.T)
@@ -424,6 +464,8 @@ class NoisySums:
         mode = np.empty(len(n))
         active = row
         for _ in range(_SECTIONS):
+            # log W is concave between kinks about its mode: every round keeps the two eighths beside the
+            # best.
             inner = left[:, None] + (right - left)[:, None] * _EIGHTHS
             value = self.log_weight(cell[active], n[active, None], inner)
             row = np.arange(len(active))
