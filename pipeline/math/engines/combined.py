@@ -1,27 +1,47 @@
-r"""Posteriors under a mixture of conjugate priors: one per component, weighed by its evidence.
+r"""Posteriors combined: mixtures over prior components, ratios to the prior, and products over data sets.
 
-Products of noise-aware posteriors that share their parameters and nothing else.
+Every posterior here is a mixture of conjugate distributions with natural parameters :math:`\eta` and
+normaliser :math:`Z(\eta)`; the prior has :math:`\eta_0`. Three questions are answered.
 
-A noise-aware posterior is a mixture of conjugate distributions, one for every value of the latent statistics.
-With R disjoint data sets and independent draws :math:`\eta_r` of each mixture,
+A prior that is a mixture :math:`\sum_j w_j p_j(\theta)`. With :math:`p(y \mid j)` the evidence of component
+j,
 
 .. math::
-    p(\theta \mid y_1, \dots, y_R) \propto \mathrm{E} \left[ w \,
-        \mathrm{Conjugate}(\theta; \eta) \right], \qquad
-    w = \frac{Z(\eta)\, Z(\eta_0)^{R - 1}}{Z(\eta_1) \cdots Z(\eta_R)}, \quad
-    \eta = \sum_r \eta_r - (R - 1) \eta_0,
+    p(\theta \mid y) = \sum_j s_j \, p_j(\theta \mid y), \qquad
+    s_j = \frac{w_j \, p(y \mid j)}{\sum_i w_i \, p(y \mid i)} \qquad (1)
 
-with Z of ``distribution``: the weight is the evidence that the latent statistics come from one parameter.
-Data sets are merged two at a time, in a balanced tree, so that the weights are even; each draw of one meets
-``PARTNERS`` of the other. This is importance sampling, exact as the number of draws grows, and free of
-Markov chains; how many of the draws count is stated. The independent pieces of count tables are multiplied
-one by one.
+How much denser a mixture is than the prior at x. In its coordinate every conjugate distribution of one
+parameter has two numbers :math:`\eta_i` and shares two functions t(x) with the prior, so that
 
-References
-----------
-Lindsten et al. Divide-and-conquer with sequential Monte Carlo. JCGS 26, 2017.
+.. math::
+    \log \frac{\sum_i \omega_i p_i(x)}{p_0(x)} = \log \sum_i \omega_i \frac{p_i(x_0)}{p_0(x_0)}
+    e^{(\eta_i - \eta_0) \cdot (t(x) - t(x_0))} \qquad (2)
 
-Moved.
+Where a component is the prior, its ratio is constant, however far out. Summands are kept to seven digits.
+
+R disjoint data sets that share their parameters alone. With independent draws :math:`\eta_r` of each mixture,
+
+.. math::
+    p(\theta \mid y_1, \dots, y_R) \propto \mathrm{E} \left[ w \, p(\theta; \eta) \right], \quad
+    \eta = \sum_r \eta_r - (R - 1) \eta_0, \quad
+    w = \frac{Z(\eta)\, Z(\eta_0)^{R - 1}}{Z(\eta_1) \cdots Z(\eta_R)} \qquad (3)
+
+The weight w is the evidence that the latent statistics come from one parameter. Data sets are merged two at
+a time, in a balanced tree (Lindsten et al., JCGS 26, 2017); each draw of one meets ``PARTNERS`` of the other.
+This is importance sampling, exact as the number of draws grows; fewer than ``FEWEST_EFFECTIVE`` are refused:
+
+.. math:: n_{\text{eff}} = 1 / \sum_i \bar w_i^2, \qquad \sum_i \bar w_i = 1 \qquad (4)
+
+============ ================ ========================================= ==========================
+symbol       in the code      meaning                                   shape
+============ ================ ========================================= ==========================
+s_j          ``share``        posterior probability of a component      (n_laws, n_cells)
+eta          ``eta``          natural parameters of draws               (n_particles, n_cells, k)
+eta_i-eta_0  ``numbers``      of components, less those of the prior    (2, n_components)
+t(x)-t(x_0)  ``rises``        the functions they multiply               (2, n)
+w            ``weight``       importance weights of pairs               (n_shifts, n_particles, n_cells)
+n_eff        ``effective``    effective draws                           (n_cells,)
+============ ================ ========================================= ==========================
 """
 
 from __future__ import annotations
@@ -83,6 +103,8 @@ class MixtureRatio:
         at = coordinate.centre[[int(np.argmax(log_weight))]]
         return cls(
             start=log_weight + coordinate.log_density(at) - coordinate_of(prior).log_density(at),
+            # (2): t is the same for all, so numbers are subtracted, not densities, which both may be
+            # e^-1000.
             numbers=_numbers(distributions, at) - _numbers(prior, at),
             rises=_rises(distributions, at),
         )
@@ -107,11 +129,14 @@ class MixtureRatio:
 def _numbers(distribution: Distribution, at: Floats) -> Floats:
     """Every distribution's two numbers."""
     if isinstance(distribution, NormalDistribution):
+        # -(x - m)^2 / (2 s^2) = const + (m - x0) / s^2 (x - x0) - (x - x0)^2 / (2 s^2).
         precision = distribution.scale**-2.0
         return np.stack([(distribution.loc - at) * precision, precision])
     if isinstance(distribution, GammaDistribution):
+        # Of x = log of a gamma: a x - b e^x = const + a (x - x0) - b e^x0 (e^(x - x0) - 1).
         return np.stack([distribution.concentration, distribution.rate * np.exp(at)])
     if isinstance(distribution, InverseGammaDistribution):
+        # Of x = log of an inverse gamma: -a x - b e^-x, the same with x0 - x.
         return np.stack([distribution.concentration, distribution.scale * np.exp(-at)])
     if isinstance(distribution, BetaDistribution):
         return np.stack([distribution.concentration1, distribution.concentration0])
@@ -139,6 +164,8 @@ def _exponential(distance: Floats) -> Floats:
 
 def _logits(distance: Floats, at: Floats) -> Floats:
     """Rises of the logs of a probability and of its complement from the logit `at`."""
+    # log p(x) - log p(x0) = -log(1 + (1 - p0) (e^-(x - x0) - 1)), and likewise of 1 - p: no difference of
+    # logs.
     rest = 1.0 / (1.0 + np.exp(at))
     return -np.stack([np.log1p(rest * np.expm1(-distance)), np.log1p(rest * np.exp(at) * np.expm1(distance))])
 
@@ -261,6 +288,7 @@ def products(
             like = factor[0].prior_distribution()
             eta, effective = _tree(factor, like, PARTICLES, rng)
             for cell in np.flatnonzero(effective < ENOUGH_EFFECTIVE).tolist():
+                # The error of (3) falls as one over the root of n_eff: more draws where few agree.
                 alone = _of_cell(factors(rows[[cell]])[position], rng)
                 eta[:, [cell]], effective[[cell]] = alone
             merged[-1].append((like, eta, effective))
@@ -336,6 +364,7 @@ def _merge(
     log_z_left, others = _log_z(like, left), _log_z(like, right)
     weight = np.empty((len(shifts), particles, cells))
     for position, shift in enumerate(shifts):
+        # (3) with R = 2: eta = eta_1 + eta_2 - eta_0, and log w = log Z(eta) - log Z(eta_1) - log Z(eta_2).
         together = left + np.roll(right, shift, axis=0) - start
         weight[position] = _log_z(like, together) - log_z_left - np.roll(others, shift, axis=0)
     weight = np.exp(weight - np.max(weight, axis=(0, 1)))
@@ -345,6 +374,7 @@ def _merge(
     by_right = np.sum(
         [np.roll(part, -shift, axis=0) for part, shift in zip(weight, shifts, strict=True)], axis=0
     )
+    # (4), of the data set whose draws are weighed less evenly.
     effective = 1.0 / np.maximum(np.sum(by_left**2, axis=0), np.sum(by_right**2, axis=0))
     chosen = _systematic(weight.reshape(-1, cells), particles, rng)
     shift_of, first = np.divmod(chosen, particles)
@@ -363,6 +393,7 @@ def _systematic(shares: Floats, size: int, rng: np.random.Generator) -> NDArray[
     chosen = np.empty((size, cells), dtype=np.int64)
     for cell in range(cells):
         ends = np.cumsum(shares[:, cell])
+        # Systematic resampling: one uniform number for all, so that counts differ from n w by less than 1.
         targets = (np.arange(size) + rng.random()) / size * ends[-1]
         chosen[:, cell] = rng.permutation(np.minimum(np.searchsorted(ends, targets), len(ends) - 1))
     return chosen
@@ -410,6 +441,7 @@ class PosteriorMixture(Draws):
         means = np.stack([distribution.mean(parameter) for distribution in self.distributions])
         sds = np.stack([distribution.sd(parameter) for distribution in self.distributions])
         with np.errstate(invalid="ignore"):
+            # Var theta = sum_j s_j (Var_j + (mean_j - mean)^2).
             squares = sds**2 + (means - self._average(means)) ** 2
         return np.sqrt(self._average(np.where(np.isnan(squares), np.inf, squares)))
 
@@ -469,6 +501,7 @@ class PosteriorMixture(Draws):
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent joint draws."""
+        # A draw of the mixture (1) is one of component j, chosen with probability s_j.
         ends = np.cumsum(self.share, axis=0)
         chosen = np.sum(rng.random((draws, ends.shape[1])) > ends[:-1, None], axis=0)
         parts = [distribution.sample(draws, rng) for distribution in self.distributions]
@@ -508,6 +541,7 @@ def weighed(
     prior: Mixture, distributions: Sequence[Distribution], log_evidence: Sequence[Floats]
 ) -> PosteriorMixture:
     """Weigh the components' posteriors by prior weight and the given evidence, each (n_cells,)."""
+    # (1), in logarithms; the denominator is the evidence of the mixture.
     log_share = np.log(np.array(prior.weights))[:, None] + np.stack(log_evidence)
     total = np.logaddexp.reduce(log_share)
     return PosteriorMixture(

@@ -1,25 +1,43 @@
-r"""Likelihoods of families with one sum: N summed, and the sum itself summed or integrated.
+r"""Likelihoods of noisy sums and counts, as JAX traces them: everything latent is summed or integrated out.
 
-.. math:: p(y \mid \theta) = \sum_N \pi(N) \int p(S \mid N, \theta) \prod_j e^{-|y_j - s_j| / b}\, dS
+The question is the likelihood of parameters given a release, for a sampler that needs its gradient.
 
-Exact likelihoods of vectors and tables of counts: all vectors of latent counts, summed.
+**One sum** S of N records, whose distribution given the parameter is a ``Total``:
 
-Given N the counts are multinomial. Each count, with its noise, is a row of weights
-:math:`p_k^c / c! \; e^{-|y_k - c| / b}`; rows are convolved one after the other, in logarithms, and
+.. math::
+    p(y \mid \theta) = \sum_N \pi(N) \int p(S \mid N, \theta) \, e^{-|y_1 - S| / b}
+        e^{-|y_2 - (R N - S)| / b} \, dS \qquad (1)
 
-.. math:: p(y \mid p) = \sum_N \pi(N)\, N! \sum_{c:\, \sum_k c_k = N} \prod_k \frac{p_k^{c_k}}{c_k!}
-          e^{-|y_k - c_k| / b}.
+Counts are summed; a continuous S is integrated between the kinks of the noise by a tanh-sinh rule of 129
+nodes. Where N is public the second factor is left out.
 
-Features that are independent given a class have that class's count as the sum of each of their rows.
+**Vectors and tables of counts.** Given N the counts c are multinomial, so that
 
-Distributions of the total of N records given the parameter, as JAX traces them.
+.. math:: p(y \mid p) = \sum_N \pi(N)\, N! \sum_{c:\, \sum_k c_k = N} \prod_k w_k(c_k), \qquad
+          w_k(c) = \frac{p_k^c}{c!} \, e^{-|y_k - c| / b} \qquad (2)
 
-Arrays of the parameter, of N and of totals broadcast. Counts are summed over, everything else is integrated.
+The inner sum is a convolution of the rows :math:`w_k`, in logarithms. Features d that are independent given
+a class y have that class's count m as the sum of each of their rows,
 
-The latent numbers that are summed lie in windows fixed by the released values and the noise, so that one
-compiled function serves all parameters. A count lies within ``NATS`` scales of its noisy value but
-for a chance of e^-NATS. Where parameters are so far from the data that the sum lives outside, the value is a
-lower bound that still rises towards the data.
+.. math:: p(y \mid p) = \sum_N \pi(N)\, N! \sum_{m:\, \sum_y m_y = N} \prod_y \frac{p_y^{m_y}}{m_y!}
+          \prod_d m_y! \, (w_{dy1} * \dots * w_{dyK})(m_y) \qquad (3)
+
+Both are exact but for the windows of the latent numbers, which are fixed by the released values and the
+noise so that one compiled function serves all parameters: a count lies within ``NATS`` scales of its noisy
+value but for a chance of e^-45. Where parameters are so far from the data that the sum lives outside, the
+value is a lower bound that still rises towards the data.
+
+========= ====================== ================================= ======================== =============
+symbol    in the code            meaning                           shape                    unit
+========= ====================== ================================= ======================== =============
+theta     ``parameter``          the parameter                     (n_cells, 1, 1)          of the family
+N         ``n``                  number of records                 (n_cells, n_numbers)     records
+S         ``total``              the sum above ``lower`` N         (n_cells, n_n, n_totals) that of T
+y         ``observed``           released sums or counts           (n_cells, n_components)  that of T
+b         ``scale``              scale of the noise                scalar                   that of T
+R         ``width``              range of T                        scalar                   that of T
+log w     ``Masses.log``         rows of (2)                       (n_cells, n_counts)      nats
+========= ====================== ================================= ======================== =============
 """
 
 from __future__ import annotations
@@ -113,6 +131,7 @@ class BinomialTotal:
     def log_prob(self, total: Any) -> Any:
         """Log probability of a count, minus infinity above the number of trials."""
         left = np.maximum(self.trials - total, 0.0)
+        # log of n! / (k! (n - k)!) p^k (1 - p)^(n - k).
         log_ways = gammaln(self.trials + 1.0) - gammaln(total + 1.0) - gammaln(left + 1.0)
         log_prob = log_ways + total * jnp.log(self.probability) + left * jnp.log1p(-self.probability)
         return jnp.where(total <= self.trials, log_prob, -jnp.inf)
@@ -138,6 +157,7 @@ class NegativeBinomialTotal:
 
     def log_prob(self, total: Any) -> Any:
         """Log probability of a count."""
+        # log of (r)_k / k! p^r (1 - p)^k.
         log_ways = gammaln(total + self.successes) - gammaln(self.successes) - gammaln(total + 1.0)
         return log_ways + self.successes * jnp.log(self.probability) + total * jnp.log1p(-self.probability)
 
@@ -154,6 +174,7 @@ class GammaTotal:
         """From 0, or far below the mean, to where the tail is ruled out."""
         rate = self.rate + jnp.zeros_like(self.shape)
         mean, sd = self.shape / rate, jnp.sqrt(self.shape) / rate
+        # The right tail of a gamma falls as e^(-rate x) at last: e^-NATS after NATS / rate more.
         return jnp.maximum(mean - _SDS * sd, 0.0), mean + _SDS * sd + NATS / rate
 
     def log_prob(self, total: Any) -> Any:
@@ -197,6 +218,7 @@ class Masses:
 
     def between(self, first: Floats, size: int) -> Any:
         """Return the log weights of `size` counts from `first` on, (n_cells, size)."""
+        # Counts outside of a row have weight 0: a finite log keeps gradients finite.
         before = max(0, math.ceil(np.max(self.first - first)))
         after = max(0, math.ceil(np.max(first + size - self.first - self.log.shape[1])))
         padded = jnp.pad(self.log, ((0, 0), (before, after)), constant_values=_NOTHING)
@@ -269,11 +291,13 @@ def vector(values: Floats, probability: Any, rates: Floats, scale: float, prior:
     """
     half = math.ceil(NATS * scale)
     probability = jnp.broadcast_to(probability, values.shape)
+    # Beyond NATS b of its noisy value a count has e^-NATS of the noise: windows end there.
     require_terms(len(values) * (2 * half + 1) ** 2 * (values.shape[1] - 1))
     most = float(prior.support[1])
     rows, windows = _rows(values, probability, rates, half, most)
     total = _sum_of(rows, windows, most)
     n = total.first[:, None] + np.arange(float(total.log.shape[1]))
+    # (2): N! times the convolution, summed over N.
     return logsumexp(total.log + gammaln(n + 1.0) + log_prior_of_n(n, prior), axis=1)
 
 
@@ -304,9 +328,11 @@ def star(
         margins.append(_reached(windows, most)[0].reshape(n_cells, n_classes))
     window = CountWindow(np.stack(margins).reshape(len(margins), -1), half)
     m = window.counts()
+    # (3): every feature gives m_y! times its convolution at m_y; the tables are independent given m.
     log_weight = sum(each.between(window.first, window.size) + gammaln(m + 1.0) for each in sums)
     if of_class is not None:
         log_class = jnp.log(jnp.maximum(of_class, _LEAST)).reshape(-1, 1)
+        # (3): p_y^m_y / m_y!.
         log_weight += m * log_class - gammaln(m + 1.0)
     by_cell = log_weight.reshape(n_cells, n_classes, -1)
     first = window.first.reshape(n_cells, n_classes)
@@ -331,6 +357,7 @@ def _rows(
         window = CountWindow(np.clip(observation, 0.0, most)[None], half)
         counts = window.counts()
         log_p = jnp.log(jnp.maximum(probability[:, category], _LEAST))[:, None]
+        # log w_k of (2).
         log_weight = counts * log_p - gammaln(counts + 1.0) - rate * np.abs(counts - observation[:, None])
         rows.append(Masses(window.first, log_weight))
         windows.append(window)
@@ -357,6 +384,7 @@ def _convolved(left: Masses, right: Masses, window: CountWindow) -> Masses:
     width = right.log.shape[1]
     first = np.maximum(window.first, left.first + right.first)
     shifted = left.between(first - right.first - (width - 1), window.size + width - 1)
+    # (v * w)(s) = sum_c v(s - c) w(c).
     position = np.arange(window.size)[:, None] - np.arange(width) + (width - 1)
     return Masses(first, logsumexp(shifted[:, position] + right.log[:, None, :], axis=2))
 
@@ -388,11 +416,13 @@ def one_sum(
         reach = math.ceil(2.0 * NATS * scale / width)
         n, log_pi = window_of_n(np.sum(observed, axis=1) / width, reach, prior)
     parameter = jnp.broadcast_to(parameter, (len(observed),))[:, None, None]
+    # p(S | N) for N >= 1; N = 0 has the sum 0 for certain.
     total = total_of(parameter, np.maximum(n, 1.0)[:, :, None])
     if isinstance(total, ContinuousTotal):
         given_n = _along_continuum(total, n, observed, scale, width)
     else:
         given_n = _over_counts(total, n, observed, scale, width)
+    # (1): the sum over N.
     return logsumexp(given_n + log_pi, axis=1)
 
 
@@ -411,6 +441,7 @@ def _over_counts(given_n: Total, n: Any, observed: Any, scale: float, width: flo
     first = np.maximum(0.0, np.rint(observed[:, :1]) - half)
     total = (first + np.arange(2.0 * half + 1.0))[:, None, :]
     records, log_distribution = n[:, :, None], given_n.log_prob(total)
+    # N = 0 is a point mass at S = 0.
     log_distribution = jnp.where(records > 0.0, log_distribution, jnp.where(total == 0.0, 0.0, -jnp.inf))
     return logsumexp(log_distribution + _noise(observed, scale, width, n, total), axis=2)
 
@@ -423,6 +454,7 @@ def _along_continuum(given_n: ContinuousTotal, n: Any, observed: Any, scale: flo
     kinks = [jnp.broadcast_to(observed[:, 0, None, None], (*n.shape, 1))]
     if observed.shape[1] == 2:
         kinks.append(width * n[:, :, None] - observed[:, 1, None, None])
+    # |y_1 - S| bends at S = y_1, |y_2 - (R N - S)| at S = R N - y_2.
     inner = jnp.sort(jnp.clip(jnp.concatenate(kinks, axis=2), first, last), axis=2)
     edges = jnp.concatenate([first, inner, last], axis=2)
     parts = []
@@ -442,6 +474,7 @@ def _along_continuum(given_n: ContinuousTotal, n: Any, observed: Any, scale: flo
 def _tanh_sinh() -> tuple[Any, Any]:
     """Nodes and weights on 0..1 that crowd at both ends as fast as any power or exponential needs."""
     t = np.linspace(-_REACH, _REACH, 2 * _LEVEL + 1)
+    # x = tanh(pi/2 sinh t) on -1..1, here on 0..1; its derivative is the weight (Takahasi and Mori 1974).
     u = np.pi / 2 * np.sinh(t)
     nodes = 1.0 / (1.0 + np.exp(-2.0 * u))
     weights = np.pi / 4 * np.cosh(t) / np.cosh(u) ** 2 * (t[1] - t[0])

@@ -3,7 +3,7 @@ r"""The posterior of one parameter behind a noisy sum: a mixture of conjugate po
 Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
 
 .. math::
-    p(\theta \mid y) = \sum_i \omega_i \, p(\theta \mid N_i, S_i), \quad \omega_i \propto W(N_i, S_i) \qquad (1)
+    p(\theta \mid y) = \sum_i \omega_i \, p(\theta \mid N_i, S_i), \; \omega_i \propto W(N_i, S_i) \quad (1)
 
 Moments are sums over all nodes i; quantiles and densities are of merged components (``merged``). Under design
 effects d the likelihood has the power 1 / d: N and S keep their weights and count as N / d and S / d.
