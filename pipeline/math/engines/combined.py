@@ -27,8 +27,8 @@ R disjoint data sets that share their parameters alone. With independent draws :
     w = \frac{Z(\eta)\, Z(\eta_0)^{R - 1}}{Z(\eta_1) \cdots Z(\eta_R)} \qquad (3)
 
 The weight w is the evidence that the latent statistics come from one parameter. Data sets are merged two at
-a time, in a balanced tree (Lindsten et al., JCGS 26, 2017); each draw of one meets ``PARTNERS`` of the other.
-This is importance sampling, exact as the number of draws grows; fewer than ``FEWEST_EFFECTIVE`` are refused:
+a time, in a tree (Lindsten et al., JCGS 26, 2017); each draw of one meets ``PARTNERS`` of the other. This is
+exact as the number of draws grows; where fewer than ``FEWEST_EFFECTIVE`` count, the product is refused:
 
 .. math:: n_{\text{eff}} = 1 / \sum_i \bar w_i^2, \qquad \sum_i \bar w_i = 1 \qquad (4)
 

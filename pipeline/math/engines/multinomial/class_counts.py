@@ -1,29 +1,42 @@
 r"""Exact posteriors of a class and its features when all their counts are latent behind noise.
 
-Rows have a class y and, given it, independent features d. Latent class counts :math:`m_y` are the margins of
-every feature's latent table, so the tables are independent given them. With noisy counts, Dirichlet priors
-and a public prior of N,
+Model: rows have a class y and, given it, independent features d. Latent class counts :math:`m_y` are the
+margins of every feature's latent table, so the tables are independent given them. With noisy counts z,
+Dirichlet priors and a public prior of N,
 
 .. math::
-    P(m \mid \text{noisy}) \propto \pi(N) \frac{N!}{\Gamma(A + N)} \prod_y
-        \frac{\Gamma(\alpha_y + m_y)}{\Gamma(\alpha_y)\, m_y!} e^{-|z_y - m_y| / b} \prod_d E_{dy}(m_y),
-    \qquad N = \sum_y m_y,
+    P(m \mid z) \propto \pi(N) \frac{N!}{\Gamma(A + N)} \prod_y
+        \frac{\Gamma(\alpha_y + m_y)}{\Gamma(\alpha_y)\, m_y!} \prod_d E_{dy}(m_y),
+    \qquad N = \sum_y m_y \qquad (1)
 
-where z are noisy class counts where there are any, and the evidence of one feature is
-
-.. math::
     E_{dy}(m) = \frac{m!\, \Gamma(A_d)}{\Gamma(A_d + m)} \sum_{c:\, \sum_k c_k = m}
-        \prod_k \frac{\Gamma(\alpha_{dk} + c_k)}{\Gamma(\alpha_{dk})\, c_k!} e^{-|z_{dyk} - c_k| / b}.
+        \prod_k \frac{\Gamma(\alpha_{dk} + c_k)}{\Gamma(\alpha_{dk})\, c_k!} e^{-|z_{dyk} - c_k| / b}
+        \qquad (2)
 
-Each evidence is a convolution of K rows, by FFT at the tilt that puts its mean near the posterior mean of
-:math:`m_y`; the posterior of m is one more. Draws of m, then of every table given m, are independent.
+The question is the posterior of all probabilities: of the classes, and of every feature given the class.
 
-Tables behind ``class_counts``: evidence of features, the posterior of class counts, moments and draws.
+Method and error: (2) is a convolution of K rows, by FFT at the tilt that puts its mean near the posterior
+mean of :math:`m_y`; (1) is one more (``convolution``), exact to rounding where grids are the integers. What
+lies beyond the resolved class counts has less than 1e-8 of the posterior, else the centre is moved. Noisy
+counts that no N gives with a chance of 1e-300, by Chernoff's bound (3), are refused:
 
-Counts whose sum is given are drawn independently. Those of a row are proposed from their tables, all but
-the flattest, which takes the rest: it is accepted with its probability over its largest. What is not
-accepted in a few rounds is drawn one count after the other, each given those before it and the sum. Both
-ways follow the same distribution, so together they do.
+.. math::
+    P\Big(\sum_{i \leq n} |\mathrm{DLap}_i(b)| \geq t\Big) \leq
+        \left(\frac{1 - q}{1 + q} \, \frac{1 + r}{1 - r}\right)^n \left(\frac q r\right)^t,
+        \quad q = e^{-1 / b} \leq r \leq 1 \qquad (3)
+
+Draws of m, then of every table given m (``sampling``), are independent.
+
+======= ========================== ============================== ================================= ====
+symbol  in the code                meaning                        shape                             unit
+======= ========================== ============================== ================================= ====
+m       ``m``                      class counts                   (n_cells, n_classes, n_points)    rows
+z       ``features``               noisy tables                   (n_cells, n_classes, K)           rows
+E       ``log_evidence``           evidence of a feature          (n_rows, n)                       nats
+alpha   ``class_concentration``,   of the priors                  (n_classes,),                     none
+        ``feature_concentrations``                                (n_classes, K)
+b       ``scales``                 of the noise of a release      (n_releases,)                     rows
+======= ========================== ============================== ================================= ====
 """
 
 from __future__ import annotations
@@ -102,6 +115,7 @@ class TablePart:
         target = centre[:, classes].ravel()
         sums = CountSums.of(counts, search_tilt(counts, np.zeros(len(target)), target, target))
         density = sums.density_of(sums.transforms.prod(axis=1))
+        # The sum in (2), tilted, for every m at once.
         density = np.where(density > RELIABLE * np.max(density, axis=1, keepdims=True), density, 0.0)
         grid = sums.grid(np.sum(sums.base, axis=1), np.sum(sums.mean, axis=1))
         return cls(feature=feature, classes=classes, sums=sums, density=density, n=grid)
@@ -137,6 +151,7 @@ class TablePart:
             log_density = np.log(np.take_along_axis(self.density, index, axis=1))
         tilt = self.sums.weights.tilt[:: self.sums.counts.shape[1], None]
         rising = log_rising_on_grid(self.sums.counts.concentration, self.sums.step, m)
+        # (2): without the tilt, and over (A_d)_m / m!.
         return np.where(known, log_density + tilt * m - rising, -np.inf)
 
 
@@ -190,6 +205,7 @@ class StarTables:
         m = first[:, :, None] + step[:, None, None] * np.arange(points)
         log_weight = np.stack(
             [
+                # (1): (alpha_y)_m / m!, then the evidence of every feature.
                 log_rising_on_grid(concentration, step, m[:, of_class])
                 for of_class, concentration in enumerate(star.class_concentration[:, None])
             ],
@@ -208,6 +224,8 @@ class StarTables:
         top = _class_sums(star, centre, m, log_weight, step)
         of_n = top.posterior_of_n()
         marginal = marginals_of_rows(top, of_n)
+        # An end counts as unresolved where class counts beyond it are possible, and its probability is not
+        # small.
         at_first = marginal[:, :, 0] * (first > lowest)
         index = np.rint((last - first) / step[:, None]).astype(np.int64)
         at_last = np.take_along_axis(marginal, index[:, :, None], axis=2)[:, :, 0]
@@ -248,6 +266,8 @@ class StarTables:
             index, known = part.index(m)
             probability = np.zeros_like(part.n)
             rows = np.broadcast_to(np.arange(len(m))[:, None], m.shape)
+            # A table given m has the moments of ``convolution``, with the posterior of m in the place of
+            # that of N.
             np.add.at(probability, (rows[known], index[known]), posterior[known])
             of_part = replace(self.of_n, n=part.n, probability=probability, density=part.density)
             for result, moment in zip((means, sds), part.sums.moments(of_part), strict=True):
@@ -261,6 +281,8 @@ class StarTables:
         """Dirichlet concentrations given independent draws of all counts, (draws, n_cells, n_entries)."""
         cells = np.repeat(np.arange(self.star.n_cells), draws)
         of_classes = Splitter.of(self.top)
+        # N, then m given N, then every table given its class count: each by its exact conditional
+        # distribution.
         chosen = _choose(self.of_n.probability, cells, rng)
         m = of_classes.counts(cells, self.of_n.n[cells, chosen], rng)
         given = [self.star.class_concentration + m]
@@ -377,6 +399,7 @@ class StarCounts:
                 counts = self.by_class(feature)[:, release]
                 margins.append((counts.sum(axis=2), precision / counts.shape[2]))
         total = sum(weight for _, weight in margins)
+        # A margin of K counts has K times the noise variance: weights are 1 / (K b^2).
         mean: Floats = np.sum([margin * (weight / total) for margin, weight in margins], axis=0)
         return self.inner(mean)
 
@@ -399,6 +422,7 @@ class StarCounts:
         log_chance = np.zeros(self.n_cells)
         for totals in self.features:
             positive = np.sum(np.maximum(totals.by_release, 0.0), axis=2)
+            # Noise moves negative values to 0 at least, and the rest to a possible sum.
             distance = positive - np.sum(totals.by_release, axis=2)
             distance += np.maximum(least - positive, 0.0) + np.maximum(positive - most, 0.0)
             entries = totals.by_release.shape[2]
@@ -414,16 +438,11 @@ class StarCounts:
 
 
 def log_chance_of(distance: Floats, entries: int, scale: Floats | float) -> Floats:
-    r"""Log of a bound of the chance that the noise of so many entries is so large, or larger, in total.
-
-    Chernoff's: with :math:`q = e^{-1 / b}`, for every r in q..1,
-
-    .. math::
-        P\Big(\sum_{i \leq n} |\mathrm{DLap}_i(b)| \geq t\Big)
-            \leq \left(\frac{1 - q}{1 + q} \, \frac{1 + r}{1 - r}\right)^n \left(\frac q r\right)^t .
-    """
+    """Log of the bound (3) of the chance that noise of so many entries is so large, or larger, in total."""
     rate = 1.0 / scale
+    # (3) with r = e^-slower: about the best exponent, n / t, for r near 1.
     slower = np.minimum(entries / np.maximum(distance, 1.0), rate)
+    # (1 - q) / (1 + q) = tanh(1 / 2b).
     spread = np.log(np.tanh(rate / 2.0) / np.tanh(slower / 2.0))
     log_chance: Floats = np.minimum(entries * spread - (rate - slower) * distance, 0.0)
     return log_chance

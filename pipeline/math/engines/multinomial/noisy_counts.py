@@ -1,30 +1,46 @@
-r"""Noisy counts, the rows of weights that stand for them, and the tilt that balances the rows.
+r"""Noisy counts of categories, and the weights of one unknown count behind discrete Laplace noise.
 
-The joint weight of latent counts c given noisy counts y is
+Model: counts :math:`c_k` of N rows in K categories are released as :math:`y_k = c_k + \mathrm{DLap}(b)`.
+Their probabilities have a :math:`\mathrm{Dirichlet}(\alpha)` prior, N a public one. With the probabilities
+integrated out, the question is the joint weight of the latent counts,
 
 .. math::
-    W(c) = g(N) \prod_k w_k(c_k), \qquad g(N) = \pi(N) \frac{N!}{\Gamma(A + N)}, \quad N = \sum_k c_k,
+    W(c) = g(N) \prod_k w_k(c_k), \qquad g(N) = \pi(N) \frac{N!}{\Gamma(A + N)}, \quad
+    N = \sum_k c_k, \; A = \sum_k \alpha_k \qquad (1)
 
-with w_k a row of ``CountWeights``. For any tilt, W(c) is also the product of the tilted rows and
-g(N) exp(theta N).
-
-Weights of one unknown count behind discrete Laplace noise, many rows at a time.
-
-A row is an unnormalised distribution on the integers c = 0..n,
+For any tilt :math:`\theta`, W(c) is also the product of tilted rows and :math:`g(N) e^{\theta N}`. A row is
+an unnormalised distribution on c = 0..n,
 
 .. math::
     \log w(c) = \log\frac{\Gamma(a + c)}{\Gamma(a)\, c!} - \rho |c - y|
-              + \log\frac{\Gamma(a' + n - c)}{\Gamma(a')\, (n - c)!} - \rho' |n - c - y'| - \theta c
+              + \log\frac{\Gamma(a' + n - c)}{\Gamma(a')\, (n - c)!} - \rho' |n - c - y'| - \theta c \;\; (2)
 
-where a is the prior's concentration, y the noisy count, :math:`\rho` one over the noise scale (0 where
-the count was not released), the primed symbols belong to the remainder n - c (a' = 1 and rho' = 0 where
-there is none), and :math:`\theta` is a tilt.
+where :math:`\rho` is 1 / b (0 where the count was not released); the primed symbols belong to the remainder
+n - c (a' = 1 and rho' = 0 where there is none). The balanced tilt makes the link about level where N is:
 
-Between its kinks (y and n - y') a row is concave wherever both concentrations are at least 1 and has spikes
-at 0 or n where they are not. Its window is the hull of all counts within so many nats of its highest peak. A
-window too long for a table is cut into blocks, finer towards the spikes: sums over blocks use the three point
-Gauss rule of the discrete uniform distribution (exact up to three counts, degree five beyond), and draws are
-exact whatever the blocks, by rejection from a bound of every block.
+.. math:: \theta = -\frac{d \log g}{dN} \Big|_{N = \sum_k E_\theta c_k} \qquad (3)
+
+Method: between its kinks (y and n - y') a row is concave wherever both concentrations are at least 1, and
+has spikes at 0 or n where they are not. Its window is the hull of all counts within ``NATS`` of its highest
+peak. A window too long for a table is cut into blocks, finer towards the spikes. Sums over a block of L
+counts use the three point Gauss rule of the discrete uniform distribution: exact up to L = 3, of degree
+five beyond,
+
+.. math:: d^2 = \frac{3 L^2 - 7}{20}, \quad \frac{s}{L} = \frac{L^2 - 1}{24 d^2}, \quad
+    \sum_c f(c) \approx s f(\bar c - d) + (L - 2 s) f(\bar c) + s f(\bar c + d) \qquad (4)
+
+Draws are exact whatever the blocks, by rejection from a bound of every block.
+
+============ ======================= ================================ ===================== =====
+symbol       in the code             meaning                          shape                 unit
+============ ======================= ================================ ===================== =====
+c            ``count``               a count                          (n_rows, n)           rows
+y, n - y'    ``kinks``               where the noise's slope jumps    (n_kinks, n_rows)     rows
+rho, rho'    ``rates``               one over the noise's scale       (n_kinks,)            1/row
+a, a'        ``concentration``,      of the prior of the count, and   (n_rows,)             none
+             ``rest_concentration``  of the remainder
+theta        ``tilt``                tilt of the rows                 (n_rows,)             1/row
+============ ======================= ================================ ===================== =====
 """
 
 from __future__ import annotations
@@ -62,6 +78,7 @@ def log_rising(concentration: Floats, count: Floats) -> Floats:
 
     if np.all(concentration == 1.0):
         return np.zeros(np.broadcast_shapes(concentration.shape, count.shape))
+    # log Gamma(c + a) - log Gamma(c + 1) = (a - 1) log w + a series in 1 / w^2, w = c + a / 2 (DLMF 5.11.14).
     middle = count + concentration / 2.0
     near = middle < 10.0 + 10.0 * concentration
     if np.all(near):
@@ -98,10 +115,12 @@ def _log_rising_near(concentration: Floats, count: Floats) -> Floats:
     if np.max(concentration, initial=0.0) + np.max(count, initial=0.0) < 1e4:
         direct: Floats = gammaln(concentration + count) - gammaln(concentration) - gammaln(following)
         return direct
+    # Gamma(a + c) / (Gamma(a) c!) is symmetric in a and c + 1.
     large = np.maximum(concentration, following)
     small = np.minimum(concentration, following)
     gap = small - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Stirling for both large gammas: what they share is subtracted before rounding.
         stirling = (large - 0.5) * np.log1p(gap / large) + gap * np.log(large + gap) - gap
         stirling += stirling_tail(large + gap) - stirling_tail(large)
     ratio = np.where(large < 32.0, gammaln(large + gap) - gammaln(large), stirling)
@@ -142,6 +161,7 @@ class CountWeights:
 
     def slope(self, count: Floats) -> Floats:
         """Return log w(c + 1) - log w(c) at integers 0 <= c < n."""
+        # (2): w(c + 1) / w(c) has the factors (a + c) / (c + 1) and (n - c) / (a' + n - c - 1).
         rise = np.log1p((self.concentration - 1.0)[:, None] / (count + 1.0))
         remaining = np.maximum(self.n[:, None] - count, 1.0)
         rise -= np.log1p((self.rest_concentration - 1.0)[:, None] / remaining)
@@ -153,6 +173,7 @@ class CountWeights:
         heights = self.log_weight(peaks)
         level = np.max(heights, axis=1) - nats
         high = heights >= level[:, None]
+        # Beyond its outermost high peak a row is monotone, so that bisection finds the end of the window.
         leftmost = np.min(np.where(high, peaks, np.inf), axis=1)
         rightmost = np.max(np.where(high, peaks, -np.inf), axis=1)
 
@@ -198,6 +219,7 @@ class CountWeights:
         else:
             # Each of the three parts is monotone between kinks, so its maximum lies at an end.
             bounds = (
+                # The maximum of a sum is at most the sum of maxima.
                 np.maximum(self._own(first), self._own(last))
                 + np.maximum(self._rest(first), self._rest(last))
                 + np.maximum(self._linear(first), self._linear(last))
@@ -211,6 +233,7 @@ class CountWeights:
         span = last - first
         rising = self.slope(first)
         falling = -self.slope(np.maximum(last - 1.0, 0.0))
+        # A concave function lies below its tangents: at most the lower of where each reaches the other end.
         crossing = np.minimum(at_first + rising * span, at_last + falling * span)
         bounds = np.where(rising <= 0.0, at_first, np.where(falling <= 0.0, at_last, crossing))
         bounds = np.where(span == 0.0, at_first, bounds)
@@ -235,6 +258,7 @@ class CountWeights:
         """Where the two gamma ratios together are concave: empty, an interval at one end, or everything."""
         a, b = self.concentration - 1.0, self.rest_concentration - 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
+            # (a - 1) / c^2 + (a' - 1) / (n - c)^2 = 0: about where the second derivative changes its sign.
             inflection = np.floor(self.n / (1.0 + np.sqrt(np.abs(b / a))))
         low = np.where(a < 0.0, np.where(b < 0.0, self.n, inflection), 0.0)
         high = np.where((a > 0.0) & (b < 0.0), inflection, np.where((a == 0.0) & (b < 0.0), 0.0, self.n))
@@ -280,6 +304,8 @@ def quadrature(edges: Floats) -> tuple[Floats, Floats]:
         return first, length
     square = length * length
     with np.errstate(divide="ignore", invalid="ignore"):
+        # (4): d^2 is the fourth over the second central moment, (L^2 - 1)(3 L^2 - 7) / 240 over (L^2 - 1) /
+        # 12.
         distance = np.sqrt(np.maximum((3.0 * square - 7.0) / 20.0, 0.0))
         side = np.where(length > 1.0, (square - 1.0) / (24.0 * distance * distance), 0.0)
     centre = first + np.maximum(length - 1.0, 0.0) / 2.0
@@ -395,6 +421,7 @@ def pair_rows(counts: NoisyCounts) -> CountWeights:
     n = np.full(cells, float(counts.n_prior.support[0]))
     rates = counts.totals.rate
     values = np.where(rates > 0.0, counts.totals.values, 0.0).T
+    # The noise of the second count, |n - c - y'|, has its kink at c = n - y'.
     values[1::2] = n - values[1::2]
     return CountWeights(
         concentration=np.full(cells, counts.concentration[0]),
@@ -410,6 +437,7 @@ def masses(weights: CountWeights, edges: Floats) -> tuple[Floats, Floats, Floats
     """Nodes of every row, (n_rows, n_nodes), their probabilities, and the log of the row's sum, (n_rows,)."""
     nodes, lengths = quadrature(edges)
     log_weight = weights.log_weight(np.minimum(nodes, weights.n[:, None]))
+    # Sums by (4), relative to the highest node.
     log_weight = np.where(lengths > 0.0, log_weight, -np.inf)
     top = np.max(log_weight, axis=1)
     mass = np.exp(log_weight - top[:, None]) * lengths
@@ -419,6 +447,7 @@ def masses(weights: CountWeights, edges: Floats) -> tuple[Floats, Floats, Floats
 
 def log_factor_of_n(counts: NoisyCounts, n: Floats) -> Floats:
     """Log of g(N) up to a constant, at N inside of the prior's support."""
+    # (1): N! / Gamma(A + N) is one over (A)_N / N!, but for Gamma(A).
     return counts.n_prior.log_prob(n) - log_rising(np.array([counts.total_concentration]), n)
 
 
@@ -431,6 +460,7 @@ def balanced_tilt(counts: NoisyCounts) -> Floats:
 
 def fall_of_factor(counts: NoisyCounts, n: Floats) -> Floats:
     """How fast log g falls at n."""
+    # g(N + 1) / g(N) = (N + 1) / (A + N), times (N + 1) / (N + 2) under the prior 1 / (N + 1).
     slope = np.log((counts.total_concentration + n) / (1.0 + n))
     return slope + np.log1p(1.0 / (1.0 + n)) if isinstance(counts.n_prior, Reciprocal) else slope
 
@@ -448,7 +478,9 @@ def search_tilt(counts: NoisyCounts, start: Floats, low: Floats, high: Floats) -
         mean, variance = _sum_moments(counts, tilt[active], active)
         bound = np.clip(mean, low[active], high[active])
         inside = (bound == mean) & (low[active] < high[active])
+        # d E_theta N / d theta = -Var_theta N: a Newton step puts the mean at the bound.
         newton = tilt[active] + (mean - bound) / np.maximum(variance, 1e-12)
+        # (3) as a fixed point.
         wanted = np.where(inside, fall_of_factor(counts, mean), newton)
         rises = wanted > tilt[active]
         bottom[active] = np.where(rises, tilt[active], bottom[active])

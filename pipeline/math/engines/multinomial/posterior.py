@@ -1,25 +1,43 @@
-r"""Probabilities of categories behind latent counts, as a posterior shows them.
+r"""Exact posteriors of category probabilities when the counts are latent behind discrete Laplace noise.
 
-The density of a single probability follows from the joint posterior of a count and of N:
-
-.. math::
-    p(p_k \mid y) = \sum_{m, N} P(c_k = m, N \mid y) \, \mathrm{Beta}(p_k; \alpha_k + m, A - \alpha_k + N - m)
-
-with :math:`P(c_k = m, N) \propto t_k(m) \, r_k(N - m) \, l(N)`: the tilted row of the count, the sum of the
-other rows by FFT, and the link of N. Pairs whose Betas all but coincide are merged, as in ``merged``.
-
-Exact posteriors of category probabilities when the counts are latent behind discrete Laplace noise.
-
-With noisy counts :math:`y_k = c_k + \mathrm{DLap}(b)`, a Dirichlet prior and a public prior of N,
+Model: with noisy counts :math:`y_k = c_k + \mathrm{DLap}(b)`, a Dirichlet prior and a public prior of N,
 
 .. math::
     P(c \mid y) \propto \pi(N) \frac{N!}{\Gamma(A + N)}
         \prod_k \frac{\Gamma(\alpha_k + c_k)}{\Gamma(\alpha_k)\, c_k!} e^{-|y_k - c_k| / b},
-    \qquad N = \sum_k c_k, \quad A = \sum_k \alpha_k, \quad p \mid c \sim \mathrm{Dirichlet}(\alpha + c).
+    \quad N = \sum_k c_k, \; A = \sum_k \alpha_k \qquad (1)
 
-Two counts with a known sum are one table; under a flat prior with N private counts are ``tilts``; everything
-else is ``sums``. Why this is exact, where it is only nearly so and by how much:
-docs/decisions/0006-latent-counts-exactly.md.
+    p \mid c \sim \mathrm{Dirichlet}(\alpha + c) \qquad (2)
+
+The question is the posterior of p. **The engine is chosen here** (``count_posterior``): two counts with a
+known sum are one table; under a flat prior with N private the counts are a mixture over tilts
+(``flat_prior``); everything else is convolved (``convolution``), in as many pieces of the range of N as it
+takes,
+
+.. math:: p(p \mid y) = \sum_i P(N \in I_i \mid y) \, p(p \mid y, N \in I_i) \qquad (3)
+
+Moments are exact but for rounding where the grid of N is the integers; pieces with less than 1e-9 of the
+highest weight are left out. The density of one probability follows from the joint posterior of a count and
+N,
+
+.. math::
+    p(p_k \mid y) = \sum_{m, N} P(c_k = m, N \mid y) \, \mathrm{Beta}(p_k; \alpha_k + m, A - \alpha_k + N - m)
+    \qquad (4)
+
+    P(c_k = m, N) \propto t_k(m) \, r_k(N - m) \, l(N) \qquad (5)
+
+with the tilted row t of the count, the sum r of the other rows by FFT, and the link l of N. Pairs whose
+Betas all but coincide are merged, as in ``merged``. Why this is exact, where it is only nearly so and by
+how much: docs/decisions/0006-latent-counts-exactly.md.
+
+======= =================== ============================== ========================= ======
+symbol  in the code         meaning                        shape                     unit
+======= =================== ============================== ========================= ======
+c       ``counts``          latent counts                  (draws, n_cells, K)       rows
+I_i     ``pieces.support``  pieces of the range of N       (n_pieces, 2)             rows
+alpha   ``concentration``   of the prior                   (K,)                      none
+A       ``total``           their sum                      scalar                    none
+======= =================== ============================== ========================= ======
 """
 
 from __future__ import annotations
@@ -122,6 +140,7 @@ class PiecePosterior:
         before = np.cumsum(self.share) - self.share
         offset = before[np.searchsorted(self.cell, cells)]
         ends = before + self.share
+        # A draw of (3) is one of piece i with its posterior probability.
         chosen = np.searchsorted(ends, offset + rng.random(len(cells)), side="right")
         first, after = np.searchsorted(self.cell, cells), np.searchsorted(self.cell, cells, side="right")
         pieces: Cells = np.clip(chosen, first, after - 1)
@@ -212,6 +231,7 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
     """
     parts: list[tuple[Cells, PiecePosterior | TiltMixture]] = []
     left = np.arange(counts.totals.n_cells)
+    # The choice of the engine: a mixture over tilts is the fastest, where the prior allows it.
     if has_tilts(counts):
         mixture, inside = resolve(counts)
         resolved, left = np.flatnonzero(inside), np.flatnonzero(~inside)
@@ -237,6 +257,8 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
             of_n = sums.posterior_of_n()
             cell, (low, high) = todo[batch], support[batch].T
             np.maximum.at(best, cell, of_n.log_peak)
+            # What the FFT does not resolve may still matter: those N become pieces of their own, with a tilt
+            # of their own.
             below = of_n.log_first > best[cell] + _NEGLIGIBLE
             above = of_n.log_last > best[cell] + _NEGLIGIBLE
             first = np.where(below, of_n.first, low)
@@ -320,12 +342,14 @@ def _pair_posterior(counts: NoisyCounts) -> PiecePosterior:
     for batch in _batches(counts, np.zeros(cells)):
         weights = pair_rows(counts.take(batch))
         nodes, mass, log_sum = masses(weights, pair_blocks(weights))
+        # With N known, (1) is one row times a constant.
         log_evidence[batch] = log_sum + log_factor_of_n(counts, weights.n)
         centre = np.sum(nodes * mass, axis=1)
         variance = np.sum((nodes - centre[:, None]) ** 2 * mass, axis=1)
         total = counts.total_concentration + weights.n
         mean[batch, 0] = (counts.concentration[0] + centre) / total
         mean[batch, 1] = (counts.concentration[1] + weights.n - centre) / total
+        # Var p = Var E(p | c) + E Var(p | c), with E p (1 - p) = E p E(1 - p) - Var E(p | c).
         between = variance / total**2
         within = (mean[batch, 0] * mean[batch, 1] - between) / (total + 1.0)
         sd[batch] = np.sqrt(between + within)[:, None]
@@ -400,6 +424,7 @@ def _pieces(counts: NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]
         before, after = products_of_others(sums.transforms)
         mixtures = []
         for category in range(sums.tables.shape[1]):
+            # r of (5): the sum of all rows but one.
             others = sums.density_of(before[category] * after[category])[0]
             n, count, weight = _joint(sums, category, others)
             mixtures.append((n, count, weight * (share / np.sum(weight))))
@@ -416,12 +441,14 @@ def _joint(sums: CountSums, category: int, others: Floats) -> tuple[Floats, Floa
     if isinstance(sums.counts.n_prior, Fixed):
         order = np.argsort(rest)
         n = np.full(len(count), float(sums.counts.n_prior.support[0]))
+        # With N known, (5) is t(m) r(N - m).
         weight = table * np.interp(n - count, rest[order], others[order], left=0.0, right=0.0)
         return n, count, weight
     count, table = _thinned(count, table)
     rest, others = _thinned(*_used(rest, others))
     n = (count[:, None] + rest).ravel()
     link = sums.link(n[None])[0]
+    # (5) for all pairs of a count and a sum of the others.
     weight = (table[:, None] * others).ravel() * np.exp(link - np.max(link))
     used = weight > _RARE * np.max(weight)
     return n[used], np.repeat(count, len(rest))[used], weight[used]

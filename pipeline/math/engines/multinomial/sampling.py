@@ -1,13 +1,37 @@
 r"""Independent draws of several latent counts, exact where the grid of their sum is the integers.
 
-Counts are proposed from the tilted rows (all of them, or all but one where N is known) and accepted with the
-link, up to a cap. Under the cap that is quick, and exact on every grid; what the posterior has above it is
-drawn by its own distribution: N from the grid, then one count after the other, each given N and those before
-it.
+Model and weight W(c) as in ``noisy_counts``; the question is draws of c given the release. With the tilted
+rows :math:`t_k` and the link l(N) of ``convolution``,
 
-A row of weights is drawn from exactly: a block from a table, then a count inside of it by rejection.
+.. math:: P(c \mid y) \propto \prod_k t_k(c_k) \, l(N) = \prod_k t_k(c_k) \, \min(l(N), u)
+    + \prod_k t_k(c_k) \, (l(N) - u)_+ \qquad (1)
 
-Moved.
+The first part is drawn by rejection: counts from the rows (all of them, or all but one where N is known),
+accepted with min(l, u) / u. That is quick, and exact on every grid. The second part is drawn by its own
+distribution: N from the grid, then one count after the other,
+
+.. math:: P(c_k \mid c_1 \dots c_{k-1}, N) \propto
+    t_k(c_k) \, (t_{k+1} * \dots * t_K)(N - c_1 - \dots - c_k) \qquad (2)
+
+The cap u is the one of ``CAPS`` with the least work. A row is drawn from exactly: a block from a table of
+bounds, then a count inside of it by rejection.
+
+Counts with a given sum (``Splitter``): all but the flattest row are drawn from their tables; the flattest
+takes the rest, and the whole is accepted with
+
+.. math:: t_j(N - \textstyle\sum_{k \ne j} c_k) \, / \max_c t_j(c) \qquad (3)
+
+What is not accepted in ``ROUNDS`` rounds is drawn by (2). Both follow the same distribution, so together
+they do.
+
+======= ================== ================================== ========================= ====
+symbol  in the code        meaning                            shape                     unit
+======= ================== ================================== ========================= ====
+t_k     ``sums.tables``    tilted rows on their grids         (n_cells, K, n_points)    none
+l       ``link``           log of the link                    (n_slots,)                nats
+u       ``cap``            log of the cap                     (n_cells,)                nats
+N       ``total``          sum of the free counts             (n_slots,)                rows
+======= ================== ================================== ========================= ====
 """
 
 from __future__ import annotations
@@ -43,6 +67,7 @@ class Splitter:
     def of(cls, sums: CountSums) -> Self:
         """Prepare the tables of every row."""
         peaks = np.max(sums.tables, axis=2)
+        # The flattest row has the smallest peak, so (3) is least often small.
         closing = np.argmin(peaks, axis=1)
         points = sums.tables.shape[2]
         cumulative = np.cumsum(sums.tables.reshape(-1, points), axis=1)
@@ -81,6 +106,7 @@ class Splitter:
                 rest -= index
             inside = (rest >= 0) & (rest < points)
             rest = np.clip(rest, 0, points - 1)
+            # (3).
             share = self.sums.tables[row, closing, rest] / self.peak[row]
             accepted = inside & (rng.random(row.shape) < share)
             result[pending[accepted], closing[accepted]] = rest[accepted]
@@ -158,6 +184,7 @@ class CountSampler:
     def _accept(self, rows: Rows, block: Rows, counts: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
         log_weight = take_rows(self.weights, rows).log_weight(counts[:, None])[:, 0]
         accepted: NDArray[np.bool_] = (
+            # Rejection: the block was drawn by its bound times its length, the count uniformly in it.
             np.log1p(-rng.random(rows.shape)) < log_weight - self.bounds[rows, block]
         )
         return accepted
@@ -247,6 +274,7 @@ def sample(sums: CountSums, cells: Rows, rng: np.random.Generator) -> Floats:
     plan = proposal_of(sums)
     free, closing = plan.free, plan.closing
     result = np.empty((sums.mean.shape[1], len(cells)))
+    # Which part of (1).
     above = rng.random(len(cells)) < plan.share_above[cells]
     pending = np.flatnonzero(~above)
     sampler = count_sampler(sums.weights, sums.edges)
@@ -259,6 +287,7 @@ def sample(sums: CountSums, cells: Rows, rng: np.random.Generator) -> Floats:
             category = free[cell, position]
             drawn[category, slots] = sampler.sample(cell * categories + category, rng)
         total = np.sum(drawn, axis=0)
+        # The first part of (1): accepted with min(l, u) / u, by the link itself and not by its grid.
         link = np.minimum(_exact_link(sums, cell, total, closing), plan.cap[cell]) - plan.cap[cell]
         accepted = np.log1p(-rng.random(len(pending))) < link
         result[:, pending[accepted]] = drawn[:, accepted]
@@ -311,6 +340,7 @@ def proposal_of(sums: CountSums) -> Proposal:
     link = np.where(reliable, link, -np.inf)
     top = np.max(link, axis=1)
     relative = np.exp(link - top[:, None])
+    # E l(N) under the rows: the acceptance without a cap, relative to the highest link.
     everything = np.sum(density * relative, axis=1)
     best = np.full(len(cells), np.inf)
     depth, share = np.zeros(len(cells)), np.zeros(len(cells))
@@ -319,10 +349,12 @@ def proposal_of(sums: CountSums) -> Proposal:
         below = np.sum(density * np.minimum(relative, cap), axis=1)
         above = np.maximum(1.0 - below / everything, 0.0) if nats else np.zeros(len(cells))
         # Running through a table and the distribution of N takes about as long as this many proposals.
+        # A proposal under the cap is accepted with E min(l, u) / u.
         cost = (1.0 - above) * cap / below + above * (sums.tables.shape[2] + sums.size) / 8.0
         better = cost < best
         best = np.where(better, cost, best)
         depth, share = np.where(better, nats, depth), np.where(better, above, share)
+    # The second part of (1), as a distribution of N.
     excess = density * np.maximum(relative - np.exp(-depth)[:, None], 0.0)
     return Proposal(
         free=free,
@@ -365,6 +397,7 @@ def _one_after_the_other(
             if position < len(suffixes):
                 rest = left[:, None] - index
                 tail = suffixes[position][row[:, None], rest % sums.size]
+                # (2).
                 taken = _choose(np.where(rest >= 0, table * tail, 0.0), rng)
             else:
                 taken = np.clip(left, 0, points - 1)
