@@ -1,32 +1,23 @@
 r"""The exact chance of one cell's noisy sums under many values of a parameter, clipping and noise included.
 
-The distribution of the sum of N clipped records is the inverse of the N-th power of one record's
-characteristic function. Tilted to the saddle point and summed against the noise, exponential between its
-kinks,
-
-.. math::
-    \sum_A P_t(A) \, \kappa(A) =
-    \frac{1}{P} \sum_j \phi_t(w_j)^N \sum_{A = s}^{s + P - 1} \kappa(A) e^{-i w_j A},
-    \qquad w_j = 2 \pi j / P
-
-with P positions s, s + 1, ... that hold all of the distribution but e^-36, and the inner sums geometric
-series. Only those j are taken at which the power is not negligible: a few dozen where the distribution is
-smooth, whatever N.
-
-Where the weight of sums of clipped records is, and how large: saddle points of many rows at once.
-
-A row is a cell under one value of the parameter. Its weight, the chance of its noisy sums, is
+Model: N records, each clipped to 0..R steps, have the sum A. A and, where N is private, R N - A are
+released as :math:`y_1, y_2` behind Laplace noise. The question is the likelihood, for a row (a cell under
+one parameter),
 
 .. math:: w = \sum_N \pi(N) \sum_A P(A \mid N) \, \kappa_N(A),
-    \qquad \log \kappa_N(A) = -(|A - y_1| + |R N - y_2 - A|) / b
+    \qquad \log \kappa_N(A) = -(|A - y_1| + |R N - y_2 - A|) / b \qquad (1)
 
-with :math:`P(A \mid N)` the distribution of N clipped records' sum; the second distance is left out where N
-is public. With K the log of a record's moment generating function,
+    \log w \approx \min_t \max_{N, A} \; N K(t) - t A + \log \kappa_N(A) \qquad (2)
 
-.. math:: \log w \approx \min_t \max_{N, A} \; N K(t) - t A + \log \kappa_N(A)
+    \sum_A P_t(A) \, \kappa(A) = \frac{1}{P} \sum_j \phi_t(\omega_j)^N
+    \sum_{A = s}^{s + P - 1} \kappa(A) e^{-i \omega_j A}, \qquad \omega_j = 2 \pi j / P \qquad (3)
 
-which is convex in t and concave in N and A. At its t, no term of the sum is above the whole, so that what is
-added up there with rounding errors of 1e-16 is right to about as much of the sum.
+K (``log_moment``) is the log of a record's moment generating function, :math:`\phi_t` the characteristic
+function of a record tilted by t. (2) is convex in t and concave in N and A. Its t (``tilt``) is used in
+(3), so that no term is above the whole: rounding errors of 1e-16 stay such. The P positions s, s + 1, ...
+hold all of the distribution but e^-36 (Chernoff), and inner sums are geometric series. Only those j are
+taken at which the power is not negligible: a few dozen where the distribution is smooth, whatever N. Many N
+are summed by a rule.
 """
 
 from __future__ import annotations
@@ -157,6 +148,7 @@ def saddle(counts: ClippedSums, probability: Floats) -> Saddle:
 def _saddle_at(counts: ClippedSums, probability: Floats, n: Floats, tilt: Floats) -> Saddle:
     _, log_moment, mean, variance = tilted(probability, tilt)
     low, high = counts.kinks(n)
+    # (2): between the kinks kappa is level, and t A is least at the kink towards which t points.
     log_weight = n * log_moment - (high - low) / counts.scale - tilt * np.where(tilt > 0.0, low, high)
     return Saddle(tilt=tilt, n=n, log_weight=log_weight, mean=mean, variance=variance, log_moment=log_moment)
 
@@ -166,6 +158,7 @@ def _tilt_given(counts: ClippedSums, probability: Floats, n: Floats) -> Floats:
     low, high = counts.kinks(n)
     tilt = np.zeros(len(n))
     _, _, mean, variance = tilted(probability, tilt)
+    # d/dt of (2) is N K'(t) - A: the tilted mean of the sum is at A.
     target = np.clip(n * mean, low, high)
     left = np.where(target < n * mean, -counts.slope, 0.0)
     right = np.where(target > n * mean, counts.slope, 0.0)
@@ -180,6 +173,7 @@ def _tilt_given(counts: ClippedSums, probability: Floats, n: Floats) -> Floats:
             np.where(over, left[rows], tilt[rows]),
         )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # Newton: K'' is the variance of a tilted record.
             new = tilt[rows] - miss / (n[rows] * variance[rows])
         inside = (new > left[rows]) & (new < right[rows])
         # Where the end is not far enough, the search must come to it.
@@ -399,6 +393,7 @@ class Grid:
             base - np.abs(position - low) / counts.scale - np.abs(position - high) * far - tilt * position
             for position in edges
         ]
+        # (3): log kappa - t A is linear between start, kinks and end.
         slopes = (counts.slope - tilt, -tilt, -counts.slope - tilt)
         total = np.zeros_like(base)
         for piece, slope in enumerate(slopes):
@@ -422,6 +417,7 @@ class Grid:
             1.0 / _less_one(slope - tilt, frequency) for slope in (counts.slope, 0.0, -counts.slope)
         )
         # A frequency of half a turn is its own mirror image.
+        # P is real: frequencies -w and w add up to twice the real part.
         twice = np.where(frequency > np.pi - 1e-9, 1.0, 2.0)
         first, last = (rising - level) * twice, (level - falling) * twice
         of_record = self.log_power[part] - turn * self.at.mean[part, None]
@@ -493,6 +489,7 @@ def _margin(distribution: Floats, mean: Floats, n: float) -> Floats:
     moment = _product(distribution, np.exp(-np.outer(most - np.arange(most + 1.0), tilts)))
     with np.errstate(divide="ignore"):
         excess = np.maximum(np.log(moment) + tilts * (most - mean[:, None]), 0.0)
+    # Chernoff: P(S - N mu > x) <= e^(N (K(t) - t mu) - t x) for every t > 0.
     margin = np.min((_TAIL + n * excess) / tilts, axis=1)
     nearest: Floats = np.minimum(margin, n * (most - mean))[:, None]
     return nearest

@@ -103,8 +103,7 @@ class MixtureRatio:
         at = coordinate.centre[[int(np.argmax(log_weight))]]
         return cls(
             start=log_weight + coordinate.log_density(at) - coordinate_of(prior).log_density(at),
-            # (2): t is the same for all, so numbers are subtracted, not densities, which both may be
-            # e^-1000.
+            # (2): t is the same for all, so numbers are subtracted, not densities.
             numbers=_numbers(distributions, at) - _numbers(prior, at),
             rises=_rises(distributions, at),
         )

@@ -1,21 +1,41 @@
-r"""Moved.
+r"""Likelihoods of a mean and a variance given what N rows may have been: as they are, or clipped to -1..1.
 
-Moved.
+Model: a slice holds, for one N, the weights w(m, E) of means m and mean square deviations E of N rows that
+noisy sums leave (``likelihood``). The question is
 
-Means and mean square deviations of records that were clipped to -1..1, by their first four moments.
+.. math:: L(\mu, \lambda) = \sum_{m, E} w(m, E) \, N(m; \mu, e^\lambda / N) \, p(E \mid N, m, \mu, \lambda)
+    \qquad (1)
 
-A record is t = clip(x, -1, 1) with x normal. Of N of them, with :math:`\kappa_2, \kappa_3, \kappa_4` the
-cumulants of t, the mean m is taken for normal and the mean square deviation E, given m, for gamma, with
+**As they are.** m and E are independent, and :math:`N E e^{-\lambda}` is chi-squared with N - 1 degrees of
+freedom: with :math:`\alpha = (N - 1) / 2` and :math:`d = \log (N E / (N - 1)) - \lambda`
+
+.. math:: \log p(\log E) = \alpha \log \alpha - \alpha - \log \Gamma(\alpha) - \alpha (e^d - 1 - d) \qquad (2)
+
+**Clipped.** A record is t = clip(x, -1, 1) with x normal. Of N of them, with :math:`\kappa_2, \kappa_3,
+\kappa_4` the cumulants of t, m is taken for normal and E, given m, for gamma, with
 
 .. math::
     E(m) = E\,t, \quad \mathrm{Var}(m) = \kappa_2 / N, \quad
     E(E \mid m) = \frac{N - 1}{N} \left(\kappa_2 + \frac{\kappa_3}{\kappa_2} d\right)
-    + \frac{\gamma}{2} (d^2 - \kappa_2 / N), \quad d = m - E\,t
+    + \frac{\gamma}{2} (d^2 - \kappa_2 / N), \quad d = m - E\,t \qquad (3)
 
-where :math:`\gamma = (\kappa_4 \kappa_2 - \kappa_3^2) / \kappa_2^3` is the second derivative of the variance
-as a function of the mean, as records are tilted; and the variance of E given m such that that of E is
-exact. Both are exact where nothing is clipped (m and E are independent, N E / v has N - 1 degrees of
-freedom), and E(E | m) is where every record is at a bound.
+where :math:`\gamma = (\kappa_4 \kappa_2 - \kappa_3^2) / \kappa_2^3` is the second derivative of the
+variance as a function of the mean, as records are tilted; and the variance of E given m such that that of E
+is exact.
+
+Error: (2) is exact. (3) rests on the first four moments of t, and is exact where nothing is clipped; E(E |
+m) is exact where every record is at a bound. Sums over E given m are no product of matrices then; they are
+smooth in the logarithm of E(E | m) and in the gamma's shape: worked out once for a ladder of both, and
+interpolated.
+
+======= ================= ===================================== ========================= ===============
+symbol  in the code       meaning                               shape                     unit
+======= ================= ===================================== ========================= ===============
+m       ``mean``          means of rows                         (n_means,)                half ranges
+log E   ``log_e``         log mean square deviations            (n_deviations,)           none
+w       ``weight``        weights of both                       (n_deviations, n_means)   none
+E t     ``records.mean``  mean of a clipped record              (n,)                      half ranges
+======= ================= ===================================== ========================= ===============
 """
 
 from __future__ import annotations
@@ -82,6 +102,7 @@ class ClippedRecords:
         first, last = np.clip(low, -_FARTHEST, _FARTHEST), np.clip(high, -_FARTHEST, _FARTHEST)
         half = (last - first) / 2.0
         place = ((first + last) / 2.0)[..., None] + half[..., None] * nodes
+        # t has a normal density inside of -1..1, and the normal tails as point masses at both ends.
         mass = half[..., None] * weights * np.exp(-(place**2) / 2.0)
         at_low, at_high = ndtr(low), ndtr(-high)
         mass /= (np.sum(mass, axis=-1) + at_low + at_high)[..., None]
@@ -97,6 +118,7 @@ class ClippedRecords:
         # From where most records are: the middle of the distribution, or the bound next to it.
         origin = np.clip(0.0, low, high)
         (away,) = moments(origin, 1)
+        # Central moments about E t: all terms of the even ones have one sign.
         _, second, third, fourth = moments(origin + away, 4)
         varies = second > _CONSTANT
         divisor = np.where(varies, second, 1.0)
@@ -125,11 +147,14 @@ class ClippedRecords:
         """
         part = (n - 1.0) / n
         middle, skewness = part * self.variance, self.skewed**2 / self.variance
+        # gamma of (3): kappa_4 / kappa_2^2 - kappa_3^2 / kappa_2^3.
         curved = self.kurtosis - 3.0 - skewness
         away = mean - self.mean[..., None]
+        # (3).
         expected = away * (part * self.skewed[..., None] + curved[..., None] / 2.0 * away)
         expected += (middle - curved / 2.0 * self.variance / n)[..., None]
         expected = np.clip(expected, _LEAST_SHARE * middle[..., None], 1.0)
+        # Var E = (kappa_4 + 2 kappa_2^2 N / (N - 1)) / N, less what (3) explains of it by m, over kappa_2^2.
         spread = (self.kurtosis - skewness - 1.0 + 2.0 / (n - 1.0)) / n - curved**2 / (2.0 * (n - 1.0) ** 2)
         return expected, 1.0 / np.maximum(spread, LEAST_SPREAD / n)
 
@@ -163,6 +188,7 @@ def before_clipping(moments: tuple[float, float], widths: tuple[float, float]) -
     moved = peak + np.concatenate([np.diag(step), -np.diag(step)])
     near = ClippedRecords.of(moved[:, 0], moved[:, 1])
     values = np.stack([near.mean, np.log(near.variance)])
+    # The inverse function theorem; where nothing is seen of a parameter its slope is 0.
     return peak, np.linalg.pinv((values[:, :2] - values[:, 2:]) / (2.0 * step), rcond=1e-6)
 
 
@@ -202,6 +228,7 @@ class Slice:
     def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
         """Log likelihoods at positions (n, p) and (n, q): (n, p, q)."""
         along = self._of_deviations(log_variance)
+        # A point of the grid is a normal of variance `blur`: both variances add up.
         width = self.blur + np.exp(log_variance)[:, :, None] / self.n
         along -= np.log(2.0 * math.pi * width) / 2.0
         parts = (mean[:, :, None] - self.mean) ** 2
@@ -223,9 +250,12 @@ class Slice:
         alpha = self.alpha
         level = self.log_e[1:] + math.log(self.n / (self.n - 1.0))
         distance = level - log_variance[:, :, None]
+        # (2).
         distribution = float(log_height(np.array(alpha))) - alpha * (np.expm1(distance) - distance)
         below = gammainc(
-            (self.n - 1.0) / 2.0, self.n / 2.0 * np.exp(np.minimum(self.log_e[0] - log_variance, 600.0))
+            # P(E <= e | N): the chi-squared distribution function at N e / sigma^2.
+            (self.n - 1.0) / 2.0,
+            self.n / 2.0 * np.exp(np.minimum(self.log_e[0] - log_variance, 600.0)),
         )
         if not np.any(self.weight[0]):
             below = np.zeros_like(below)
@@ -240,6 +270,7 @@ def log_height(concentration: Floats) -> Floats:
     from scipy.special import gammaln
 
     large = np.maximum(concentration, 100.0)
+    # Stirling: a log a - a - log Gamma(a) = log(a / 2 pi) / 2 - 1 / 12a + 1 / 360a^3, to 1e-13 from 100 on.
     series = 0.5 * np.log(large / (2.0 * np.pi)) - 1.0 / (12.0 * large) + 1.0 / (360.0 * large**3)
     small = np.minimum(concentration, 100.0)
     exact = small * np.log(small) - small - gammaln(small)
@@ -342,6 +373,7 @@ class ClippedSlice:
                 continue
             shape, first, count = float(self.shape[level]), self.first[level], self.count[level]
             expected = self.start[level] + self.step[level] * np.arange(count)
+            # (1) given m: a sum over E for every expectation of the table.
             sums = np.maximum(_gamma(shape, expected, self.rows.log_e) @ self.rows.weight, _LEAST)
             self.table[first : first + count] = np.log(sums) - math.log(shape) / 2.0
             self.is_ready[level] = True
@@ -378,7 +410,11 @@ class ClippedSlice:
         """Logs of the sums over deviations given means, (n, n_means)."""
         rows = self.rows
         shape = np.clip(
-            1.0 / (1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)), self.shape[0], self.shape[-1]
+            # The slice may be widened (likelihood): then alpha < (N - 1) / 2, and the variances of log E add
+            # up.
+            1.0 / (1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)),
+            self.shape[0],
+            self.shape[-1],
         )
         level = np.clip(np.searchsorted(self.shape, shape) - 1, 0, len(self.shape) - 2)
         self._prepare(np.concatenate([level, level + 1]))

@@ -1,25 +1,28 @@
 r"""Posteriors of a connected part of a network: latent tables by MCMC, then Dirichlets.
 
-Chains start at whole numbers that agree on separators, scattered about the projected noisy tables.
+Model, density (1) and moves as in ``tables_and_moves``. The question is the posterior of the probabilities,
 
-Metropolis chains of latent tables, over many cells and chains at once.
+.. math:: p(\theta \mid z) = \sum_n P(n \mid z) \prod_v \prod_{\mathrm{pa}}
+    \mathrm{Dirichlet}(\theta_{v, \mathrm{pa}}; \alpha + n_{\mathrm{pa}}) \qquad (1)
 
-What is proposed to all chains at a time is the same, but for how many rows; whether they accept is their own
-affair. So given the proposals chains are independent of each other.
+Method: Metropolis chains of n, over many cells and chains at once. What is proposed to all chains at a time
+is the same, but for how many rows; whether they accept is independent: given the proposals, so are chains.
+They start at whole numbers that agree on separators, scattered about the projected noisy tables. With a
+symmetric k,
 
-Moves keep latent tables consistent. A *kind* of move is a set M of variables of one clique. A move adds k
-to the counts of rows with category i and takes k from those with j, for every variable of M, at one or
-several combinations of the others: for M empty, rows come or go; for one variable, rows change its
-category; for two and more, an interaction changes, and every smaller margin stays. Just those margins
-change that contain M.
+.. math:: P(\text{accept}) = \min(1, P(n' \mid z) / P(n \mid z)) \qquad (2)
 
-Moves of one kind that touch no entry in common are proposed together and accepted one by one: the categories
-of M are paired off at random, and each combination of those variables that all changing margins have beside
-M has moves of its own. Combinations of further variables are picked by fixed weights. So k and -k are
-equally likely whatever the tables are, and a move is accepted as in Metropolis' rule.
+Error: that of Monte Carlo. R-hat and effective draws are stated; chains of cells with R-hat above
+``SETTLED`` or fewer than ``ENOUGH_EFFECTIVE`` effective draws are run on, ``DOUBLINGS`` times, twice as
+long each time.
 
-Where data sets share their probabilities, moves are of the tables of one, or of all at once in proportion to
-their rows: where noise says little of each of many tables, these go together.
+======== ================ ======================================= ====================================
+symbol   in the code      meaning                                 shape
+======== ================ ======================================= ====================================
+n        ``counts``       latent tables, margin by margin         (n_entries, n_cells * n_chains)
+k        ``k``            rows that a move shifts                 (n_moves, n_cells * n_chains)
+alpha    ``prior``        concentrations                          (n_entries,)
+======== ================ ======================================= ====================================
 """
 
 from __future__ import annotations
@@ -167,6 +170,8 @@ class Chains:
             for proposed, length in zip(moves, cycle(_LENGTHS), strict=False):
                 share = self._propose(proposed, length * self._sizes[number])
                 if rate and length == 1.0:
+                    # Robbins and Monro: steps of 1 / sqrt(sweep) until the share accepted is ACCEPTED; none
+                    # after the warm-up.
                     self._sizes[number] *= np.exp(rate * (share - ACCEPTED))
                     self._accepted[number] += _MEMORY * (share - self._accepted[number])
 
@@ -174,6 +179,7 @@ class Chains:
         """Propose disjoint moves; return the share accepted in each cell."""
         shape = (len(moves.starts), self._counts.shape[1])
         uniform = 1.0 - 2.0 * self._rng.random(shape)
+        # A geometric number of rows with a random sign: k and -k are equally likely.
         length = -np.log(np.maximum(np.abs(uniform), 1e-300)) * np.repeat(sizes, self._n_chains)
         k = np.copysign(1.0 + np.floor(length), uniform)
         if moves.together:
@@ -185,7 +191,9 @@ class Chains:
         densities = self._network.log_density(
             sites, counts, [(observed[entries], rate[entries]) for observed, rate in self._noisy]
         )
+        # (2), in logarithms: the sum over the entries that a move touches.
         gain = np.add.reduceat(densities - old_densities, moves.starts, axis=0)
+        # P(gain > -Exp(1)) = min(1, e^gain).
         accepted = gain > -self._rng.standard_exponential(shape)
         taken = accepted[moves.of_entry]
         self._counts[entries] = np.where(taken, counts, old_counts)
@@ -217,7 +225,7 @@ def first_tables(
 
     Parameters
     ----------
-    network : Network
+    network : TableNetwork
     projected : mapping of Scope to ndarray of shape (size, b), float64
         Possible counts of each clique.
     n_prior : NPrior
@@ -252,6 +260,7 @@ def _split(totals: Floats, table: Floats, rng: np.random.Generator) -> Floats:
     """Split totals (rows, b) in about the proportions of a table (rows, entries, b), in whole numbers."""
     below = np.cumsum(table, axis=1)
     share = below / below[:, -1:]
+    # Systematic rounding: every part has its expectation, and they add up.
     bounds = np.floor(share * totals[:, None] + rng.random(totals.shape)[:, None])
     bounds[:, -1] = totals
     return np.diff(bounds, axis=1, prepend=0.0)
@@ -497,6 +506,7 @@ def _moments(concentration: Floats, starts: Starts) -> tuple[Floats, Floats]:
     """Means and standard deviations of a mixture of Dirichlets, (n_states, n_cells, n_entries)."""
     total = block_totals(concentration, starts)
     share = concentration / total
+    # Var theta = E Var(theta | n) + Var E(theta | n), over the states of the chains.
     within = np.mean(share * (1.0 - share) / (total + 1.0), axis=0)
     return share.mean(axis=0), np.sqrt(within + share.var(axis=0))
 

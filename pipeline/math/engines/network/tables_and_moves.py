@@ -1,33 +1,37 @@
-r"""Moved.
+r"""Latent tables of a Bayesian network that agree on their margins: their density, and moves that keep it so.
 
-The distribution of latent tables given noisy ones, with all probabilities integrated out.
-
-Latent are tables n of the cliques of a junction tree, which agree on its separators. So many orders of N
-rows have them, and an order is as likely as the Dirichlet priors of every node v given its parents say:
+Model: N rows follow a network; tables z of (parents, node) are released behind Laplace noise. Latent are
+tables n of the cliques of a junction tree, which agree on its separators with entries m. With all
+probabilities integrated out under Dirichlet priors, and as many orders of N rows as the tables allow
+(Lauritzen, Graphical models, Oxford 1996),
 
 .. math::
     P(n \mid z) \propto \pi(N) \frac{N! \prod_{\text{separators}} \prod m!}{\prod_{\text{cliques}} \prod n!}
         \prod_v \prod_{\mathrm{pa}} \frac{\Gamma(A)}{\Gamma(A + n_{\mathrm{pa}})}
         \prod_k \frac{\Gamma(\alpha_k + n_{\mathrm{pa}, k})}{\Gamma(\alpha_k)}
-        e^{-|z - n_{\mathrm{pa}, k}| / b}
+        e^{-|z - n_{\mathrm{pa}, k}| / b} \qquad (1)
 
-where m are the entries of a separator. It is a product over the entries of margins, which stand one margin
-after the other. Under a uniform prior the factors of a clique's own entries cancel, but for the noise.
+    \log P = \sum_{\text{entries}} \Bigl(\sum_i c_i \log \Gamma(s_i + n) - \sum_l |z_l - n| / b_l\Bigr)
+    + \log \pi(N) \qquad (2)
 
-Several data sets that share the probabilities have latent tables each: the product over nodes is of the
-tables' sums over data sets, all else is every data set's own. The entries of margins then stand data set by
-data set, those of the sums last.
+(2) is a sum over the entries of margins, which stand one margin after the other: a move is judged by the
+entries that it touches. Under a uniform prior the factors of a clique's own entries cancel, but for the
+noise. Of several data sets that share the probabilities, the product over nodes is of the tables' sums, all
+else is of each.
 
-Tables are taken together only where that needs no trust in the network's independences. Where every two
-parents of a node are joined by an edge themselves, the tables released are all that the network says about
-the rows: no combination of consistent tables contradicts it, and the largest tables are the cliques of a
-junction tree. Where parents are not joined, their common table shows how independent they are, and rows
-that do not follow the network would be moved from entry to entry, far beyond the noise, until they do. The
-table of such a node is no part of a larger one.
+Moves: a *kind* is a set M of variables of one clique. A move adds k to the counts of rows with category i
+and takes k from those with j, for every variable of M, at one or several combinations of the others: for M
+empty, rows come or go; for one variable, rows change its category; for more, an interaction changes and
+every smaller margin stays. Moves of one kind that touch no entry in common are proposed together; k and -k
+are equally likely whatever the tables are, so a move is accepted by Metropolis' rule and (1) is invariant,
+without error.
 
-References
-----------
-Lauritzen. Graphical models. Oxford, 1996.
+Tables are taken together only where that needs no trust in the network's independences: where every two
+parents of a node are joined by an edge. Else their common table shows how independent they are, and rows
+that do not follow the network would be moved far beyond the noise until they do.
+
+In the code, n is ``counts`` (n_entries, b), z ``observed``, 1 / b ``rate``, s ``shifts`` and c
+``coefficients`` (n_slots, n_entries); N is the first entry.
 """
 
 from __future__ import annotations
@@ -192,6 +196,7 @@ class TableNetwork:
         gammas = _Gammas(tuple(sizes.values()))
         shared = gammas if len(n_priors) == 1 else _Gammas(gammas.sizes)
         for scope in tree.cliques:
+            # (1): 1 / n! = 1 / Gamma(1 + n) for the entries of cliques; N! and m! likewise.
             gammas.add(scope, np.ones(1), -1.0)
         for scope in ((), *tree.separators):
             gammas.add(scope, np.ones(1), 1.0)
@@ -265,6 +270,7 @@ class TableNetwork:
         for observed, rate in noisy:
             value -= np.abs(observed - counts) * rate
         for where, shift, coefficient in sites.gammas:
+            # (2).
             value[where] += coefficient * gammaln(shift + np.maximum(counts[where], 0.0))
         for number, where in sites.empty:
             value[where] += self.n_priors[number].log_prob(counts[where])
@@ -306,6 +312,7 @@ class _Gammas:
         """Integrate out the probabilities of the last of some variables given the others."""
         shaped = concentration.reshape([self.sizes[variable] for variable in variables])
         parents = variables[:-1]
+        # (1): Gamma(alpha_k + n_k) for every k, and 1 / Gamma(A + n_pa) for the combination of the parents.
         self.add(tuple(sorted(variables)), _ascending(shaped, variables), 1.0)
         self.add(tuple(sorted(parents)), _ascending(shaped.sum(axis=-1), parents), -1.0)
 
@@ -501,6 +508,7 @@ def disjoint_moves(
         for variable in scope:
             entry = entry * network.sizes[variable] + levels[variable]
         keys.append(np.broadcast_to(entry + network.starts[scope] + block * network.n_own, shape))
+    # A corner of the product of pairs has the sign of its parity, so that every smaller margin stays.
     signs = np.broadcast_to((1.0 - 2.0 * (corners.sum(axis=1) % 2))[:, None, None], (len(keys), *shape))
     by_move = np.array(keys) + network.n_entries * np.arange(n_moves)[:, None]
     distinct, which = np.unique(by_move, return_inverse=True)

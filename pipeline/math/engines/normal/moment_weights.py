@@ -1,32 +1,42 @@
-r"""The density of (N, m, E) behind the noise, and an upper bound of it on boxes.
+r"""Noisy sums of a normal column, and the density of the latent (N, m, E) behind them, with a bound on boxes.
 
-With a NIG(m0, k0, a0, b0) prior, m the mean and E the mean square deviation of N >= 2 values, the density in
-(m, log E) is, with :math:`\alpha = (N - 1) / 2`, :math:`\delta = a_0 + 1/2`,
-:math:`c = k_0 N / (k_0 + N)` and :math:`R = b_0 + c (m - m_0)^2 / 2`,
+Model: z = (x - centre) / half_range of N rows is normal with mean :math:`\mu` and variance
+:math:`\sigma^2`, which have a :math:`\mathrm{NIG}(m_0, k_0, a_0, b_0)` prior. With t the sum of z and q
+that of its squares, every released component is :math:`A N + B t + C q` plus Laplace noise. In terms of m =
+t / N and the mean square deviation :math:`E = q / N - m^2` the component is
+
+.. math:: L(N, m, E) = N (A + B m + C (m^2 + E)) \qquad (1)
+
+The question is the posterior of the parameters and its evidence. With :math:`\alpha = (N - 1) / 2`,
+:math:`\delta = a_0 + 1/2`, :math:`c = k_0 N / (k_0 + N)` and :math:`R = b_0 + c (m - m_0)^2 / 2` the
+density of (m, log E) for N >= 2, parameters integrated out, is
 
 .. math::
     \log p(m, \log E \mid N) = \log\frac{\Gamma(\alpha + \delta)}{\Gamma(\alpha)\Gamma(a_0)}
         - \delta \log\frac N 2 + a_0 \log b_0 + \frac 1 2 \log\frac c {2 \pi}
-        - \alpha \log\Bigl(1 + \frac{2 R}{N E}\Bigr) - \delta \log\Bigl(\frac{2 R} N + E\Bigr).
+        - \alpha \log\Bigl(1 + \frac{2 R}{N E}\Bigr) - \delta \log\Bigl(\frac{2 R} N + E\Bigr) \qquad (2)
 
-Of a mixture of such priors it is a sum over the parts, each on boxes of its own and times its weight.
-N = 1 has E = 0 and a density in m alone (alpha = 0, without its gamma function); N = 0 is a point.
+    \log p(N, m, \log E, y) = \log \pi(N) + \log p(m, \log E \mid N) - \sum_j |y_j - L_j| / b_j \qquad (3)
 
-On a box the last two terms are bounded by their values at the least R; in N the first of them falls and the
-second rises, and in log E both together are concave, with a root of a quadratic as the maximum. Both have
-no cancellation at any N. The noise is bounded through intervals of the ``functionals``.
+    (\mu, \sigma^2) \mid N, m, E \sim \mathrm{NIG}(m_N, \; k_0 + N, \; a_0 + N / 2, \; R + N E / 2) \qquad (4)
 
-Integrals over boxes take Gauss nodes in every box, and the discrete Gauss rule along N. Given the latent
-sums the parameters are normal inverse gamma, with :math:`b_N = R + N E / 2` and :math:`k_N, m_N, a_N` of
-the conjugate update, so moments are averages of closed forms over the nodes.
+Of a mixture of priors (2) is a sum over the parts, each on boxes of its own. N = 1 has E = 0 and a density
+in m alone; N = 0 is a point.
 
-Noisy sums of a normal column, the linear functionals that they observe, and the conjugate prior.
+Method and error: on a box the last two terms of (2) are bounded by their values at the least R; in N the
+first of them falls and the second rises, and in log E both together are concave, with a root of a quadratic
+as the maximum. The noise is bounded through intervals of the ``functionals``. Integrals take two Gauss
+nodes a side in every box; given these, moments are averages of closed forms (4). Nothing cancels at any N.
 
-With z = (x - centre) / half_range, t the sum of z and q that of its squares, every released component is
-:math:`A N + B t + C q` plus Laplace noise, in records. In a cell of N records of mean m = t / N and mean
-square deviation :math:`E = q / N - m^2` it is
-
-.. math:: N (A + B m + C (m^2 + E)).
+========= ================== ================================== =================== ==================
+symbol    in the code        meaning                            shape               unit
+========= ================== ================================== =================== ==================
+y / b     ``observed``       released components                (n_cells, n_rows)   noise scales
+A, B, C   ``rows``           (1) as linear functions            (n_rows, 3)         noise scales/record
+m, log E  ``mean``,          mean, log mean square deviation    (n_points,)         half ranges
+          ``log_e``
+R / N     ``ratio``          residual scale over N              (n_points,)         half ranges^2
+========= ================== ================================== =================== ==================
 """
 
 from __future__ import annotations
@@ -179,6 +189,7 @@ class Given:
     @classmethod
     def of(cls, prior: MomentsPrior, n: Floats, mean: Floats, log_e: Floats) -> Given:
         """Update the prior, of the part that each point belongs to, with N, m and log E."""
+        # (4), with R = b_0 + k_0 N / (k_0 + N) (m - m_0)^2 / 2.
         precision = prior.precision + n
         shift = n / precision * (mean - prior.loc)
         between = prior.precision * shift * (mean - prior.loc) / 2.0
@@ -240,6 +251,7 @@ def mean_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of the mean; infinite where there is no second moment."""
     given = nodes.given
     mean = _averages(nodes, given.loc, cells)
+    # Given N, m, E the mean is t: Var = b_N / (k_N (a_N - 1)).
     within = _over(given.scale / given.precision, given.concentration - 1.0)
     between = (given.loc - mean[nodes.cell]) ** 2
     return mean, np.sqrt(_averages(nodes, within + between, cells))
@@ -248,6 +260,7 @@ def mean_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
 def variance_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of the variance; infinite where there are none."""
     given = nodes.given
+    # An inverse gamma has mean b / (a - 1) and variance mean^2 / (a - 2).
     centre = _over(given.scale, given.concentration - 1.0)
     within = _over(centre**2, given.concentration - 2.0)
     mean = _averages(nodes, centre, cells)
@@ -328,9 +341,11 @@ class MomentWeights:
         noise = np.zeros_like(n)
         for component in range(len(noisy.totals.scale)):
             a, b, c = self.rows[component]
+            # (3): the noise of every component of (1).
             noise -= np.abs(self.observed[cell, component] - n * (a + b * mean + c * second))
         # R / N, so that nothing large cancels.
         ratio = prior.scale / np.maximum(n, 1.0) + _weight_over_n(prior, n) * (mean - prior.loc) ** 2 / 2.0
+        # The last two terms of (2).
         data = -np.maximum(n - 1.0, 0.0) / 2.0 * np.log1p(2.0 * ratio / square)
         data -= (prior.concentration + 0.5) * np.log(2.0 * ratio + square)
         return np.where(n == 0.0, 0.0, data) + noise + (self.log_of_n(part, n) if of_n is None else of_n)
@@ -356,6 +371,7 @@ class MomentWeights:
             few = boxes.take(wide)
             middle = (few.low[:, 0] + few.high[:, 0]) / 2.0
             prior_of_part = self.noisy.prior.at(few.part)
+            # Mean value theorem: the bound in the middle plus the largest slope times half the width.
             falls, rises = _slopes(prior_of_part, few)
             slope = np.maximum(-falls, rises) + 1e-14
             bound[wide] = np.minimum(
@@ -371,6 +387,7 @@ class MomentWeights:
         a, b, c = self.rows.T
         at_left, at_right = a + left * (b + c * left), a + right * (b + c * right)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # A + B m + C m^2 over an interval of m is extreme at its ends or at its vertex.
             vertex = np.where(c == 0.0, np.inf, -b / (2.0 * c))
         turned = np.where(
             (vertex > left) & (vertex < right),
@@ -391,6 +408,7 @@ class MomentWeights:
         patterns = distance[:, components:].reshape(
             *shape, len(self.rows) // observations - components // observations
         )
+        # |x| + |y| >= |x +- y|: the larger of both bounds, release by release.
         together: Floats = np.sum(np.maximum(np.sum(each, axis=2), np.max(patterns, axis=2)), axis=1)
         return together
 
@@ -399,6 +417,7 @@ def _termwise(prior: MomentsPrior, boxes: Boxes, first: Floats, last: Floats) ->
     """The bound of p(m, log E | N) for N in first..last, term by term."""
     nearest = np.clip(prior.loc, boxes.low[:, 1], boxes.high[:, 1])
     deviation = (nearest - prior.loc) ** 2
+    # 2 R / N at either end of N, with m as near to m_0 as the box allows.
     falling = 2.0 * (prior.scale / np.maximum(first, 1.0) + _weight_over_n(prior, first) * deviation / 2.0)
     rising = 2.0 * (prior.scale / np.maximum(last, 1.0) + _weight_over_n(prior, last) * deviation / 2.0)
     alpha, delta = np.maximum(first - 1.0, 0.0) / 2.0, prior.concentration + 0.5
@@ -438,6 +457,7 @@ def _slopes(prior: MomentsPrior, boxes: Boxes) -> tuple[Floats, Floats]:
     least_ratio = prior.scale / last + weight_last * near / 2.0
     most_x, least_x = 2.0 * most_ratio / least, 2.0 * least_ratio / most
     alpha_first, alpha_last = (first - 1.0) / 2.0, (last - 1.0) / 2.0
+    # psi(alpha + delta) - psi(alpha) falls in alpha.
     gammas_low, gammas_high = (
         _digamma_difference(alpha_last, delta),
         _digamma_difference(alpha_first, delta),
@@ -458,6 +478,7 @@ def _gammas(prior: MomentsPrior, n: Floats) -> Floats:
     delta = prior.concentration + 0.5
     alpha = np.maximum(n - 1.0, 1.0) / 2.0
     far = alpha + delta
+    # Stirling for both gammas; their largest terms are subtracted before rounding.
     log_ratio = (far - 0.5) * np.log1p(delta / alpha) - delta
     log_ratio += stirling_tail(far) - stirling_tail(alpha)
     few, of_one_row = np.flatnonzero(alpha < _STIRLING), np.flatnonzero(n <= 1.0)

@@ -1,20 +1,19 @@
 r"""Exact posteriors of a normal's mean and variance when N and the sums are latent behind Laplace noise.
 
-.. math::
-    p(N, t, q \mid y) \propto \pi(N)\, p(t, q \mid N) \prod_j e^{-|y_j - L_j(N, t, q)| / b_j},
-    \qquad (\mu, \sigma^2) \mid N, t, q \sim \mathrm{NIG}
+Model, symbols and density p(N, m, log E, y) as in ``moment_weights``; the question is
 
-with L_j linear. N = 0 is a point and N = 1 a curve (q = t^2), both with their own weight. Why this is exact,
-and how near to exact the integrals are: docs/decisions/0014-latent-moments-exactly.md.
+.. math:: p(\mu, \sigma^2 \mid y) = \sum_N \int \mathrm{NIG}(\mu, \sigma^2 \mid N, m, E) \,
+    p(N, m, \log E \mid y) \, dm \, d\log E \qquad (1)
 
-Draws are independent and exact: a box by the bound of its mass, a point in it, accepted by density over
-bound.
+N = 0 is a point and N = 1 a curve (q = t^2), both with their own weight.
 
-Boxes that cover everything (N, m, log E) may be, fine where the density is.
+Method and error: the first boxes hold all N, m and E but what the noise, or the noise and the prior, leave
+less than e^-45 of the peak. Boxes are cut in two, those with most to gain first, until the bounds are close
+to the density, to ``SHARE`` of the mass: no window is guessed, so none can miss the mode. Draws are exact
+and independent: a box by the bound of its mass, a point in it, accepted by density over bound (2). Why, and
+how near to exact the integrals are: docs/decisions/0014-latent-moments-exactly.md.
 
-The first boxes hold all N, m and E but what the noise, or the noise and the prior, leave less than e^-45 of
-the peak. Then boxes are cut in two, those with most to gain first, until the bounds are close to the density:
-no window is guessed, so none can miss the mode.
+.. math:: P(\text{accept}) = p(N, m, \log E, y) \, / \, \text{bound of the box} \qquad (2)
 """
 
 from __future__ import annotations
@@ -77,6 +76,7 @@ def cover(weights: MomentWeights, share: float = SHARE) -> tuple[Boxes, Floats]:
         part = np.exp(mass - top[cell])
         part /= np.bincount(cell, part, cells)[cell]
         keep = mass > resolved[cell] - _NEGLIGIBLE
+        # What cutting may take off: the mass times 1 - e^-(bound - least density).
         excess = np.where(keep, part * -np.expm1(-slack), 0.0)
         # Many small boxes may still have bounds far above the density: then the worst of them are cut.
         np.maximum.at(worst, cell, excess)
@@ -109,6 +109,7 @@ def first_boxes(weights: MomentWeights) -> Boxes:
     reach = _reach(weights)
     # Nothing but the rows of q and of N: where |observed - row| is above the reach, no mass is left.
     row_of_q = int(np.argmax((rows[:, 1] == 0.0) & (rows[:, 2] > 0.0)))
+    # C q <= y + reach, and q = N (m^2 + E): bounds of |m| and of E.
     square = (np.maximum(weights.observed[cell, row_of_q], 0.0) + reach) / rows[row_of_q, 2]
     low_n, high_n = ones * max(least, 2.0), ones * most
     row_of_n = (rows[:, 1] == 0.0) & (rows[:, 2] == 0.0)
@@ -246,6 +247,7 @@ def _middles(weights: MomentWeights, boxes: Boxes) -> Floats:
 
 def _warped_middle(low: Floats, high: Floats, centre: Floats, scale: Floats | float) -> Floats:
     left, right = np.arcsinh((low - centre) / scale), np.arcsinh((high - centre) / scale)
+    # Linear about the estimate, logarithmic far from it.
     middle = centre + scale * np.sinh((left + right) / 2.0)
     fits = (middle > low) & (middle < high)
     return np.where(fits, middle, (low + high) / 2.0)
@@ -386,6 +388,7 @@ def sample_sums(
             chosen_boxes = boxes.take(chosen)
             point = _points(chosen_boxes, rng)
             log_weight = weights.log_weight(cell, chosen_boxes.part, *point.T)
+            # (2).
             accepted = np.log1p(-rng.random(len(cell))) < log_weight - bound[chosen]
             result[pending[accepted]], part[pending[accepted]] = point[accepted], chosen_boxes.part[accepted]
             pending = pending[~accepted]
@@ -523,6 +526,7 @@ class MomentPosterior:
         n, mean, log_e = np.moveaxis(sums.swapaxes(0, 1), -1, 0)
         if self.levels is not None:
             levels = self.levels[cells]
+            # Under a design effect d the likelihood counts as that of N / d rows.
             n = n / levels[np.arange(len(cells)), rng.integers(levels.shape[1], size=n.shape)]
         return Given.of(weights.noisy.prior.at(part.T), n, mean, log_e)
 
