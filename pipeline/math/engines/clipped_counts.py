@@ -148,7 +148,7 @@ def saddle(counts: ClippedSums, probability: Floats) -> Saddle:
 def _saddle_at(counts: ClippedSums, probability: Floats, n: Floats, tilt: Floats) -> Saddle:
     _, log_moment, mean, variance = tilted(probability, tilt)
     low, high = counts.kinks(n)
-    # (2): between the kinks kappa is level, and t A is least at the kink towards which t points.
+    # (2): between the kinks kappa is level, and -t A is largest at the lower one for t > 0, else the upper.
     log_weight = n * log_moment - (high - low) / counts.scale - tilt * np.where(tilt > 0.0, low, high)
     return Saddle(tilt=tilt, n=n, log_weight=log_weight, mean=mean, variance=variance, log_moment=log_moment)
 

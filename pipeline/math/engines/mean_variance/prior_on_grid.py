@@ -3,7 +3,7 @@ r"""A prior of any form of a mean and a variance, on the grid of x and lambda.
 Model: positions are means x in half ranges h about the centre c, and log variances :math:`\lambda`. The
 density of a prior p of the mean and the variance is there
 
-.. math:: \log f(x, \lambda) = \log p(\mu, v) + \lambda, \quad \mu = c + h x, \quad v = h^2 e^\lambda \qquad (1)
+.. math:: \log f(x, \lambda) = \log p(\mu, v) + \lambda, \quad \mu = c + h x, \; v = h^2 e^\lambda \quad (1)
 
 where the prior is of the standard deviation, :math:`\sqrt v` takes the place of v and half of the last term
 is left. Of a mixture of normal-inverse-gamma priors a component is

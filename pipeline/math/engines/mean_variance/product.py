@@ -15,7 +15,8 @@ Where sums are known without noise,
 The question is (1) on rectangles, for ``distribution``, and which moments exist: those of which the
 integrals
 
-.. math:: \int |x|^k \, p(x, \lambda \mid y) \, d\lambda \, d\log|x| \qquad (3)
+.. math:: \int |x|^k \, p(x, \lambda \mid y) \, d\lambda \, dx, \qquad
+    \int e^{k \lambda} \, p(x, \lambda \mid y) \, d\lambda \, dx \qquad (3)
 
 fall towards the ends of the grid. Likelihoods are bounded, but for a variance of 0: what falls under the
 prior does under the posterior.

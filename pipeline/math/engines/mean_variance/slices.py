@@ -154,7 +154,8 @@ class ClippedRecords:
         expected = away * (part * self.skewed[..., None] + curved[..., None] / 2.0 * away)
         expected += (middle - curved / 2.0 * self.variance / n)[..., None]
         expected = np.clip(expected, _LEAST_SHARE * middle[..., None], 1.0)
-        # Var E = (kappa_4 + 2 kappa_2^2 N / (N - 1)) / N, less what (3) explains of it by m, over kappa_2^2.
+        # Var E over ((N - 1) kappa_2 / N)^2 is (kappa_4 / kappa_2^2 + 2 N / (N - 1)) / N, less what (3)
+        # explains of it by m.
         spread = (self.kurtosis - skewness - 1.0 + 2.0 / (n - 1.0)) / n - curved**2 / (2.0 * (n - 1.0) ** 2)
         return expected, 1.0 / np.maximum(spread, LEAST_SPREAD / n)
 

@@ -163,7 +163,7 @@ class StarTables:
     ----------
     star : StarCounts
         The batch.
-    parts : list of Part
+    parts : list of TablePart
         The features' tables.
     top : CountSums
         Rows of the class counts: a table for every cell and class.

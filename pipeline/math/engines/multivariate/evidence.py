@@ -1,22 +1,39 @@
 r"""The evidence of any rows with given moments, parameters integrated out: logarithm and gradient.
 
-Chains come last in every array: small matrices of many chains are then worked on entry by entry, each a long
-vector, several times as fast as matrix by matrix.
+Model: n rows of d columns are normal. Of the first p columns, under :math:`\mathrm{NIW}(m_0, k_0, \nu,
+\Psi)`,
 
-Coordinates of an outcome that go along with the latent scales of its coefficients.
+.. math:: \log e = \log \Gamma_p\Bigl(\frac{\nu + n}{2}\Bigr) - \frac{\nu + n}{2} \log |\Psi_n|
+    - \frac p 2 \log (k_0 + n), \quad
+    \Psi_n = \Psi + S + \frac{k_0 n}{k_0 + n} (\bar z - m_0)(\bar z - m_0)^T \qquad (1)
 
-Given scales :math:`t_k` of the coefficients, the outcome's row of L and its average, y, are about normal:
+and of the last column given the others, a regression under a normal-inverse-gamma prior of the k
+coefficients,
 
-.. math:: V = F^T T F + (L_{yy}^2 / n) I, \qquad T = \operatorname{diag}(c_k^2 t_k),
+.. math:: \log e = \log \Gamma(a + n / 2) - \tfrac 1 2 \log |P_n| - (a + n / 2) \log (2 b_n), \quad
+    P_n = P + X^T X, \; b_n = b + \tfrac 1 2 \text{residual} \qquad (2)
 
-before noise is looked at, where F has the predictors' part of L beside their averages and a one for the
-intercept. Noise of standard deviations :math:`\sigma` in S / n and averages, and an outcome's scatter of
-:math:`M^2` at most, add their precisions,
+up to powers of pi and what depends on the prior alone. Both are exact; the question is their value and gradient by n, t and
+Q.
 
-.. math:: A = V^{-1} + L_x^T \operatorname{diag}(\sigma^{-2}) L_x + M^{-2} I = U^T U,
+**Coordinates of an outcome** that go along with the latent scales :math:`t_k` of its coefficients. Given
+these, the outcome's row of L and its average, y, are about normal with variance V, before noise is looked
+at:
 
-and coordinates are :math:`z = U y`. Their distribution hardly depends on the scales, neither where noise
-hides a coefficient nor where it is seen: chains need not narrow what they do when a scale falls by decades.
+.. math:: V = F^T T F + (L_{yy}^2 / n) I, \qquad T = \operatorname{diag}(c_k^2 t_k) \qquad (3)
+
+    A = V^{-1} + L_x^T \operatorname{diag}(\sigma^{-2}) L_x + M^{-2} I = U^T U, \qquad z = U y \qquad (4)
+
+F has the predictors' part of L beside their averages and a one for the intercept; noise of standard
+deviations :math:`\sigma` in S / n and averages, and an outcome's scatter of :math:`M^2` at most, add their
+precisions. The distribution of z hardly depends on the scales, neither where noise hides a coefficient nor
+where it is seen: chains need not narrow what they do when a scale falls by decades. Any such map is exact,
+with its Jacobian.
+
+Chains come last in every array: small matrices of many chains are then worked on entry by entry, each a
+long vector, several times as fast as matrix by matrix. In the code, :math:`\bar z, S / n, Q / n` are
+``mean`` (d, b), ``spread`` and ``second`` (d, d, b), in half ranges; F, V^-1, U^T are ``factors``,
+``precision`` and ``lower`` (k, k, b).
 """
 
 from __future__ import annotations
@@ -72,12 +89,14 @@ class OutcomeNoise:
             factors[:size, size], factors[size, size] = mean[:size], 1.0
         sampling = root[size, size] ** 2 / np.repeat(self.rows, repeats)
         weighted = squares[:, None] * factors
+        # V of (3).
         variance = np.einsum("ijb,ilb->jlb", factors, weighted)
         every = np.arange(k)
         variance[every, every] += sampling
         inverse, _ = inverted(variance)
         precision = inverse.copy()
         seen = np.repeat(self.noise, repeats, axis=1)[:, None] ** -2.0 * root[:size, :size]
+        # A of (4), term by term.
         precision[:size, :size] += np.einsum("ijb,ilb->jlb", root[:size, :size], seen)
         precision[every[:size], every[:size]] += np.repeat(self.most, repeats) ** -2.0
         if mean is not None:
@@ -147,6 +166,7 @@ class OutcomeCoordinates:
         by_log_root : ndarray of shape (b,), float64
             By the log of L_yy.
         """
+        # y = U^-1 z.
         by_coordinates = np.einsum("ijb,jb->ib", self.inverse, by_entries)
         # Of the Cholesky factor (Murray. Differentiation of the Cholesky decomposition. 2016), then of A.
         inner = -self.coordinates(entries)[:, None] * by_coordinates
@@ -160,6 +180,7 @@ class OutcomeCoordinates:
         by_variance = -np.einsum(
             "ilb,ljb->ijb", self.precision, np.einsum("lmb,mjb->ljb", by_precision, self.precision)
         )
+        # d(V^-1) = -V^-1 dV V^-1, and V = F^T T F + ...: dV = 2 F^T T dF, symmetrised.
         by_factors = 2.0 * np.einsum("ijb,jlb->ilb", self.weighted, by_variance)
         by_log_root = 2.0 * self.sampling * np.einsum("iib->b", by_variance)
         size = len(self.seen)
@@ -237,7 +258,7 @@ class Evidence(Protocol):
 
         Parameters
         ----------
-        state : State
+        state : MomentState
         latent : ndarray of shape (n_latent, b), float64
 
         Returns
@@ -304,12 +325,14 @@ class NormalEvidence(GivenScales):
             scale += self.precision * n / precision * outer(distance, distance)
         inverse, log_determinant = inverted(scale)
         log_gamma, digamma = multivariate_gamma(df / 2.0, size)
+        # (1).
         value = log_gamma - df / 2.0 * log_determinant
         gradient = no_gradient(state)
         gradient.products[:size, :size] = -df / 2.0 * inverse
         gradient.n[:] = (digamma - log_determinant) / 2.0
         if self.linear:
             updated = (self.precision * loc + n * mean) / precision
+            # By t at fixed Q: Psi_n depends on it through the updated mean (k_0 m_0 + t) / (k_0 + n).
             weighted = np.einsum("ijb,jb->ib", inverse, updated)
             value -= size / 2.0 * np.log(precision)
             gradient.n[:] -= size / 2.0 / precision + df / 2.0 * np.sum(updated * weighted, axis=0)
@@ -405,6 +428,7 @@ class Fit:
         # Refined once, so that nearly collinear columns cost no digits of what may be a tiny residual.
         short = right - np.einsum("ijb,jb->ib", updated, beta)
         more = np.einsum("ijb,jb->ib", inverse, short)
+        # (2): y^T y + m_0^T P m_0 - beta^T P_n beta.
         residual = n * state.second[last, last] + loc @ pulled
         residual -= np.sum(beta * (right + short) + more * short, axis=0)
         beta += more
@@ -412,6 +436,7 @@ class Fit:
         scale_of_all = scale + np.maximum(residual, 0.0) / 2.0
         log_scale = np.log(scale_of_all) + np.log(2.0)
         weight = concentration_of_all / scale_of_all
+        # d log|P_n| = tr(P_n^-1 dG), and d residual = -2 beta^T d(X^T y) + beta^T dG beta.
         by_gram = (inverse + weight * outer(beta, beta)) / -2.0
         by_cross = weight * beta
         gradient = no_gradient(state)

@@ -1,30 +1,33 @@
-r"""Posteriors given moments taken for exact, under priors whose scales are latent: for the plug-in.
+r"""Priors of several columns: their evidence given moments, what follows, and the plug-in posterior.
 
-What priors of several columns turn into: evidence of moments, parameters given moments and scales.
+The question is the posterior of parameters given moments: latent ones that chains draw (``posterior``), or
+moments taken for exact (``posterior_of_moments``, the plug-in). Conjugate priors have a closed evidence
+(``evidence``). Under priors that are spread over scales, the scales are latent; given them the evidence is
+closed too.
 
-The states of chains become a distribution of parameters: how many are kept, and what they are worth.
-
-The evidence of moments under priors whose scales are latent: given them it is closed, as a conjugate one.
-
-**Mean and covariance.** Rows of p columns with n, mean :math:`\bar x` and scatter S, under
-:math:`\Sigma \mid v \sim \mathrm{IW}(\nu, \Psi)`, :math:`\Psi = \operatorname{diag}(v)` and
-:math:`m \sim \mathrm{Normal}(c, H)`. With :math:`A = \Psi + S`, :math:`a = (\nu + n) / 2` and
-:math:`\Sigma` integrated out,
+**Mean and covariance.** Rows of p columns with n, mean :math:`\bar x` and scatter S, under :math:`\Sigma
+\mid v \sim \mathrm{IW}(\nu, \Psi)`, :math:`\Psi = \operatorname{diag}(v)` and :math:`m \sim
+\mathrm{Normal}(c, H)`. With :math:`A = \Psi + S`, :math:`a = (\nu + n) / 2` and :math:`\Sigma` integrated
+out,
 
 .. math:: p(\bar x, S \mid m) \propto \Gamma_p(a)\, |\Psi|^{\nu / 2}\, |A|^{-a}
-    \bigl(1 + n (\bar x - m)^T A^{-1} (\bar x - m)\bigr)^{-a}.
+    \bigl(1 + n (\bar x - m)^T A^{-1} (\bar x - m)\bigr)^{-a} \qquad (1)
 
-The last factor is an integral of normal densities of m,
-:math:`\int w^{a - 1} e^{-w (1 + \dots)} dw / \Gamma(a)`.
-With the normal prior of m integrated out, one latent w in the place of p means,
+    (1 + D)^{-a} = \int w^{a - 1} e^{-w (1 + D)} dw / \Gamma(a) \qquad (2)
+
+so that the normal prior of m can be integrated out, with one latent w in the place of p means:
 
 .. math:: e = \frac{\Gamma_p(a)}{\Gamma(a)} |\Psi|^{\nu / 2} |A|^{1/2 - a} |K|^{-1/2} w^{a - 1} e^{-w}
-    e^{-n w (\bar x - c)^T K^{-1} (\bar x - c)}, \qquad K = A + 2 n w H.
+    e^{-n w (\bar x - c)^T K^{-1} (\bar x - c)}, \qquad K = A + 2 n w H \qquad (3)
 
-Its coordinate is :math:`\log (w / a)`, which is about normal, and narrow where n is large.
+The coordinate of w is :math:`\log (w / a)`, which is about normal, and narrow where n is large.
 
-**Regression.** Given the scale v of the residuals it is the evidence under a normal-inverse-gamma prior of
-precision :math:`v I`, in half ranges, with its normaliser.
+**Regression.** Given the scale v of the residuals the evidence is that under a normal-inverse-gamma prior
+of precision :math:`v R^T R`, in half ranges, with its normaliser :math:`v^{k / 2 + a_0}` (4).
+
+Error: (3) and (4) are exact; scales are drawn by Hamiltonian Monte Carlo (``hmc``), with R-hat and
+effective draws. In the code, v is ``psi`` or ``v`` (p, b), A ``scale``, K ``inner``, w ``weight`` (b,), a
+``half``, H the square of half of ``half_range``.
 """
 
 from __future__ import annotations
@@ -141,6 +144,7 @@ class SpreadNormalEvidence:
         scale[diagonal, diagonal] += psi
         inverse, log_determinant = inverted(scale)
         log_gamma, digamma = multivariate_gamma(half, size)
+        # (1) at D = 0, and the prior of the scales.
         value = log_gamma - half * log_determinant + df / 2.0 * log_v.sum(axis=0) + log_prior.sum(axis=0)
         by_scale = -half * inverse
         gradient = no_gradient(state)
@@ -148,14 +152,17 @@ class SpreadNormalEvidence:
         by_latent = np.empty(latent.shape)
         if self.linear:
             of_mean = self._of_mean(state, scale, latent[-1])
+            # (3): |A|^(1/2 - a) instead of |A|^-a.
             value += of_mean.value + log_determinant / 2.0
             by_scale += of_mean.by_scale + inverse / 2.0
             by_latent[-1] = of_mean.by_weight
             mean = state.mean[:size]
+            # S = Q - t t^T / n: a derivative by S is one by Q, t and n.
             pulled = np.einsum("ijb,jb->ib", by_scale, mean)
             gradient.total[:size] = of_mean.by_mean / n - 2.0 * pulled
             gradient.n[:] += of_mean.by_n + np.sum(mean * (pulled - of_mean.by_mean / n), axis=0)
         gradient.products[:size, :size] = by_scale
+        # A has v on its diagonal: d/d log v of (nu / 2) log v and of A.
         by_latent[:size] = slope * (df / 2.0 + psi * by_scale[diagonal, diagonal]) + by_prior
         return value, gradient, by_latent
 
@@ -175,6 +182,7 @@ class SpreadNormalEvidence:
         solved = np.einsum("ijb,jb->ib", inverse, apart)
         distance = np.sum(apart * solved, axis=0)
         log_weight = np.log(half) + log_ratio
+        # d(x^T K^-1 x) = -x^T K^-1 dK K^-1 x, and d log|K| = tr(K^-1 dK).
         by_scale = n * weight * outer(solved, solved) - inverse / 2.0
         # Of the determinant and the distance, by n w.
         by_product = 2.0 * (prior @ by_scale[diagonal, diagonal]) - distance
@@ -431,7 +439,7 @@ class ScalesTarget:
     Attributes
     ----------
     evidence : Evidence
-    state : State
+    state : MomentState
         One a cell.
     """
 

@@ -1,10 +1,25 @@
-r"""Noise-aware posteriors of several columns: latent moments by MCMC, parameters by the conjugate update.
+r"""Posteriors of several columns behind noisy moments: normal, or a regression; of one data set or several.
 
-Latent moments of several data sets that share parameters: one density, and its gradient.
+Model: each data set r has N_r normal rows and noisy moments (``log_posterior``); data sets share the
+parameters, whose prior is conjugate or spread over scales (``exact_moments``). Given the parameters data
+sets are independent, and the evidence of all rows depends on the sums of their moments alone. The question
+is the posterior of the parameters,
 
-Given their parameters data sets are independent, and the evidence of all rows depends on the sums of their
-moments alone. So the density is the product of every data set's own (noise, prior of N, moments given N, and
-the evidence of what is its own), times the shared evidence of the added moments.
+.. math:: \log p(\{N_r, t_r, Q_r\} \mid y) = \sum_r \log \bigl[p(y_r \mid N_r, t_r, Q_r) \, \pi_r(N_r) \,
+    p(t_r, Q_r \mid N_r)\bigr]
+    + \log e\Bigl(\sum_r N_r, \sum_r t_r, \sum_r Q_r\Bigr) + \text{const} \qquad (1)
+
+    p(\theta \mid y) = E\bigl[p(\theta \mid \textstyle\sum_r (N_r, t_r, Q_r), \text{scales})\bigr] \qquad (2)
+
+where the factors of a data set have no evidence but of what is not shared: of a regression, the predictors,
+whose mean and covariance each data set has for itself.
+
+Method and error: chains draw (1) by Hamiltonian Monte Carlo (``hmc``); (2) is a mixture of conjugate
+distributions over their states. The error is that of Monte Carlo, with R-hat and effective draws. Rounding
+to the lattice adds a twelfth of a squared step to every square, on average (Sheppard), which is part of the
+map from moments to components. Sums add up as
+
+.. math:: S / N = \sum_r \frac{N_r}{N} \bigl(S_r / N_r + (\bar z_r - \bar z)(\bar z_r - \bar z)^T\bigr) \quad (3)
 """
 
 from __future__ import annotations
@@ -75,7 +90,7 @@ class SharedTarget:
 
     Attributes
     ----------
-    targets : tuple of Target
+    targets : tuple of LatentTarget
         Of every data set, with the evidence of what is its own.
     shared : tuple of Evidence
         Of the parameters that all have in common.
@@ -107,7 +122,7 @@ class SharedTarget:
         return latent + along(self.shared, self.targets[0].unpack(first).logs)
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the log density (b,), up to a constant, and its gradient (k, b); see ``Target``."""
+        """Return the log density (b,), up to a constant, and its gradient (k, b); see ``LatentTarget``."""
         *parts, latent = self._parts(x)
         squares = self.likely_squares(x.shape[1])
         positions = [target.unpack(part, squares) for target, part in zip(self.targets, parts, strict=True)]
@@ -115,11 +130,13 @@ class SharedTarget:
         shared = no_gradient(total)
         # Shared scales go along with the first data set's moments.
         latent = latent + along(self.shared, positions[0].logs)
+        # (1): the shared evidence of the added moments; its gradient is the same for every data set.
         value, by_latent = evidence_of(self.shared, total, latent, shared)
         by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
         slopes = []
         for target, position in zip(self.targets, positions, strict=True):
             log_density, gradient, by_moments = target.own(position)
+            # d/dt_r of e(sum t) is d/dt of e.
             gradient.add(shared)
             log_density, slope = target.complete(position, log_density, gradient, by_moments, by_logs)
             by_logs = 0.0
@@ -143,6 +160,7 @@ def _added(states: Sequence[MomentState]) -> MomentState:
     for share, state in zip(shares, states, strict=True):
         apart = state.mean - mean
         second += share * state.second
+        # (3).
         spread += share * (state.spread + outer(apart, apart))
     return MomentState(n=n, mean=mean, spread=spread, second=second)
 
@@ -162,7 +180,7 @@ _COEFFICIENT = 0.5
 
 
 def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> LatentTarget:
-    """Return the target in coordinates that suit its cells; see ``Target.relative``.
+    """Return the target in coordinates that suit its cells; see ``LatentTarget.relative``.
 
     Where noise hides a column's scale, products with it are in units of that scale; where it is seen they
     stay as they are. Those of an outcome, the last column, go along with the predictor's scale or, where
@@ -171,6 +189,7 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
     n, noise, _, spread = _near(target, sums)
     rows, _ = np.tril_indices(target.size, -1)
     pivots = np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))) ** 2
+    # A conditional variance below a few times the noise cannot be told from 0.
     hidden = (pivots < _SEEN * noise).astype(np.float64)
     relative = np.stack([np.zeros((len(rows), len(n))), hidden[rows], 1.0 - hidden[rows]])
     if outcome:
@@ -205,7 +224,7 @@ def starts(
 
     Parameters
     ----------
-    target : Target
+    target : LatentTarget
     sums : Moments
         The unbiased estimates.
     statistic : NoisyStatistic
@@ -301,6 +320,7 @@ def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple
 
     average = within(sums.total.T / n) if linear else np.zeros_like(sums.total.T)
     spread = np.moveaxis(sums.products, 0, 2) / n - outer(average, average)
+    # The nearest positive semidefinite matrix: noise may leave none.
     values, vectors = np.linalg.eigh(np.moveaxis(spread, 2, 0))
     spread = np.moveaxis((vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2), 0, 2)
     variance = np.einsum("iic->ic", spread)
@@ -421,6 +441,7 @@ def _coefficients(statistic: NoisyStatistic) -> Floats:
     powers = np.where(first > 0, 2.0, 1.0)
     powers[0] = 0.0
     # Rounding to the lattice adds a twelfth of a squared step to every square, on average (Sheppard).
+    # Sheppard: E (rounding error)^2 = 1 / 12 of a squared step, for each of N rows.
     matrix[:, 0] += matrix[:, _squares(len(names))].sum(axis=1) / 12.0
     coefficients: Floats = matrix * float(steps) ** powers
     return coefficients

@@ -306,7 +306,7 @@ def project_tables(
     n_cells = len(counts[0])
     for _round in range(_MOST_ROUNDS):
         counts = agreeing(counts, released, shared, known_n)
-        # Both conditions then hold to ``_CLOSE`` scales of the noise; else after ``_MOST_ROUNDS`` rounds, nearly.
+        # Both conditions then hold, to ``_CLOSE`` scales of the noise.
         if min(float(table.min()) for table in counts) > -_CLOSE * scale:
             break
         counts = [

@@ -69,7 +69,7 @@ class Chains:
 
     Parameters
     ----------
-    network : Network
+    network : TableNetwork
     noisy : sequence of sequence of (mapping of Scope to ndarray of shape (size, n_cells), float)
         Of every data set, released tables and the scale of their noise; several where several releases are
         of the same data.

@@ -473,8 +473,8 @@ def disjoint_moves(
 
     Parameters
     ----------
-    kind : Kind
-    network : Network
+    kind : MoveKind
+    network : TableNetwork
     log_weights : mapping of Scope to ndarray of shape (size,), float64
         Of the entries of each clique.
     rng : numpy.random.Generator

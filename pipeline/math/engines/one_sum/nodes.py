@@ -90,7 +90,7 @@ class NearMoments:
     ----------
     means, sds : ndarray of shape (n_cells,), float64
     log_evidence : ndarray of shape (n_cells,), float64
-        As in ``Nodes``.
+        As in ``LatentPairs``.
     most : ndarray of shape (n_cells,), float64
         The largest N of a cell's pairs.
     """

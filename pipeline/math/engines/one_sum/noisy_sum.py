@@ -447,8 +447,7 @@ class NoisySums:
         if self.marginal.support is SumSupport.POSITIVE:
             wide = wide - breaks
         # Of all of S, as much is about a break as there is room in what the noise leaves.
-        # About a kink the noise leaves a width `wide`; within it is p(S | N) times the width, or all if that
-        # is above 1: the mass is the harmonic mean of both, noise / (1 + 1 / (p wide)).
+        # About a kink the noise leaves a width `wide`: within it p(S | N) has about min(1, p wide) of its mass, here smoothly p wide / (1 + p wide).
         scarce = -density - wide
         room = noise - np.maximum(scarce, 0.0) - np.log1p(np.exp(-np.abs(scarce)))
         room = np.ascontiguousarray(room.T)
@@ -464,8 +463,7 @@ class NoisySums:
         mode = np.empty(len(n))
         active = row
         for _ in range(_SECTIONS):
-            # log W is concave between kinks about its mode: every round keeps the two eighths beside the
-            # best.
+            # Where log W is concave its mode is in one of the two eighths beside the best position.
             inner = left[:, None] + (right - left)[:, None] * _EIGHTHS
             value = self.log_weight(cell[active], n[active, None], inner)
             row = np.arange(len(active))
