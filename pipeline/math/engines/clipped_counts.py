@@ -435,10 +435,10 @@ class Grid:
         if counts.second is not None:
             other = counts.reach * self.n - counts.second
             by_position.append(_product(power * np.exp(turn * other[:, None]), kinks).real)
-            is_own = counts.first <= other
+            is_first_lower = counts.first <= other
             at_kinks = (
-                np.where(is_own, by_position[0][..., 0], by_position[1][..., 0]),
-                np.where(is_own, by_position[1][..., 1], by_position[0][..., 1]),
+                np.where(is_first_lower, by_position[0][..., 0], by_position[1][..., 0]),
+                np.where(is_first_lower, by_position[1][..., 1], by_position[0][..., 1]),
             )
         else:
             at_kinks = (bent[..., 0], bent[..., 1])

@@ -293,7 +293,7 @@ class DensityOnGrid:
             _laid_out(0.0, ends[0], np.array(mean_ends)),
             _laid_out(0.0, ends[1], log_ends, positions=_log_spread(prior.spread, times, log_half)),
         )
-        return cls._found(prior, log_density, ends, start)
+        return cls._of_density(prior, log_density, ends, start)
 
     @classmethod
     @lru_cache(maxsize=16)
@@ -315,10 +315,10 @@ class DensityOnGrid:
             np.unique(np.clip(np.append(ladder, limits), *limits))
             for ladder, limits in zip(ladders, _LIMITS, strict=True)
         )
-        return cls._found(prior, parts.log_density, _LIMITS, (first, second))
+        return cls._of_density(prior, parts.log_density, _LIMITS, (first, second))
 
     @classmethod
-    def _found(
+    def _of_density(
         cls,
         prior: AnyJointPrior,
         log_density: Callable[[Floats, Floats], Floats],

@@ -157,7 +157,7 @@ class CountWeights:
 
     def log_weight(self, count: Floats) -> Floats:
         """Log weights at counts (n_rows, n_counts) inside of 0..n; not only at integers."""
-        return self._own(count) + self._rest(count) + self._linear(count)
+        return self._of_count(count) + self._rest(count) + self._linear(count)
 
     def slope(self, count: Floats) -> Floats:
         """Return log w(c + 1) - log w(c) at integers 0 <= c < n."""
@@ -220,7 +220,7 @@ class CountWeights:
             # Each of the three parts is monotone between kinks, so its maximum lies at an end.
             bounds = (
                 # The maximum of a sum is at most the sum of maxima.
-                np.maximum(self._own(first), self._own(last))
+                np.maximum(self._of_count(first), self._of_count(last))
                 + np.maximum(self._rest(first), self._rest(last))
                 + np.maximum(self._linear(first), self._linear(last))
             )
@@ -264,7 +264,7 @@ class CountWeights:
         high = np.where((a > 0.0) & (b < 0.0), inflection, np.where((a == 0.0) & (b < 0.0), 0.0, self.n))
         return low, high
 
-    def _own(self, count: Floats) -> Floats:
+    def _of_count(self, count: Floats) -> Floats:
         return log_rising(self.concentration[:, None], count)
 
     def _rest(self, count: Floats) -> Floats:

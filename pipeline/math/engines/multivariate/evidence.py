@@ -13,8 +13,8 @@ coefficients,
 .. math:: \log e = \log \Gamma(a + n / 2) - \tfrac 1 2 \log |P_n| - (a + n / 2) \log (2 b_n), \quad
     P_n = P + X^T X, \; b_n = b + \tfrac 1 2 \text{residual} \qquad (2)
 
-up to powers of pi and what depends on the prior alone. Both are exact; the question is their value and gradient by n, t and
-Q.
+up to powers of pi and what depends on the prior alone. Both are exact; the question is their value and their
+gradient by n, t and Q.
 
 **Coordinates of an outcome** that go along with the latent scales :math:`t_k` of its coefficients. Given
 these, the outcome's row of L and its average, y, are about normal with variance V, before noise is looked

@@ -246,9 +246,9 @@ class LatentTarget:
         The cells' chains follow one another: b is a multiple of the number of cells.
         """
         position = self.unpack(x)
-        return self.complete(position, *self.own(position))
+        return self.complete(position, *self.log_of_data_set(position))
 
-    def own(self, position: ChainPosition) -> tuple[Floats, Gradient, Floats]:
+    def log_of_data_set(self, position: ChainPosition) -> tuple[Floats, Gradient, Floats]:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
         value, gradient = self._noise(position.state)
         value += position.log_prior

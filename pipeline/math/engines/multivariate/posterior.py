@@ -19,7 +19,8 @@ distributions over their states. The error is that of Monte Carlo, with R-hat an
 to the lattice adds a twelfth of a squared step to every square, on average (Sheppard), which is part of the
 map from moments to components. Sums add up as
 
-.. math:: S / N = \sum_r \frac{N_r}{N} \bigl(S_r / N_r + (\bar z_r - \bar z)(\bar z_r - \bar z)^T\bigr) \quad (3)
+.. math:: S / N = \sum_r \frac{N_r}{N} \bigl(S_r / N_r + (\bar z_r - \bar z)(\bar z_r - \bar z)^T\bigr)
+    \qquad (3)
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class SharedTarget:
         by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
         slopes = []
         for target, position in zip(self.targets, positions, strict=True):
-            log_density, gradient, by_moments = target.own(position)
+            log_density, gradient, by_moments = target.log_of_data_set(position)
             # d/dt_r of e(sum t) is d/dt of e.
             gradient.add(shared)
             log_density, slope = target.complete(position, log_density, gradient, by_moments, by_logs)

@@ -73,7 +73,7 @@ class Chains:
     noisy : sequence of sequence of (mapping of Scope to ndarray of shape (size, n_cells), float)
         Of every data set, released tables and the scale of their noise; several where several releases are
         of the same data.
-    start : sequence of ndarray of shape (n_own, n_cells * n_chains), float64
+    start : sequence of ndarray of shape (n_per_set, n_cells * n_chains), float64
         Counts of all margins of every data set, the chains of a cell side by side.
     rng : numpy.random.Generator
     """
@@ -218,7 +218,7 @@ def first_tables(
     scale: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the counts of all margins of one data set, (n_own, b).
+    """Return the counts of all margins of one data set, (n_per_set, b).
 
     Every clique's table is shaken by noise of the release's scale, and split in its proportions what it
     shares with those before it, rounded at random.
@@ -249,7 +249,7 @@ def first_tables(
         table = shaken.reshape(*network.shape(clique), -1).transpose(axes)
         split = _split(shared, table.reshape(len(shared), -1, table.shape[-1]), rng)
         tables[clique] = split.reshape(table.shape).transpose(np.argsort(axes)).reshape(shaken.shape)
-    first = np.empty((network.n_own, shared.shape[1]))
+    first = np.empty((network.n_per_set, shared.shape[1]))
     for scope in network.starts:
         holder = next(clique for clique in cliques if set(scope) <= set(clique))
         first[network.within(scope)] = network.margin(tables[holder], holder, scope)

@@ -236,13 +236,13 @@ class TableNetwork:
         return int(self.shifts.shape[1])
 
     @property
-    def n_own(self) -> int:
+    def n_per_set(self) -> int:
         """Over all margins of one data set."""
         return self.n_entries // (self.n_sets + (self.n_sets > 1))
 
     def within(self, scope: Scope, block: int = 0) -> slice:
         """Where the entries of a margin of a data set stand; -1 is the sum over all."""
-        start = self.starts[scope] + range(self.n_entries // self.n_own)[block] * self.n_own
+        start = self.starts[scope] + range(self.n_entries // self.n_per_set)[block] * self.n_per_set
         return slice(start, start + self.size(scope))
 
     def sites(self, entries: Rows) -> Sites:
@@ -253,7 +253,7 @@ class TableNetwork:
             if where.size:
                 gammas.append((where, shift[where, None], coefficient[where, None]))
         totals = [
-            (number, np.flatnonzero(entries == number * self.n_own + self.starts[()]))
+            (number, np.flatnonzero(entries == number * self.n_per_set + self.starts[()]))
             for number in range(self.n_sets)
         ]
         return Sites(
@@ -297,16 +297,16 @@ class _Gammas:
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.sizes = sizes
-        self._found: dict[Scope, dict[tuple[float, ...], float]] = {}
+        self._terms: dict[Scope, dict[tuple[float, ...], float]] = {}
 
     @property
     def scopes(self) -> set[Scope]:
-        return {(), *(scope for scope, margins in self._found.items() if any(margins.values()))}
+        return {(), *(scope for scope, margins in self._terms.items() if any(margins.values()))}
 
     @property
     def most(self) -> int:
         """The most functions of one entry."""
-        return max(sum(map(bool, margins.values())) for margins in self._found.values())
+        return max(sum(map(bool, margins.values())) for margins in self._terms.values())
 
     def add_prior(self, variables: Sequence[int], concentration: Floats) -> None:
         """Integrate out the probabilities of the last of some variables given the others."""
@@ -319,7 +319,7 @@ class _Gammas:
     def add(self, scope: Scope, shift: Floats, coefficient: float) -> None:
         key = tuple(shift.tolist())
         short = key[:1] if len(set(key)) == 1 else key
-        margins = self._found.setdefault(scope, {})
+        margins = self._terms.setdefault(scope, {})
         margins[short] = margins.get(short, 0.0) + coefficient
 
     def slots(self, starts: dict[Scope, int], n_entries: int, n_slots: int) -> tuple[Floats, Floats]:
@@ -327,7 +327,7 @@ class _Gammas:
         by_scope = {
             scope: [
                 (shift, coefficient)
-                for shift, coefficient in self._found.get(scope, {}).items()
+                for shift, coefficient in self._terms.get(scope, {}).items()
                 if coefficient
             ]
             for scope in starts
@@ -507,7 +507,7 @@ def disjoint_moves(
         entry = np.zeros((1, 1, 1), dtype=np.int64)
         for variable in scope:
             entry = entry * network.sizes[variable] + levels[variable]
-        keys.append(np.broadcast_to(entry + network.starts[scope] + block * network.n_own, shape))
+        keys.append(np.broadcast_to(entry + network.starts[scope] + block * network.n_per_set, shape))
     # A corner of the product of pairs has the sign of its parity, so that every smaller margin stays.
     signs = np.broadcast_to((1.0 - 2.0 * (corners.sum(axis=1) % 2))[:, None, None], (len(keys), *shape))
     by_move = np.array(keys) + network.n_entries * np.arange(n_moves)[:, None]
@@ -518,7 +518,7 @@ def disjoint_moves(
         sites=network.sites(entries),
         of_entry=of_entry,
         factors=np.bincount(which.ravel(), signs.ravel())[:, None].astype(np.float64),
-        steps=of_entry + (entries // network.n_own * n_moves if together else 0),
+        steps=of_entry + (entries // network.n_per_set * n_moves if together else 0),
         together=together,
         starts=np.searchsorted(of_entry, np.arange(n_moves)),
     )

@@ -447,7 +447,8 @@ class NoisySums:
         if self.marginal.support is SumSupport.POSITIVE:
             wide = wide - breaks
         # Of all of S, as much is about a break as there is room in what the noise leaves.
-        # About a kink the noise leaves a width `wide`: within it p(S | N) has about min(1, p wide) of its mass, here smoothly p wide / (1 + p wide).
+        # About a kink the noise leaves a width `wide`: within it p(S | N) has about min(1, p wide) of its
+        # mass, here smoothly p wide / (1 + p wide).
         scarce = -density - wide
         room = noise - np.maximum(scarce, 0.0) - np.log1p(np.exp(-np.abs(scarce)))
         room = np.ascontiguousarray(room.T)
