@@ -94,6 +94,7 @@ class Panels:
             cut = np.any(rough > _TOLERANCE, axis=1)
             if not np.any(cut) or len(left) > _MOST_PANELS:
                 break
+            # Halving divides the last of 8 coefficients of a smooth function by some 2^7.
             lower, upper = halves(left[cut], right[cut], np.argmax(rough[cut], axis=1))
             left, right = np.concatenate([left[~cut], lower]), np.concatenate([right[~cut], upper])
             value = np.concatenate([value[~cut], density(*positions(lower, upper))])
@@ -104,6 +105,7 @@ class Panels:
         top = float(np.max(self.log_value))
         value = np.exp(self.log_value - top)
         _, weights = _rule()
+        # Nodes stand for density times area.
         value *= np.prod(self.right - self.left, axis=1)[:, None, None]
         # Z of (1).
         total = float(np.einsum("i,j,rij->", weights, weights, value))
@@ -183,6 +185,7 @@ def finest(edge: Floats, gap: Floats, first: float, last: float) -> Floats:
     """Of edges, each of such a gap, those to which none of a smaller gap is near, from first to last."""
     kept = np.array([first, last])
     for number in np.argsort(gap, kind="stable"):
+        # Edges near finer ones add rectangles, and nothing else.
         if np.min(np.abs(kept - edge[number])) > _RUNG * min(gap[number], last - first):
             kept = np.append(kept, edge[number])
     return np.sort(kept)
@@ -209,6 +212,7 @@ def highest(density: LogDensity, edges: tuple[Floats, Floats]) -> tuple[Floats, 
         if np.any(moved != position) and top > value[2, 2]:
             position = moved
             continue
+        # Steps are halved until the density falls by less than half a nat along each: its width there.
         falls = np.array([top - min(value[1, 2], value[3, 2]), top - min(value[2, 1], value[2, 3])])
         if np.all(falls <= _FLAT):
             break
@@ -417,6 +421,7 @@ class MeanVarianceDistribution:
     def _marginal(self, side: int) -> Floats:
         """Densities of one parameter at the nodes of every rectangle, times its width: (n_panels, POINTS)."""
         weights = np.sum(node_weights(), axis=0)
+        # The integral over the other side, by the Gauss rule.
         marginal: Floats = np.einsum("rij,j->ri" if side == 0 else "rji,j->ri", self.share, weights)
         return marginal
 
@@ -474,6 +479,7 @@ def _quantiles(edges: Floats, mass: Floats, q: Floats) -> Floats:
     positions_ = np.unique(edges)
 
     def below(index: NDArray[np.int64]) -> Floats:
+        # Rectangles overlap along a side: each adds what lies below.
         share = np.clip((positions_[index][:, None] - low) / (high - low), 0.0, 1.0)
         total: Floats = share @ mass
         return total
@@ -494,6 +500,7 @@ def _inverse(values: Floats, rng: np.random.Generator) -> Floats:
     steps = np.maximum(np.diff(values @ cumulative().T, axis=1), 0.0)
     steps[np.sum(steps, axis=1) <= 0.0] = 1.0
     function = np.cumsum(steps, axis=1)
+    # The inverse of the distribution function, linear between knots.
     wanted = rng.random(len(values)) * function[:, -1]
     index = np.minimum(np.sum(function <= wanted[:, None], axis=1), KNOTS - 1)
     rows = np.arange(len(values))

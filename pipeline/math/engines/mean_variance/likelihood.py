@@ -25,7 +25,8 @@ noise at the edge matters.
 
 .. math:: w \leftarrow w - \frac{\partial^2}{\partial m^2} \Bigl(\frac{s^2}{2} w\Bigr) \qquad (3)
 
-Records that are taken for clipped: see ``slices``.
+Means and standard deviations are within 0.01 sd of dense quadrature (docs/decisions/0022). Records that are
+taken for clipped: see ``slices``.
 
 ========= ================= ======================================= ===================== ===============
 symbol    in the code       meaning                                 shape                 unit

@@ -121,6 +121,7 @@ class ConjugatesOnGrid:
         if len(parts) > 1 and all(
             np.ptp(values) <= _SAME * (1.0 + np.max(np.abs(values))) for values in alike
         ):
+            # Below, b e^u is 0 for all b; above, for none but the smallest is anything left.
             start, end = math.log(_CONSTANT / np.max(scale)), math.log(_ALONE / np.min(scale))
             count = math.ceil((end - start) * _PER_UNIT) + 1
             if count <= _LONGEST:
@@ -249,6 +250,7 @@ class DensityOnGrid:
 
         def log_density(first: Floats, second: Floats) -> Floats:
             of_mean = mean.log_density(centre + half_range * first)
+            # The density of a logarithm: the last term of (1) is in it.
             of_spread = spread.log_density((second + 2.0 * log_half) / times)
             joint: Floats = of_mean[:, :, None] + of_spread[:, None, :]
             return joint
@@ -287,6 +289,7 @@ class DensityOnGrid:
 
         with np.errstate(divide="ignore"):
             log_ends = times * np.log(np.array(prior.spread)) - 2.0 * log_half
+        # Positions of the ends of the support.
         mean_ends = (np.array(prior.mean) - centre) / half_range
         ends = np.clip([mean_ends, log_ends], _LIMITS[:, :1], _LIMITS[:, 1:])
         start = (
@@ -300,6 +303,8 @@ class DensityOnGrid:
     def _of_conjugates(cls, prior: NormalInverseGamma | Mixture, centre: float, half_range: float) -> Self:
         """A mixture of normal inverse gamma distributions, of one perhaps."""
         parts = ConjugatesOnGrid.of(prior, centre, half_range)
+        # A component has its log variance about log(b / a), with sd 1 / sqrt(a); its mean about m, with sd
+        # sqrt(b / (a k)).
         log_variance, of_variance = (
             np.log(parts.scale / parts.concentration),
             1.0 / np.sqrt(parts.concentration),
@@ -339,6 +344,7 @@ class DensityOnGrid:
         mass = np.einsum("ij,rij->r", node_weights(), share)
         matters = mass > math.exp(-_NEARLY_NOTHING)
         corners = np.concatenate([panels.left[matters], panels.right[matters]])
+        # Where the density was cut finely, so is what it is multiplied by.
         gaps = np.tile((panels.right - panels.left)[matters], (2, 1))
         edges = [
             finest(corners[:, side], gaps[:, side], np.min(corners[:, side]), np.max(corners[:, side]))

@@ -75,14 +75,8 @@ if TYPE_CHECKING:
 
 
 _END = 95.0
-
-
 _HUGE, _TINY = 1e70, -320.0
-
-
 _GRID = np.arange(-200.0, 200.5, 0.5)
-
-
 _OCTAVES = np.exp2(np.arange(-40.0, 140.0, 0.5))
 
 
@@ -233,6 +227,7 @@ class Surface:
     def __call__(self, first: Floats, second: Floats) -> Floats:
         """Values at positions (n, p) and (n, q), of which each n lie in one rectangle: (n, p, q)."""
         middle = np.stack([np.mean(first, axis=1), np.mean(second, axis=1)], axis=1)
+        # Rectangles do not overlap: the middle of the positions says which one they are in.
         inside = np.ones((len(middle), len(self.left)), dtype=np.bool_)
         for side in (0, 1):
             inside &= middle[:, side, None] >= self.left[:, side]
@@ -244,6 +239,7 @@ class Surface:
             for side, position in enumerate((first, second))
         )
         value = along_first @ self.coefficients[rectangle] @ along_second.transpose(0, 2, 1)
+        # A polynomial that overshoots at an edge would add mass from nowhere.
         bounded: Floats = np.minimum(value, self.highest[rectangle, None, None])
         return bounded
 
@@ -381,6 +377,7 @@ class Product:
             for side, given in enumerate(few)
         )
         value = np.maximum(self.log_likelihood(first[None], second[None])[0], _LEAST)
+        # The likelihood at the peak of the product: far below its own peak, the prior contradicts it.
         at_peak = float(self.log_likelihood(peak[:1][None], peak[1:][None])[0, 0, 0])
         if not at_peak > np.max(value) - _CONTRADICTION:
             raise ContradictionError
@@ -402,6 +399,8 @@ class Product:
         surfaces = []
         for number, rows in enumerate(self.data_sets):
             with np.errstate(invalid="ignore"):
+                # What share of the likelihood rests on the outermost noise, at the heaviest place of each
+                # rectangle.
                 outer = rows.outer(first, second) - rows.log_likelihood(first, second)
             # Not a number where the data set's likelihood is 0 to all digits.
             if not np.sum(share * np.exp(np.minimum(outer[:, 0, 0], 0.0))) < tolerable:

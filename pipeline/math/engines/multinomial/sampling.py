@@ -193,6 +193,7 @@ class CountSampler:
 def count_sampler(weights: CountWeights, edges: Floats) -> CountSampler:
     """Prepare exact draws from every row, restricted to the counts that the blocks tile."""
     bounds = weights.block_bounds(edges)
+    # A block has its bound times its length of the proposal.
     scaled = bounds - np.max(bounds, axis=1, keepdims=True)
     cumulative: Floats = np.cumsum(np.exp(scaled) * np.diff(edges, axis=1), axis=1)
     cumulative /= cumulative[:, -1:]
@@ -271,6 +272,7 @@ class Proposal:
 def sample(sums: CountSums, cells: Rows, rng: np.random.Generator) -> Floats:
     """One vector of counts for every entry of cells, (n_categories, n_slots)."""
     known_n = isinstance(sums.counts.n_prior, Fixed)
+    # Both parts of (1) are laid out once for a batch.
     plan = proposal_of(sums)
     free, closing = plan.free, plan.closing
     result = np.empty((sums.mean.shape[1], len(cells)))
@@ -378,6 +380,7 @@ def _one_after_the_other(
     suffix = np.ones_like(sums.transforms[used, 0])
     suffixes: list[Floats] = []
     for position in range(free.shape[1] - 1, 0, -1):
+        # The tails t_(k + 1) * ... * t_K of (2), by products of transforms.
         suffix = suffix * sums.transforms[used, free[used, position]]
         tail = irfft(suffix, sums.size, axis=-1)
         tail[tail < 1e-15 * np.max(tail, axis=1, keepdims=True)] = 0.0
@@ -412,6 +415,7 @@ def _count_at(sums: CountSums, cells: Rows, category: Rows, index: Rows, rng: np
     if np.all(sums.step == 1.0):
         return point
     rows = cells * sums.mean.shape[1] + category
+    # A mass is split linearly between grid points: backwards, a node has the same share of a point.
     near = 1.0 - np.abs(sums.nodes[rows] - point[:, None]) / sums.step[cells, None]
     share = sums.mass[rows] * np.maximum(near, 0.0)
     counts: Floats = np.rint(sums.nodes[rows, _choose(share, rng)])

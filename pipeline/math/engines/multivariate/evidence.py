@@ -192,6 +192,7 @@ def cholesky(matrix: Floats) -> Floats:
     """Return lower roots of positive definite matrices (k, k, b), column by column."""
     lower = np.zeros_like(matrix)
     for j in range(len(matrix)):
+        # L_ij = (M_ij - sum_k L_ik L_jk) / L_jj.
         column = matrix[j:, j] - np.einsum("ilb,lb->ib", lower[j:, :j], lower[j, :j])
         lower[j:, j] = column / np.sqrt(column[0])
     return lower
@@ -202,6 +203,7 @@ def inverse_of_lower(lower: Floats) -> Floats:
     inverse = np.zeros_like(lower)
     for i in range(len(lower)):
         inverse[i, i] = 1.0 / lower[i, i]
+        # Forward substitution: row i of L^-1.
         inverse[i, :i] = -np.einsum("lb,ljb->jb", lower[i, :i], inverse[:i, :i]) * inverse[i, i]
     return inverse
 
@@ -322,6 +324,7 @@ class NormalEvidence(GivenScales):
             precision, loc = self.precision + n, self.loc[:, None]
             mean = state.mean[:size]
             distance = mean - loc
+            # Psi_n of (1).
             scale += self.precision * n / precision * outer(distance, distance)
         inverse, log_determinant = inverted(scale)
         log_gamma, digamma = multivariate_gamma(df / 2.0, size)
@@ -489,6 +492,7 @@ def inverted(matrix: Floats) -> tuple[Floats, Floats]:
     for k in range(size):
         pivots[k] = swept[k, k]
         column = swept[:, k] / pivots[k]
+        # The sweep operator (Beaton 1964): after all columns the matrix is minus its inverse.
         swept -= outer(column, swept[k])
         swept[:, k] = swept[k] = column
         swept[k, k] = -1.0 / pivots[k]
@@ -504,6 +508,7 @@ def multivariate_gamma(half: Floats, size: int) -> tuple[Floats, Floats]:
     from scipy.special import digamma, gammaln
 
     pairs = size // 2
+    # Gamma_d(a) = const prod_i Gamma(a - i / 2), i = 0..d - 1, two factors at a time.
     doubled = 2.0 * (half - np.arange(pairs)[:, None]) - 1.0
     value: Floats = gammaln(doubled).sum(axis=0) - 2.0 * pairs * np.log(2.0) * half
     derivative: Floats = 2.0 * (digamma(doubled).sum(axis=0) - pairs * np.log(2.0))

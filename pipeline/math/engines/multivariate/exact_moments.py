@@ -116,6 +116,7 @@ class SpreadNormalEvidence:
         size = len(self.loc)
         seen = np.einsum("iib->ib", state.spread if self.linear else state.second)[:size]
         scales = spread_density.coordinate(np.log(seen / self.half_range[:, None] ** 2))
+        # w is about Gamma(a): log w has about the variance 1 / a = 2 / (nu + n).
         sd_of_weight = np.sqrt(2.0 / (freedom(size) + state.n))
         ones = np.ones((int(self.linear), scales.shape[1]))
         return np.concatenate([scales, 0.0 * ones]), np.concatenate(
@@ -176,6 +177,7 @@ class SpreadNormalEvidence:
         prior = (self.half_range / 2.0) ** 2
         diagonal = np.arange(size)
         inner = scale.copy()
+        # K of (3).
         inner[diagonal, diagonal] += 2.0 * n * weight * prior[:, None]
         inverse, log_determinant = inverted(inner)
         apart = state.mean[:size] - self.loc[:, None]
@@ -185,6 +187,7 @@ class SpreadNormalEvidence:
         # d(x^T K^-1 x) = -x^T K^-1 dK K^-1 x, and d log|K| = tr(K^-1 dK).
         by_scale = n * weight * outer(solved, solved) - inverse / 2.0
         # Of the determinant and the distance, by n w.
+        # d K / d(n w) = 2 H, and the factor n w of the distance.
         by_product = 2.0 * (prior @ by_scale[diagonal, diagonal]) - distance
         by_weight = half - weight + n * weight * by_product
         return _OfMean(
@@ -192,6 +195,7 @@ class SpreadNormalEvidence:
             by_scale=by_scale,
             by_mean=-2.0 * n * weight * solved,
             by_weight=by_weight,
+            # a = (nu + n) / 2, in the power of w and in its gamma function; w = a e^x moves with n too.
             by_n=(log_weight - digamma(half)) / 2.0 + weight * by_product + by_weight / (2.0 * half),
         )
 
@@ -391,6 +395,7 @@ def regression_evidence(
         outcome = float(half_range[-1]) / scaling.outcome
         return SpreadRegressionEvidence(
             loc=scaling.coefficients_in_half_ranges(shift),
+            # Coefficients in half ranges are a linear map of those in the columns' units: R maps back.
             root=np.asarray(np.linalg.solve(matrix, scaling.matrix) * outcome, dtype=np.float64),
             outcome=outcome,
             linear=linear,
@@ -483,6 +488,7 @@ def posterior_of_moments(sums: Moments, evidence: Evidence, update: Update, prio
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(content).digest()[:16], "big"))
     n_chains, iterations = lengths(len(n))
     diagonal = np.arange(len(mean))
+    # A column without scatter has no scale to start from.
     visible = spread.copy()
     visible[diagonal, diagonal] += 1e-9
     base, guess = evidence.start(replace(target.state, spread=visible, second=second + visible - spread))

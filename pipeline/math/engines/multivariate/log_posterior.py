@@ -366,6 +366,7 @@ class LatentTarget:
         rows, columns = (side[:pairs] for side in _pairs(self.size))
         relative = np.zeros((3, pairs, 1)) if self.relative is None else self.relative[:, :pairs]
         repeated = np.repeat(relative, diagonal.shape[1] // relative.shape[2], axis=2)
+        # The length of an entry: sqrt((a L_jj)^2 + (b L_ii)^2 + c^2).
         of_column, of_row = (repeated[0] * diagonal[columns]) ** 2, (repeated[1] * diagonal[rows]) ** 2
         square = of_column + of_row + repeated[2] ** 2
         return np.sqrt(square), of_column / square, of_row / square
@@ -406,6 +407,7 @@ def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, 
 def _diagonal_coordinate(entry: Floats, units: Floats) -> Floats:
     """Return the coordinates of diagonal entries: from below, by Newton's method on a concave function."""
     ratio = entry / units
+    # log(1 + e^q) = x has the solution q = x + log(1 - e^-x): where c = 1 it is exact.
     q: Floats = ratio + np.log(-np.expm1(-ratio))
     for _ in range(_NEWTON):
         logs, (_, slope, _) = _diagonal(q, units)
@@ -446,6 +448,7 @@ def along(evidences: Sequence[Evidence], logs: Floats) -> Floats:
     shift = np.zeros((len(columns), logs.shape[1]))
     for position, column in enumerate(columns):
         if column is not None:
+            # A scale is a variance: it goes along with L_ii^2.
             shift[position] = 2.0 * logs[column]
     return shift
 

@@ -168,8 +168,6 @@ def _added(states: Sequence[MomentState]) -> MomentState:
 
 _LEAST_SPREAD = 1e-12
 """Added so that a start is positive definite where there is next to no noise."""
-
-
 _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
 _UNIT = 0.3
@@ -195,6 +193,7 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
     relative = np.stack([np.zeros((len(rows), len(n))), hidden[rows], 1.0 - hidden[rows]])
     if outcome:
         of_outcome = rows == target.size - 1
+        # An outcome's entry is beta L_jj plus a sampling error of L_yy / sqrt(n).
         relative[0, of_outcome] = _COEFFICIENT
         relative[1, of_outcome] = 1.0 / np.sqrt(n)
         relative[2, of_outcome] = 0.0
@@ -271,6 +270,7 @@ def starts(
     guess = np.maximum(np.concatenate(scales), 1e-12)
     scales_start = np.concatenate([relative_to[:0], *(each for each, _ in latent)]) - relative_to
     base_point = np.concatenate([base_point, scales_start])
+    # Starts farther apart than the posterior is wide, so that R-hat can tell (Gelman et al. 2013).
     jitter = rng.standard_normal((target.n_coordinates, len(n), n_chains))
     return base_point[:, :, None] + guess[:, :, None] * jitter, guess
 
@@ -300,6 +300,7 @@ def shared_start(
     x = np.concatenate(begun).reshape(-1, n_cells * n_chains)
     empty = np.zeros((sum(evidence.n_latent for evidence in target.shared), x.shape[1]))
     whole = np.concatenate([x, empty])
+    # Shared scales start where the added moments are.
     state = target.total(whole)
     starts = [evidence.start(state) for evidence in target.shared]
     start, guess = (np.concatenate([empty[:0], *parts]) for parts in zip(*starts, strict=True))
@@ -325,6 +326,7 @@ def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple
     values, vectors = np.linalg.eigh(np.moveaxis(spread, 2, 0))
     spread = np.moveaxis((vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2), 0, 2)
     variance = np.einsum("iic->ic", spread)
+    # Variances of records in -1..1 are at most 1, but for a few times the noise.
     shrink = np.sqrt(np.divide(within(variance), variance, out=np.ones_like(variance), where=variance > 0.0))
     return average, spread * outer(shrink, shrink)
 

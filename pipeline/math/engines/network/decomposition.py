@@ -82,6 +82,7 @@ def pooled_network_distribution(
     if alone:
 
         def factors(rows: Rows) -> list[tuple[Any, ...]]:
+            # Given the probabilities data sets are independent: a family's posterior is a product.
             factors = [family_pieces(released, each.take(rows), concentrations) for each in data_sets]
             return list(zip(*map(table_factors, factors), strict=True))
 
@@ -188,6 +189,7 @@ def joint_parts(released: Sequence[CountTable]) -> tuple[list[list[int]], list[l
     for part in parts(released):
         # The choice of the engine: one family is exact, several agree on more margins than one.
         several = len(_families_of(released, part)) > 1
+        # Chains of large tables mix slowly.
         is_small = max(released[position].size for position in part) <= MOST_ENTRIES
         (joint if several and is_small else by_family).append(part)
     return joint, by_family
@@ -240,6 +242,7 @@ def _family_piece(
                 noisy.table(node).part(order - starts[node])
                 for node, order in zip(nodes, of_nodes, strict=True)
             ),
+            # Combinations of several parents have no table of their own: all are alike a priori.
             class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
             feature_concentrations=tuple(
                 by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
@@ -249,6 +252,7 @@ def _family_piece(
         )
     )
     entries = [] if root is None else [starts[root] + np.arange(n_classes)]
+    # The class is of the family only where it is a root; else another part has its probabilities.
     taken = np.arange(0 if entries else n_classes, posterior.mean.shape[1])
     return Probabilities(posterior), taken, np.concatenate([*entries, *of_nodes])
 
@@ -290,6 +294,7 @@ def project_nodes(
     for node in nodes:
         if node.name not in families:
             child = next(table for table in released if table.variables[:-1] == node.variables)
+            # A root that was not released is the margin of its children.
             families[node.name] = families[child.name].sum(axis=2)
     return np.concatenate([families[node.name].reshape(len(projected), -1) for node in nodes], axis=1)
 
@@ -327,6 +332,7 @@ def _total(table: Floats) -> Floats:
 def shared_variables(released: Sequence[CountTable]) -> list[frozenset[str]]:
     """Return the sets of variables that tables share, and what these sets share, the smallest first."""
     scopes = [frozenset(variable.name for variable in table.variables) for table in released]
+    # Margins of margins agree too: the set is closed under intersection.
     separators = {first & second for first, second in combinations(scopes, 2)} | {frozenset[str]()}
     while True:
         more = separators | {first & second for first, second in combinations(separators, 2)}
@@ -362,6 +368,7 @@ def agreeing(
                 )
                 margins.append((index, (margin.shape, np.argsort(order)), aligned, spread))
         if known_n is not None and not names:
+            # A public N has no noise.
             mean = np.full(margins[0][2].shape, known_n)
         else:
             # (2).

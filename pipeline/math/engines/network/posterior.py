@@ -100,6 +100,7 @@ class Chains:
                     observed[network.within(scope, number)] = np.repeat(table, self._n_chains, axis=1)
                     rate[network.within(scope, number)] = 1.0 / scale
         everything = network.sites(np.arange(network.n_entries))
+        # All entries' parts of the density are kept, and a move changes its own.
         self._densities = network.log_density(everything, self._counts, self._noisy)
         rows = self._per_cell(np.array([first_tables[network.starts[()]] for first_tables in start])) + 1.0
         self._shares = np.repeat(rows / rows.max(axis=0), self._n_chains, axis=1)[:, None]
@@ -183,6 +184,7 @@ class Chains:
         length = -np.log(np.maximum(np.abs(uniform), 1e-300)) * np.repeat(sizes, self._n_chains)
         k = np.copysign(1.0 + np.floor(length), uniform)
         if moves.together:
+            # Proportional to rows: the same change of probabilities in every data set; -k gives -steps.
             steps = np.rint(self._shares * k)
             k = np.concatenate([*steps, steps.sum(axis=0)])
         sites, entries = moves.sites, moves.sites.entries
@@ -238,6 +240,7 @@ def first_tables(
     tables: dict[Scope, Floats] = {}
     for clique, separator in zip(cliques, ((), *network.tree.separators), strict=True):
         noise = rng.laplace(0.0, scale, projected[clique].shape)
+        # As far apart as the release leaves them, so that R-hat can tell.
         shaken = np.maximum(projected[clique] + noise, 0.0) + _LEAST
         if not tables:
             shared = np.clip(np.rint(shaken.sum(axis=0)), *n_prior.support)[None]
@@ -450,6 +453,7 @@ def _run(
     cells = np.arange(result.shape[2])
     for doubling in range(1, DOUBLINGS + 1):
         r_hat, effective = judged[:, cells]
+        # What came before is warm-up of chains that have not settled.
         left = np.flatnonzero((r_hat > SETTLED) | (effective < ENOUGH_EFFECTIVE))
         if not left.size:
             break
@@ -465,6 +469,7 @@ def _run(
 def _judged(kept: NDArray[Any], prior: Floats, starts: Starts, rng: np.random.Generator) -> Floats:
     """Return the largest R-hat and the fewest effective draws of each cell's probabilities, (2, n_cells)."""
     drawn = sample_blocks(prior + kept, starts, rng)
+    # Of drawn probabilities, not of counts: it is these that are asked for.
     return np.array([split_r_hat(drawn).max(axis=-1), effective_draws(drawn).min(axis=-1)])
 
 

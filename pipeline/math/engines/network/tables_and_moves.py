@@ -92,6 +92,7 @@ def parts(released: Sequence[CountTable]) -> list[list[int]]:
         }
         if not cut:
             break
+        # A node whose parents are not joined leaves; its edges then join no others' parents, so again.
         together -= cut
     alone: dict[frozenset[str], list[int]] = {}
     for position in sorted(set(range(len(released))) - together):
@@ -107,6 +108,8 @@ def junction_tree(scopes: Iterable[Scope]) -> JunctionTree:
     while left:
         clique, before = max(
             ((clique, before) for clique in left for before in order),
+            # Prim: a maximal spanning tree of clique intersections is a junction tree (Jensen and Jensen
+            # 1994).
             key=lambda pair: len(pair[0] & pair[1]),
         )
         left.remove(clique)
@@ -318,6 +321,7 @@ class _Gammas:
 
     def add(self, scope: Scope, shift: Floats, coefficient: float) -> None:
         key = tuple(shift.tolist())
+        # Equal shifts of one margin are one function: numerator and denominator may cancel.
         short = key[:1] if len(set(key)) == 1 else key
         margins = self._terms.setdefault(scope, {})
         margins[short] = margins.get(short, 0.0) + coefficient
@@ -346,12 +350,8 @@ def _ascending(values: NDArray[Any], variables: Sequence[int]) -> NDArray[Any]:
 
 
 _MOST_MOVED = 4
-
-
 _WIDER = 4
 """Every width of moves is so many times the one before."""
-
-
 _TIMES, _MOST_TIMES = 4, 16
 
 
@@ -436,6 +436,8 @@ def kinds(network: TableNetwork) -> list[MoveKind]:
             if moved or not any(n_is_known[number] for number in movers_of_width)
         ]
         changing = tuple(scope for scope in network.starts if set(moved) <= set(scope))
+        # Combinations of these lie in different entries of every margin that changes: their moves are
+        # disjoint.
         parallel = set.intersection(*map(set, changing)) - set(moved)
         cliques = [clique for clique in network.tree.cliques if set(moved) <= set(clique)]
         picked, known = [], parallel | set(moved)
@@ -495,6 +497,7 @@ def disjoint_moves(
         given = tuple(variable for variable in clique if variable not in further)
         order = [clique.index(variable) for variable in (*given, *further)]
         weights = log_weights[clique].reshape(network.shape(clique)).transpose(order)
+        # Weights that do not depend on the state keep the proposal symmetric.
         at = weights.reshape(*network.shape(given), -1)[tuple(levels[variable] for variable in given)]
         at = at.mean(axis=0) if given else at
         picked = _pick(np.broadcast_to(at, (n_moves, kind.width, at.shape[-1])), rng)

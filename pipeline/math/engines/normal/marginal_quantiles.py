@@ -173,6 +173,7 @@ class MarginalMixture:
         centre = _averages(self.cell, self.weight, self.loc, len(points))
         square = (self.loc - centre[self.cell]) ** 2 + self.width**2
         spread = np.sqrt(_averages(self.cell, self.weight, square, len(points)))
+        # Two Gauss nodes a side do not resolve what is narrower: their components would ripple.
         widths = np.maximum(self.width, _RESOLVED * spread[self.cell])
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
@@ -194,6 +195,7 @@ class MarginalMixture:
         centre = _averages(self.cell, self.weight, self.loc, cells)
         square = _averages(self.cell, self.weight, (self.loc - centre[self.cell]) ** 2 + self.width**2, cells)
         spread = np.sqrt(square)
+        # Heavy tails go on for ever: quantiles beyond a million spreads are not looked for.
         reach = _REACH * spread
         quantiles = [
             find_quantile(self._below, centre - reach, centre + reach, centre, spread, level) for level in q

@@ -10,8 +10,8 @@ N = 0 is a point and N = 1 a curve (q = t^2), both with their own weight.
 Method and error: the first boxes hold all N, m and E but what the noise, or the noise and the prior, leave
 less than e^-45 of the peak. Boxes are cut in two, those with most to gain first, until the bounds are close
 to the density, to ``SHARE`` of the mass: no window is guessed, so none can miss the mode. Draws are exact
-and independent: a box by the bound of its mass, a point in it, accepted by density over bound (2). Why, and
-how near to exact the integrals are: docs/decisions/0014-latent-moments-exactly.md.
+and independent: a box by the bound of its mass, a point in it, accepted by density over bound (2). Means are
+within 0.002 sd and sds within 0.5 %: docs/decisions/0014-latent-moments-exactly.md.
 
 .. math:: P(\text{accept}) = p(N, m, \log E, y) \, / \, \text{bound of the box} \qquad (2)
 """

@@ -5,8 +5,9 @@ Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
 .. math::
     p(\theta \mid y) = \sum_i \omega_i \, p(\theta \mid N_i, S_i), \; \omega_i \propto W(N_i, S_i) \quad (1)
 
-Moments are sums over all nodes i; quantiles and densities are of merged components (``merged``). Under design
-effects d the likelihood has the power 1 / d: N and S keep their weights and count as N / d and S / d.
+Moments are sums over all nodes i (right to 1e-6 sd, docs/decisions/0016); quantiles are of merged
+components. Under design effects d the likelihood has the power 1 / d: N and S keep their weights and count
+as N / d and S / d.
 
 Draws rest on no quadrature: pairs (N, S) are drawn by rejection, with a bound on tiles of the (N, S) plane,
 
