@@ -71,6 +71,10 @@ def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
             found = _named_after(Path(name).stem, test_files)
         case ("pipeline", "math", "engines", "jax_sums.py" | "jax_moments.py"):
             found = _below(["tests", "pipeline", "ask", "numpyro"], test_files)
+        case ("pipeline", "math", "engines", name) if (
+            test := f"tests/pipeline/math/engines/test_{name}"
+        ) in test_files:
+            found = [test]
         case ("docs", *_, name):
             found = [test for test, text in test_files.items() if name in text]
         case ("pipeline" | "storage" as top, *folders, _) if folders:

@@ -47,6 +47,7 @@ def selected(*changed: str) -> list[str]:
             "pipeline/math/engines/clipped_counts.py",
             ["pipeline/math/engines/normal/test_boxes.py", "pipeline/math/engines/test_mixture.py"],
         ),
+        ("pipeline/math/engines/mixture.py", ["pipeline/math/engines/test_mixture.py"]),
         ("pipeline/__init__.py", []),
         ("storage/ledger/sql/rows.py", ["storage/ledger/test_chain.py"]),
         ("src/suffice/cli/app.py", ["cli/test_app.py"]),

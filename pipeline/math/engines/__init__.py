@@ -28,5 +28,5 @@ the parameters in JAX                ``jax_sums``, ``jax_moments``           e^-
 
 In: arrays of noisy sums with the scale of their noise, and a prior.
 Out: posterior distributions over all cells.
-May import: priors and below. Only families import the engines in JAX, where they are called for: it is an extra.
+May import: priors and below. Only families import the engines in JAX, and late: it is an extra.
 """
