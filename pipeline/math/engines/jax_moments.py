@@ -385,7 +385,7 @@ def _predictors(
     r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
     With latent scales :math:`\Psi = \operatorname{diag}(v)`, :math:`a = (\nu + N) / 2`,
-    :math:`B = E + \Psi / N` and w as in ``spread_evidence.py`` it is
+    :math:`B = E + \Psi / N` and w as in ``exact_moments`` it is
 
     .. math:: \frac{\Gamma_p(a)}{\Gamma_p((N - 1) / 2)} \frac{w^{a - 1} e^{-w}}{\Gamma(a)}
               N^{-p \nu / 2} |\Psi|^{\nu / 2} |E|^{-(\nu + p + 1) / 2}

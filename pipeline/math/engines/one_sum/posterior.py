@@ -421,7 +421,7 @@ class LatentSumPosterior:
         return self.sds
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles of merged components; see ``components``. They do not rest on draws."""
+        """Quantiles of merged components; see ``merged``. They do not rest on draws."""
         return np.concatenate(
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
