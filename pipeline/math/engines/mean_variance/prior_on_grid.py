@@ -289,7 +289,6 @@ class DensityOnGrid:
 
         with np.errstate(divide="ignore"):
             log_ends = times * np.log(np.array(prior.spread)) - 2.0 * log_half
-        # Positions of the ends of the support.
         mean_ends = (np.array(prior.mean) - centre) / half_range
         ends = np.clip([mean_ends, log_ends], _LIMITS[:, :1], _LIMITS[:, 1:])
         start = (
